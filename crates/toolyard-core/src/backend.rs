@@ -1,0 +1,44 @@
+//! Who runs calls.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+use crate::call::Call;
+use crate::error::ToolError;
+use crate::outcome::Outcome;
+use crate::tool::Tool;
+
+/// Something that publishes a catalog and runs calls.
+pub trait Backend: Send + Sync {
+    /// What it offers now, and every change of that. A catalog is swapped whole.
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>>;
+
+    /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
+}
+
+/// What a backend offers now.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// How the backend is.
+    pub phase: Phase,
+    /// Its tools, in its order.
+    pub tools: Vec<Arc<Tool>>,
+}
+
+/// How a backend is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Not heard of yet.
+    #[default]
+    Connecting,
+    /// It answers.
+    Ready,
+    /// It does not answer, and is tried again.
+    Unavailable {
+        /// Why, in words that an operator may read.
+        reason: String,
+    },
+}

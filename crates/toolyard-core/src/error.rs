@@ -1,0 +1,163 @@
+//! What the yard answers when a call does not come to an outcome of its own.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use crate::json::Json;
+
+/// Why a call failed. The one table that decides what each door says is [`Code::row`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// Nothing of that name exists for this caller.
+    ToolNotFound,
+    /// The arguments do not fit the published input schema.
+    InvalidArguments,
+    /// No answer within the time allowed.
+    Timeout,
+    /// The backend answered with an error, or with something that is no answer.
+    ExecutionFailed,
+    /// The backend cannot be reached, or died during the call.
+    Unavailable,
+    /// The caller may not do this.
+    Denied,
+    /// A bound of the yard is reached; the call was not started.
+    Overloaded,
+    /// The caller withdrew the call.
+    Cancelled,
+}
+
+/// One line of the table of codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The code as written in JSON, on every door.
+    pub wire: &'static str,
+    /// The JSON-RPC error code on MCP. Outside of the range that JSON-RPC reserves, except where
+    /// the specification names a code (MCP 2026-07-28, basic: error codes).
+    pub json_rpc: i32,
+    /// The HTTP status on REST. Never a 5xx for what a tool said.
+    pub http: u16,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+}
+
+impl Code {
+    /// Every code, for tests and documentation.
+    pub const ALL: [Self; 8] = [
+        Self::ToolNotFound,
+        Self::InvalidArguments,
+        Self::Timeout,
+        Self::ExecutionFailed,
+        Self::Unavailable,
+        Self::Denied,
+        Self::Overloaded,
+        Self::Cancelled,
+    ];
+
+    /// What this code means on each door.
+    #[must_use]
+    pub const fn row(self) -> Row {
+        const fn row(wire: &'static str, json_rpc: i32, http: u16, retryable: bool) -> Row {
+            Row { wire, json_rpc, http, retryable }
+        }
+        match self {
+            Self::ToolNotFound => row("tool_not_found", -32602, 404, false),
+            Self::InvalidArguments => row("invalid_arguments", -32602, 400, false),
+            Self::Timeout => row("timeout", -32603, 504, true),
+            Self::ExecutionFailed => row("execution_failed", -32603, 502, false),
+            Self::Unavailable => row("unavailable", -32603, 503, true),
+            Self::Denied => row("denied", -32603, 403, false),
+            Self::Overloaded => row("overloaded", -32603, 429, true),
+            Self::Cancelled => row("cancelled", -32603, 499, false),
+        }
+    }
+}
+
+/// A failed call: a code, a message that the caller may read, and a cause that only the log sees.
+#[derive(Debug)]
+pub struct ToolError {
+    code: Code,
+    message: Cow<'static, str>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+    peer: Option<Json>,
+}
+
+impl ToolError {
+    /// An error that the caller reads as `message`.
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), source: None, peer: None }
+    }
+
+    /// Nothing of this name exists for the caller.
+    #[must_use]
+    pub fn unknown_tool(name: &str) -> Self {
+        Self::new(Code::ToolNotFound, format!("Unknown tool: {name}"))
+    }
+
+    /// Adds what the log should see.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Adds the JSON-RPC error object of a peer, which goes on to an MCP client as it came.
+    #[must_use]
+    pub fn from_peer(mut self, error: Json) -> Self {
+        self.peer = Some(error);
+        self
+    }
+
+    /// Why the call failed.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What the caller may read.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The peer's own JSON-RPC error object.
+    #[must_use]
+    pub const fn peer(&self) -> Option<&Json> {
+        self.peer.as_ref()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for ToolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_codes() {
+        let line = |code: Code| {
+            let Row { wire, json_rpc, http, retryable } = code.row();
+            format!("{wire} {json_rpc} {http} {}", if retryable { "retryable" } else { "final" })
+        };
+        insta::assert_snapshot!(Code::ALL.map(line).join("\n"), @r"
+        tool_not_found -32602 404 final
+        invalid_arguments -32602 400 final
+        timeout -32603 504 retryable
+        execution_failed -32603 502 final
+        unavailable -32603 503 retryable
+        denied -32603 403 final
+        overloaded -32603 429 retryable
+        cancelled -32603 499 final
+        ");
+    }
+}

@@ -1,0 +1,80 @@
+//! The one door.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::call::{Call, Target};
+use crate::layers::{
+    Answer, Arguments, Concurrency, DeadlineLayer, Gate, GateSize, Layer, Meter, Next, Observer,
+};
+use crate::registry::Registry;
+
+/// The door that every call passes, whatever it came by: search for `invoke` to find all frontends.
+pub struct Gateway {
+    registry: watch::Receiver<Arc<Registry>>,
+    layers: Vec<Box<dyn Layer>>,
+}
+
+impl Gateway {
+    /// A gateway over a registry that may change, with the given layers, outermost first.
+    #[must_use]
+    pub fn new(registry: watch::Receiver<Arc<Registry>>, layers: Vec<Box<dyn Layer>>) -> Self {
+        Self { registry, layers }
+    }
+
+    /// Every layer in its order.
+    #[must_use]
+    pub fn layers(observer: Arc<dyn Observer>, size: GateSize) -> Vec<Box<dyn Layer>> {
+        vec![
+            // Outermost, so that refusals are counted and the time of waiting is part of the call's.
+            Box::new(Meter::new(observer)),
+            // Policy has its place here: it refuses before anything is spent on the call.
+
+            // Before the arguments are looked at: checking them is work too.
+            Box::new(Concurrency::new(Gate::new(size))),
+            // Behind policy, so that a schema's complaints tell nothing to whom the tool is hidden.
+            Box::new(Arguments),
+            // Chunking of large results has its place here: outside of whatever repeats a call, so
+            // that only the final result is stored. Then the shape: pinned arguments, mapped results.
+
+            // One budget for all the attempts together.
+            Box::new(DeadlineLayer),
+            // Retry and breaker have their place here, next to what they repeat.
+        ]
+    }
+
+    /// Runs a call: finds the one who owns the name, and goes through the layers to it.
+    ///
+    /// # Errors
+    /// When the yard cannot run the call or its backend does not answer. A tool that ran and failed is
+    /// an outcome.
+    pub async fn invoke(&self, call: Call) -> Answer {
+        let Target::Tool(name) = &call.target;
+        let entry = self.settled().await.resolve(name)?.clone();
+        Next::new(&self.layers, &entry).run(call).await
+    }
+
+    /// What there is, once the handlers have had their time to answer after the start.
+    pub async fn settled(&self) -> Arc<Registry> {
+        let registry = self.registry();
+        if registry.is_settled() {
+            return registry;
+        }
+        let mut changes = self.registry.clone();
+        // A registry that will not change any more is as settled as it gets.
+        changes.wait_for(|registry| registry.is_settled()).await.map_or(registry, |settled| settled.clone())
+    }
+
+    /// What there is now.
+    #[must_use]
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.borrow().clone()
+    }
+
+    /// What there is now, and every change of it.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Arc<Registry>> {
+        self.registry.clone()
+    }
+}

@@ -1,0 +1,188 @@
+//! One object, opened one level deep.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::scan::Scanner;
+use super::{Json, JsonError, check_utf8, without_breaks};
+
+/// How many members are compared one by one before names are sorted to find a double one.
+const FEW: usize = 16;
+
+/// Objects up to this size, in bytes, are written into one buffer.
+const WORTH_COPYING: usize = 8 * 1024;
+
+/// One member of an object: its name and its value, both as they came.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Member {
+    key: Json,
+    /// The value.
+    pub value: Json,
+}
+
+impl Member {
+    /// Whether this member is called `name`.
+    fn is(&self, name: &str) -> bool {
+        let quoted = self.key.as_bytes();
+        let plain = &quoted[1..quoted.len() - 1];
+        plain == name.as_bytes() || (plain.contains(&b'\\') && self.key.to_str().as_deref() == Some(name))
+    }
+}
+
+/// The members of an object in the order in which they came. Names are unique.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Object {
+    members: Vec<Member>,
+}
+
+impl Object {
+    /// An object without members.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { members: Vec::new() }
+    }
+
+    /// Reads an object that fills `text`. One pass checks the whole text.
+    ///
+    /// # Errors
+    /// When the text is not a JSON object, or names a member of this level twice.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
+        let text = text.into();
+        check_utf8(&text)?;
+        // Ranges first: the text is only cut up once its breaks are out.
+        let mut ranges = Vec::with_capacity(8);
+        Scanner::new(&text).members(|key, value| ranges.push((key, value)))?;
+        Self::from_ranges(&without_breaks(text), ranges)
+    }
+
+    /// Opens a value that was scanned before.
+    pub(super) fn scanned(text: &Bytes) -> Result<Self, JsonError> {
+        let mut ranges = Vec::with_capacity(8);
+        Scanner::new(text).members(|key, value| ranges.push((key, value)))?;
+        Self::from_ranges(text, ranges)
+    }
+
+    fn from_ranges(text: &Bytes, ranges: Vec<(Range<usize>, Range<usize>)>) -> Result<Self, JsonError> {
+        let member = |(key, value)| Member { key: Json(text.slice(key)), value: Json(text.slice(value)) };
+        let object = Self { members: ranges.into_iter().map(member).collect() };
+        match object.has_double_name() {
+            false => Ok(object),
+            true => Err(JsonError { problem: "a member is named twice in the object", offset: 0 }),
+        }
+    }
+
+    fn has_double_name(&self) -> bool {
+        if self.members.len() <= FEW {
+            let later = |(i, member): (usize, &Member)| {
+                member.key.to_str().is_some_and(|name| self.members[..i].iter().any(|m| m.is(&name)))
+            };
+            return self.members.iter().enumerate().any(later);
+        }
+        let mut names: Vec<_> = self.members.iter().map(|member| member.key.to_str()).collect();
+        names.sort_unstable();
+        names.windows(2).any(|pair| pair[0] == pair[1])
+    }
+
+    /// The value of a member.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.members.iter().find(|member| member.is(name)).map(|member| &member.value)
+    }
+
+    /// The text of a member that is a string.
+    #[must_use]
+    pub fn get_str(&self, name: &str) -> Option<std::borrow::Cow<'_, str>> {
+        self.get(name).and_then(Json::to_str)
+    }
+
+    /// Whether there are no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (std::borrow::Cow<'_, str>, &Json)> {
+        self.members.iter().map(|member| (member.key.to_str().unwrap_or_default(), &member.value))
+    }
+
+    /// Puts a value where the member stands, or behind all others.
+    pub fn set(&mut self, name: &str, value: Json) {
+        match self.members.iter_mut().find(|member| member.is(name)) {
+            Some(member) => member.value = value,
+            None => self.members.push(Member { key: Json::string(name), value }),
+        }
+    }
+
+    /// [`Object::set`] for building in one expression.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Json) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, name: &str) -> Option<Json> {
+        let at = self.members.iter().position(|member| member.is(name))?;
+        Some(self.members.remove(at).value)
+    }
+
+    /// Writes the object: what was not set comes out as it went in.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (i, member) in self.members.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(member.key.as_bytes());
+            out.push(b':');
+            out.extend_from_slice(member.value.as_bytes());
+        }
+        out.push(b'}');
+    }
+
+    /// The object as a value.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        let mut out = Vec::with_capacity(self.written_size());
+        self.write(&mut out);
+        Json(out.into())
+    }
+
+    /// The object's text in pieces that share the members' buffers where copying them would cost more
+    /// than to keep them apart.
+    #[must_use]
+    pub fn to_pieces(&self) -> Vec<Bytes> {
+        if self.written_size() <= WORTH_COPYING {
+            return vec![self.to_json().bytes()];
+        }
+        let mut pieces = Vec::with_capacity(self.members.len() * 4 + 1);
+        for (i, member) in self.members.iter().enumerate() {
+            pieces.push(Bytes::from_static(if i == 0 { b"{" } else { b"," }));
+            pieces.push(member.key.bytes());
+            pieces.push(Bytes::from_static(b":"));
+            pieces.push(member.value.bytes());
+        }
+        pieces.push(Bytes::from_static(b"}"));
+        pieces
+    }
+
+    fn written_size(&self) -> usize {
+        2 + self.members.iter().map(|m| m.key.as_bytes().len() + m.value.as_bytes().len() + 2).sum::<usize>()
+    }
+}
+
+/// Calls `each` with the ranges of the members of an object that was scanned before.
+pub(super) fn each_member(text: &[u8], each: impl FnMut(Range<usize>, Range<usize>)) {
+    // It was scanned before: the only fault left would be that it is no object, and then it has none.
+    let _no_members = Scanner::new(text).members(each);
+}
+
+/// Shows the names only: values hold what users and tools say to each other.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.members.iter().map(|member| member.key.as_text())).finish()
+    }
+}

@@ -1,0 +1,218 @@
+//! Walks over JSON text without building anything. Follows RFC 8259 to the letter.
+
+use std::ops::Range;
+
+use super::{JsonError, MAX_DEPTH, NOT_AN_OBJECT};
+
+/// A position in a text.
+pub(super) struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// One value and nothing else but white space around it.
+    pub(super) fn whole_value(&mut self) -> Result<Range<usize>, JsonError> {
+        let range = self.value(MAX_DEPTH)?;
+        self.end()?;
+        Ok(range)
+    }
+
+    /// An object and nothing else: `each` is given the ranges of the keys (with quotes) and values.
+    pub(super) fn members(
+        &mut self,
+        mut each: impl FnMut(Range<usize>, Range<usize>),
+    ) -> Result<(), JsonError> {
+        self.blanks();
+        if self.peek() != Some(b'{') {
+            return self.fail(NOT_AN_OBJECT);
+        }
+        self.object(MAX_DEPTH, &mut each)?;
+        self.end()
+    }
+
+    /// An array and nothing else: `each` is given the range of each item.
+    pub(super) fn items(&mut self, mut each: impl FnMut(Range<usize>)) -> Result<(), JsonError> {
+        self.blanks();
+        if self.peek() != Some(b'[') {
+            return self.fail("expected an array");
+        }
+        self.array(MAX_DEPTH, &mut each)?;
+        self.end()
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Range<usize>, JsonError> {
+        self.blanks();
+        let start = self.at;
+        match self.peek() {
+            Some(b'{') => self.object(depth, &mut |_, _| ())?,
+            Some(b'[') => self.array(depth, &mut |_| ())?,
+            Some(b'"') => self.string()?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.word(b"true")?,
+            Some(b'f') => self.word(b"false")?,
+            Some(b'n') => self.word(b"null")?,
+            Some(_) => return self.fail("expected a value"),
+            None => return self.fail("the text ends where a value is expected"),
+        }
+        Ok(start..self.at)
+    }
+
+    fn object(
+        &mut self,
+        depth: usize,
+        each: &mut dyn FnMut(Range<usize>, Range<usize>),
+    ) -> Result<(), JsonError> {
+        let depth = self.deeper(depth)?;
+        if self.closes(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.blanks();
+            let key = self.at;
+            self.string()?;
+            let key = key..self.at;
+            self.blanks();
+            self.expect(b':', "expected `:` after a key")?;
+            let value = self.value(depth)?;
+            each(key, value);
+            if self.closes(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "expected `,` or `}`")?;
+        }
+    }
+
+    fn array(&mut self, depth: usize, each: &mut dyn FnMut(Range<usize>)) -> Result<(), JsonError> {
+        let depth = self.deeper(depth)?;
+        if self.closes(b']') {
+            return Ok(());
+        }
+        loop {
+            each(self.value(depth)?);
+            if self.closes(b']') {
+                return Ok(());
+            }
+            self.expect(b',', "expected `,` or `]`")?;
+        }
+    }
+
+    /// Steps over the opening bracket.
+    fn deeper(&mut self, depth: usize) -> Result<usize, JsonError> {
+        match depth.checked_sub(1) {
+            Some(depth) => {
+                self.at += 1;
+                Ok(depth)
+            }
+            None => self.fail("nested too deeply"),
+        }
+    }
+
+    fn string(&mut self) -> Result<(), JsonError> {
+        self.expect(b'"', "expected a string")?;
+        loop {
+            // The search stops at every byte that means something: quotes, escapes, controls.
+            let rest = &self.text[self.at..];
+            let Some(plain) = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)
+            else {
+                self.at = self.text.len();
+                return self.fail("the text ends inside of a string");
+            };
+            self.at += plain + 1;
+            match rest[plain] {
+                b'"' => return Ok(()),
+                b'\\' => self.escape()?,
+                _ => {
+                    self.at -= 1;
+                    return self.fail("a control character in a string");
+                }
+            }
+        }
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self) -> Result<(), JsonError> {
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                let digits = self.text.get(self.at + 1..self.at + 5);
+                if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                    return self.fail("expected four hexadecimal digits");
+                }
+                self.at += 5;
+            }
+            _ => return self.fail("an unknown escape"),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), JsonError> {
+        self.skip(b'-');
+        if !self.skip(b'0') {
+            self.digits()?;
+        }
+        if self.skip(b'.') {
+            self.digits()?;
+        }
+        if self.skip(b'e') || self.skip(b'E') {
+            let _signed = self.skip(b'+') || self.skip(b'-');
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let digits = self.text[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            return self.fail("expected a digit");
+        }
+        self.at += digits;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
+        if !self.text[self.at..].starts_with(word) {
+            return self.fail("expected a value");
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn closes(&mut self, bracket: u8) -> bool {
+        self.blanks();
+        self.skip(bracket)
+    }
+
+    fn skip(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, byte: u8, problem: &'static str) -> Result<(), JsonError> {
+        if self.skip(byte) { Ok(()) } else { self.fail(problem) }
+    }
+
+    fn end(&mut self) -> Result<(), JsonError> {
+        self.blanks();
+        if self.at == self.text.len() { Ok(()) } else { self.fail("text after the value") }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn fail<T>(&self, problem: &'static str) -> Result<T, JsonError> {
+        Err(JsonError { problem, offset: self.at })
+    }
+}

@@ -1,0 +1,23 @@
+//! Checks arguments against the schema that the tool publishes.
+
+use futures_util::future::BoxFuture;
+
+use super::{Answer, Layer, Next};
+use crate::call::Call;
+
+/// The layer that refuses arguments which do not fit. The text that was sent goes on as it came: a
+/// typed value is made for the check only.
+pub struct Arguments;
+
+impl Layer for Arguments {
+    fn name(&self) -> &'static str {
+        "arguments"
+    }
+
+    fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
+        match next.entry.tool.check_arguments(call.arguments()) {
+            Ok(()) => next.run(call),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+}

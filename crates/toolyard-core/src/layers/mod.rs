@@ -1,0 +1,76 @@
+//! What stands around every backend.
+//!
+//! A layer is an asynchronous function of a call and of what comes next. Each has its place in the
+//! order for a reason: [`crate::gateway::Gateway::layers`] is the list.
+
+mod arguments;
+mod concurrency;
+mod deadline;
+mod meter;
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use crate::call::{Call, Target};
+use crate::error::{Code, ToolError};
+use crate::outcome::Outcome;
+use crate::registry::Entry;
+
+pub use arguments::Arguments;
+pub use concurrency::{Concurrency, Gate, GateSize};
+pub use deadline::DeadlineLayer;
+pub use meter::{Finished, Meter, Observer};
+
+/// How a call ends, at every step of its way.
+pub type Answer = Result<Outcome, ToolError>;
+
+/// Something that stands around every backend.
+pub trait Layer: Send + Sync {
+    /// What the list of layers calls it.
+    fn name(&self) -> &'static str;
+
+    /// Does its part and calls `next`, or refuses.
+    fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer>;
+}
+
+/// The rest of the way: the layers that are left, and the backend.
+#[derive(Clone, Copy)]
+pub struct Next<'a> {
+    layers: &'a [Box<dyn Layer>],
+    /// Where the call goes.
+    pub entry: &'a Entry,
+}
+
+impl<'a> Next<'a> {
+    pub(crate) fn new(layers: &'a [Box<dyn Layer>], entry: &'a Entry) -> Self {
+        Self { layers, entry }
+    }
+
+    /// Goes on with the next layer, or with the backend.
+    pub fn run(self, call: Call) -> BoxFuture<'a, Answer> {
+        match self.layers.split_first() {
+            Some((layer, layers)) => layer.call(call, Next { layers, ..self }),
+            None => Box::pin(dispatch(call, self.entry)),
+        }
+    }
+}
+
+/// Hands the call to its backend, under the name that the owner knows.
+async fn dispatch(mut call: Call, entry: &Entry) -> Answer {
+    call.target = Target::Tool(entry.tool.name.clone());
+    match AssertUnwindSafe(entry.handler.backend.call(call)).catch_unwind().await {
+        Ok(answer) => answer,
+        Err(panic) => Err(panicked(entry, panic.as_ref())),
+    }
+}
+
+/// A panic fails its own call and nothing else.
+fn panicked(entry: &Entry, panic: &(dyn Any + Send)) -> ToolError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    tracing::error!(handler = %entry.handler.name, tool = %entry.tool.name, panic = text, "a backend panicked");
+    ToolError::new(Code::ExecutionFailed, "The tool failed because of a fault in the gateway")
+}

@@ -1,0 +1,279 @@
+//! One value of a document on its way to a type of ours.
+//!
+//! A reader is a function `Cursor -> Option<T>`. `None` means that the value is not a `T` and that the report
+//! says why; the caller goes on with the next value.
+
+use std::{net::SocketAddr, time::Duration};
+
+use crate::{
+    expand::expand,
+    fields::Fields,
+    forms::{self, Invalid},
+    problem::{FieldPath, Place, Position, Problem, one_of, quoted},
+    report::Report,
+    suggest,
+    tree::{Content, Member, Node},
+};
+
+/// A value, the way to it, and where to report what is wrong with it.
+#[derive(Clone)]
+pub(crate) struct Cursor<'a> {
+    node: &'a Node,
+    source: &'a str,
+    path: FieldPath,
+    report: &'a Report<'a>,
+}
+
+/// The words that a field takes, and those that it will take one day.
+pub(crate) struct Choice<T: 'static> {
+    /// What the words name, for messages.
+    pub(crate) noun: &'static str,
+    pub(crate) words: &'static [(&'static str, T)],
+    pub(crate) not_yet: &'static [&'static str],
+}
+
+// === places and problems ===
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn document(source: &'a str, node: &'a Node, report: &'a Report<'a>) -> Self {
+        Self { node, source, path: FieldPath::default(), report }
+    }
+
+    pub(crate) fn member(&self, member: &'a Member) -> Self {
+        Self { node: &member.value, path: self.path.field(&member.name), ..*self }
+    }
+
+    fn item(&self, index: usize, node: &'a Node) -> Self {
+        Self { node, path: self.path.item(index), ..*self }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place_of(self.path.clone(), self.node.position)
+    }
+
+    /// The place of a field of this object, which may be absent.
+    pub(crate) fn field_place(&self, name: &str, position: Option<Position>) -> Place {
+        self.place_of(self.path.field(name), position.unwrap_or(self.node.position))
+    }
+
+    fn place_of(&self, path: FieldPath, position: Position) -> Place {
+        Place { path, ..Place::at(self.source, position) }
+    }
+
+    pub(crate) fn problem(&self, message: impl Into<String>) -> Problem {
+        Problem::new(self.place(), message)
+    }
+
+    pub(crate) fn report(&self, problem: Problem) {
+        self.report.add(problem);
+    }
+
+    /// Reports this value if another of the same noun and name stands before it.
+    pub(crate) fn declare(&self, noun: &'static str, name: &str) {
+        self.report.declare(noun, name, self.place());
+    }
+
+    /// Whether the field is there in name only, which means what its absence means, as it does for
+    /// Kubernetes.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.node.content, Content::Null)
+    }
+
+    fn wrong_kind(&self, expected: &str, hint: Option<&str>) {
+        let found = format!("found {}", self.node.content.noun());
+        self.report(self.problem(found).expected(expected).maybe_hint(hint));
+    }
+}
+
+// === collections ===
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn fields(self) -> Option<Fields<'a>> {
+        match &self.node.content {
+            Content::Object(members) => Some(Fields::new(self, members)),
+            _ => {
+                self.wrong_kind("an object", None);
+                None
+            }
+        }
+    }
+
+    /// The items that `read` makes something of.
+    pub(crate) fn list<T>(self, read: impl Fn(Cursor<'a>) -> Option<T>) -> Option<Vec<T>> {
+        let Content::List(items) = &self.node.content else {
+            let single = matches!(self.node.content, Content::Text(_));
+            self.wrong_kind("a list", single.then_some("a list of one item is written `[item]`"));
+            return None;
+        };
+        Some(items.iter().enumerate().filter_map(|(index, node)| read(self.item(index, node))).collect())
+    }
+
+    pub(crate) fn non_empty_list<T>(self, read: impl Fn(Cursor<'a>) -> Option<T>) -> Option<Vec<T>> {
+        if matches!(&self.node.content, Content::List(items) if items.is_empty()) {
+            self.report(self.problem("this list is empty").expected("at least one item"));
+            return None;
+        }
+        self.list(read)
+    }
+
+    /// The members of an object whose names are the author's own. `name` says which names there may be.
+    pub(crate) fn entries<T>(
+        self,
+        name: fn(&str) -> Result<(), Invalid>,
+        read: impl Fn(Cursor<'a>) -> Option<T>,
+    ) -> Option<Vec<(String, T)>> {
+        let Content::Object(members) = &self.node.content else {
+            self.wrong_kind("an object", None);
+            return None;
+        };
+        let entry = |member: &'a Member| {
+            if let Err(invalid) = name(&member.name) {
+                let place = self.field_place(&member.name, Some(member.position));
+                self.report(invalid.problem(place, &quoted(&member.name)));
+            }
+            Some((member.name.clone(), read(self.member(member))?))
+        };
+        Some(members.iter().filter_map(entry).collect())
+    }
+}
+
+// === scalars ===
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn flag(self) -> Option<bool> {
+        match &self.node.content {
+            Content::Bool(flag) => Some(*flag),
+            Content::Text(_) => self.refuse("true or false", "a boolean has no quotes, and `yes` is not one"),
+            _ => self.refuse("true or false", None),
+        }
+    }
+
+    /// A number of things: at least one, because none would make the gateway useless.
+    pub(crate) fn count(self) -> Option<usize> {
+        const MOST: usize = 1_000_000_000;
+        let expected = format!("a whole number from 1 to {MOST}");
+        match &self.node.content {
+            Content::Integer(count) => {
+                let count = usize::try_from(*count).ok().filter(|count| (1..=MOST).contains(count));
+                if count.is_none() {
+                    self.report(self.problem("this number is out of range").expected(expected));
+                }
+                count
+            }
+            Content::Text(_) => self.refuse(&expected, "a number has no quotes"),
+            _ => self.refuse(&expected, None),
+        }
+    }
+
+    /// A number of bytes, at least `least`.
+    pub(crate) fn size(self, least: usize) -> Option<usize> {
+        let size = match &self.node.content {
+            Content::Integer(size) => usize::try_from(*size).unwrap_or(0),
+            Content::Text(_) => self.clone().parse(forms::size)?,
+            _ => return self.refuse(forms::SIZE, None),
+        };
+        if size < least {
+            self.report(self.problem("this is too small").expected(format!("a size of {least} or more")));
+            return None;
+        }
+        Some(size)
+    }
+
+    /// A span of time, which may be zero.
+    pub(crate) fn duration(self) -> Option<Duration> {
+        match &self.node.content {
+            Content::Integer(_) | Content::Float => self.refuse(forms::DURATION, "add a unit, as in `30s`"),
+            _ => self.parse(forms::duration),
+        }
+    }
+
+    /// A span of time in which something has to happen: zero would forbid it.
+    pub(crate) fn timeout(self) -> Option<Duration> {
+        let duration = self.clone().duration()?;
+        if duration.is_zero() {
+            self.report(self.problem("this is zero").expected("a duration above zero"));
+            return None;
+        }
+        Some(duration)
+    }
+
+    /// An address to listen on.
+    pub(crate) fn address(self) -> Option<SocketAddr> {
+        match &self.node.content {
+            Content::Integer(_) => self.refuse(forms::ADDRESS, None),
+            _ => self.parse(forms::address),
+        }
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice<T: Copy>(self, choice: &Choice<T>) -> Option<T> {
+        let text = self.clone().text()?;
+        if let Some((_, value)) = choice.words.iter().find(|(word, _)| *word == text) {
+            return Some(*value);
+        }
+        let words = choice.words.iter().map(|(word, _)| *word);
+        let problem = if choice.not_yet.contains(&text.as_str()) {
+            self.problem(format!("{} {} is not yet supported", choice.noun, self.written()))
+        } else {
+            let problem = self.problem(format!("{} is not a known {}", self.written(), choice.noun));
+            problem.maybe_hint(suggest::nearest(&text, words.clone()).map(suggest::did_you_mean))
+        };
+        self.report(problem.expected(one_of(words)));
+        None
+    }
+
+    /// A string in one of our forms.
+    pub(crate) fn parse<T>(self, parse: fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let written = self.written();
+        self.parse_as(&written, parse)
+    }
+
+    /// The same for what may hold a secret, even as it is written: a problem does not repeat it.
+    pub(crate) fn parse_secret<T>(self, parse: fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        self.parse_as("this", parse)
+    }
+
+    fn parse_as<T>(self, shown: &str, parse: fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let text = self.clone().text()?;
+        parse(&text).map_err(|invalid| self.report(invalid.problem(self.place(), shown))).ok()
+    }
+
+    /// A string, with references to the environment replaced.
+    pub(crate) fn text(self) -> Option<String> {
+        let text = self.literal()?;
+        let bad = match expand(text, self.report.environment) {
+            // No string of ours survives one: not a process's arguments, not a header, not a path.
+            Ok(text) if text.contains('\0') => return self.refuse("a string without a NUL character", None),
+            Ok(text) => return Some(text),
+            Err(bad) => bad,
+        };
+        for reference in bad {
+            let hint = "`${NAME}` stands for an environment variable, and `$${` for the characters `${`";
+            self.report(self.problem(reference.to_string()).hint(hint));
+        }
+        None
+    }
+
+    /// A string as it is written.
+    pub(crate) fn literal(&self) -> Option<&'a str> {
+        let hint = match &self.node.content {
+            Content::Text(text) => return Some(text),
+            Content::Bool(_) | Content::Integer(_) | Content::Float => Some("put it in quotes"),
+            Content::Null | Content::List(_) | Content::Object(_) => None,
+        };
+        self.wrong_kind("a string", hint);
+        None
+    }
+
+    fn written(&self) -> String {
+        match &self.node.content {
+            Content::Text(text) => quoted(text),
+            _ => "this".to_owned(),
+        }
+    }
+
+    fn refuse<'h, T>(&self, expected: &str, hint: impl Into<Option<&'h str>>) -> Option<T> {
+        self.wrong_kind(expected, hint.into());
+        None
+    }
+}

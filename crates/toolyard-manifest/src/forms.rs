@@ -1,0 +1,76 @@
+//! Strings that have a form: names, durations, sizes, addresses.
+
+mod duration;
+mod name;
+mod size;
+mod web;
+
+use std::{net::SocketAddr, path::PathBuf};
+
+pub(crate) use self::{
+    duration::{DURATION, duration},
+    name::{namespace, registry_name},
+    size::{SIZE, size},
+    web::{host, origin},
+};
+pub use self::{name::HandlerName, web::Endpoint};
+use crate::problem::{Place, Problem};
+
+/// A string does not have the form it should have. It does not repeat the string, which may hold a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not {noun}: expected {expected}")]
+pub struct Invalid {
+    noun: &'static str,
+    expected: &'static str,
+    hint: Option<&'static str>,
+}
+
+impl Invalid {
+    const fn new(noun: &'static str, expected: &'static str) -> Self {
+        Self { noun, expected, hint: None }
+    }
+
+    const fn hint(self, hint: &'static str) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+
+    /// The problem for a message; `shown` is what the message calls the string.
+    pub(crate) fn problem(self, place: Place, shown: &str) -> Problem {
+        let problem = Problem::new(place, format!("{shown} is not {}", self.noun));
+        problem.expected(self.expected).maybe_hint(self.hint)
+    }
+}
+
+/// What an address to listen on looks like.
+pub(crate) const ADDRESS: &str = "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080";
+
+/// An address to listen on. A host name may stand for several, so it is not one.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, Invalid> {
+    text.parse().map_err(|_| Invalid::new("a socket address", ADDRESS))
+}
+
+/// A program to start.
+pub(crate) fn command(text: &str) -> Result<String, Invalid> {
+    non_empty(text, Invalid::new("a command", "the name or the path of a program"))
+}
+
+/// A folder of the file system. Whether it exists is seen when it is used.
+pub(crate) fn folder(text: &str) -> Result<PathBuf, Invalid> {
+    non_empty(text, Invalid::new("a folder", "the path of a folder")).map(PathBuf::from)
+}
+
+/// The name of a variable in the environment of a process.
+pub(crate) fn variable_name(text: &str) -> Result<(), Invalid> {
+    let invalid =
+        Invalid::new("the name of an environment variable", "at least one character, and no `=` or NUL");
+    if text.is_empty() || text.contains(['=', '\0']) { Err(invalid) } else { Ok(()) }
+}
+
+/// Any name: that of a label or an annotation, which we do not read.
+pub(crate) fn any_name(_: &str) -> Result<(), Invalid> {
+    Ok(())
+}
+
+fn non_empty(text: &str, invalid: Invalid) -> Result<String, Invalid> {
+    if text.is_empty() { Err(invalid) } else { Ok(text.to_owned()) }
+}

@@ -1,0 +1,84 @@
+//! Names, by the rules of Kubernetes.
+
+use std::fmt;
+
+use super::Invalid;
+
+/// The name of a handler: a DNS label, unique among all handlers of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandlerName(String);
+
+impl HandlerName {
+    /// Parses a name: at most 63 lower-case letters, digits and `-`, which neither begins nor ends with `-`.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        label(text, "a handler name").map(Self)
+    }
+
+    /// The name as a string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for HandlerName {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl fmt::Display for HandlerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The name of a namespace: a DNS label.
+pub(crate) fn namespace(text: &str) -> Result<String, Invalid> {
+    label(text, "a namespace")
+}
+
+/// The name of a registry: a DNS subdomain, which is labels with dots between them.
+pub(crate) fn registry_name(text: &str) -> Result<String, Invalid> {
+    let invalid = Invalid::new(
+        "the name of a resource",
+        "at most 253 lower-case letters, digits, `-` and `.`, such as agent-tools",
+    );
+    let valid = text.len() <= 253 && text.split('.').all(is_label);
+    if valid { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
+fn label(text: &str, noun: &'static str) -> Result<String, Invalid> {
+    let invalid = Invalid::new(noun, "at most 63 lower-case letters, digits and `-`, such as code-tools");
+    let valid = text.len() <= 63 && is_label(text);
+    if valid { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_name_is_a_dns_label() {
+        for text in ["a", "9", "code-tools", "a--b", &"a".repeat(63)] {
+            assert_eq!(HandlerName::parse(text).unwrap().as_str(), text);
+        }
+        for text in ["", "-", "a-", "-a", "A", "a_b", "a.b", "é", "a b", &"a".repeat(64)] {
+            assert!(HandlerName::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_registry_name_may_have_dots() {
+        for text in ["agent-tools", "a.b.c", &"a".repeat(253)] {
+            assert_eq!(registry_name(text).unwrap(), text);
+        }
+        for text in ["", ".", "a.", "a..b", "A.b", &"a".repeat(254)] {
+            assert!(registry_name(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The documents that configure Toolyard.
+//!
+//! [`load`] reads `ToolRegistry` documents, which declare handlers, and the one `Toolyard` document, which
+//! configures the process. A manifest is valid as a whole or not at all: a mistake is reported with its file,
+//! its position, what was expected and often what was meant, and all mistakes are reported at once.
+//!
+//! This crate does not connect to anything and starts nothing: a [`Handler`] is a description.
+//!
+//! The modules, in the order in which a text goes through them: `source` finds it, `builder` makes trees of
+//! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them, `registry` and
+//! `process` say what belongs where, and `report` collects what is wrong.
+
+mod builder;
+mod cursor;
+mod expand;
+mod fields;
+mod forms;
+mod handler;
+mod limits;
+mod manifest;
+mod metadata;
+mod problem;
+mod process;
+mod registry;
+mod report;
+mod scalar;
+mod source;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use self::{
+    forms::{Endpoint, HandlerName, Invalid},
+    handler::{Args, Env, Handler, HandlerKind, McpTransport},
+    limits::{Limits, Timeouts},
+    manifest::{Manifest, load, load_with, parse, parse_with},
+    problem::{FieldPath, Place, Position, Problem, Problems},
+    process::Process,
+    report::Environment,
+    source::Source,
+};

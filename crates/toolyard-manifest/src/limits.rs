@@ -1,0 +1,137 @@
+//! What the process allows, and how long it waits.
+
+use std::time::Duration;
+
+use crate::cursor::Cursor;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// HTTP/1 needs that much for a buffer of headers.
+const LEAST_HEADER_BYTES: usize = 8 * KIB;
+
+/// Bounds, so that no client and no handler can use up the gateway. `limits` in a `Toolyard` document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `requestBodyBytes`: bytes of a request from a client. 4 MiB: arguments are written by a model, which
+    /// rarely writes more than some hundred KiB.
+    pub request_body_bytes: usize,
+    /// `responseBytes`: bytes of the largest message from a handler. 64 MiB: results hold files and images,
+    /// and one message at a time is held in memory.
+    pub response_bytes: usize,
+    /// `headerBytes`: bytes of the head of a request, at least 8 KiB. 64 KiB: room for long tokens and
+    /// cookies.
+    pub header_bytes: usize,
+    /// `connections`: clients' open connections. 10 000: about what a process can serve before it needs more
+    /// than the usual number of file descriptors.
+    pub connections: usize,
+    /// `sessions`: sessions of clients that keep one. 10 000: one for each connection.
+    pub sessions: usize,
+    /// `concurrentCalls`: calls that run at a time in the whole gateway; more wait. 2048:
+    /// each may hold one message, so this bounds the memory.
+    pub concurrent_calls: usize,
+    /// `concurrentCallsPerHandler`: calls that run at a time in one handler. 512: a quarter of all, so that a
+    /// handler that hangs leaves room for the others.
+    pub concurrent_calls_per_handler: usize,
+    /// `queuedCalls`: calls that wait for one of these places, for each handler and for the gateway; more are
+    /// refused as overload. 4096: at a few milliseconds a call the last one still waits less than a minute.
+    pub queued_calls: usize,
+    /// `queuedNotices`: notifications that wait for one client. 256: a client that reads this slowly has to
+    /// ask for the state anew anyhow.
+    pub queued_notices: usize,
+    /// `toolsPerHandler`: tools that one handler may list. 10 000: far beyond what a model can choose from,
+    /// and short of a list that never ends.
+    pub tools_per_handler: usize,
+}
+
+/// How long the process waits. `timeouts` in a `Toolyard` document; a call has the time-out of its handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// `firstList`: how long the first list waits for handlers that are still connecting; may be zero. 2 s:
+    /// most are there by then, and a handler that is not breaks nothing for the others.
+    pub first_list: Duration,
+    /// `connect`: how long a handler may take to connect and shake hands. 30 s: launchers such as `npx` fetch
+    /// a package first.
+    pub connect: Duration,
+    /// `eraProbe`: how long a server may take to show which revision of MCP it speaks. 3 s: silence is how an
+    /// old one says that it does not know the question.
+    pub era_probe: Duration,
+    /// `sessionIdle`: how long a session lives without a request. 30 min: a person's break.
+    pub session_idle: Duration,
+    /// `drain`: how long running calls may go on after the process was told to stop; may be zero. 10 s:
+    /// within the 30 s that Kubernetes grants.
+    pub drain: Duration,
+    /// `requestHead`: how long a client may take to send the head of a request. 30 s: for slow networks, yet
+    /// not for ever.
+    pub request_head: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request_body_bytes: 4 * MIB,
+            response_bytes: 64 * MIB,
+            header_bytes: 64 * KIB,
+            connections: 10_000,
+            sessions: 10_000,
+            concurrent_calls: 2048,
+            concurrent_calls_per_handler: 512,
+            queued_calls: 4096,
+            queued_notices: 256,
+            tools_per_handler: 10_000,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            first_list: Duration::from_secs(2),
+            connect: Duration::from_secs(30),
+            era_probe: Duration::from_secs(3),
+            session_idle: Duration::from_secs(30 * 60),
+            drain: Duration::from_secs(10),
+            request_head: Duration::from_secs(30),
+        }
+    }
+}
+
+pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
+    let mut fields = cursor.fields()?;
+    let default = Limits::default();
+    let size = |cursor: Cursor<'_>| cursor.size(1);
+    let header_size = |cursor: Cursor<'_>| cursor.size(LEAST_HEADER_BYTES);
+    let limits = Limits {
+        request_body_bytes: fields.with_default("requestBodyBytes", size, default.request_body_bytes),
+        response_bytes: fields.with_default("responseBytes", size, default.response_bytes),
+        header_bytes: fields.with_default("headerBytes", header_size, default.header_bytes),
+        connections: fields.with_default("connections", Cursor::count, default.connections),
+        sessions: fields.with_default("sessions", Cursor::count, default.sessions),
+        concurrent_calls: fields.with_default("concurrentCalls", Cursor::count, default.concurrent_calls),
+        concurrent_calls_per_handler: fields.with_default(
+            "concurrentCallsPerHandler",
+            Cursor::count,
+            default.concurrent_calls_per_handler,
+        ),
+        queued_calls: fields.with_default("queuedCalls", Cursor::count, default.queued_calls),
+        queued_notices: fields.with_default("queuedNotices", Cursor::count, default.queued_notices),
+        tools_per_handler: fields.with_default("toolsPerHandler", Cursor::count, default.tools_per_handler),
+    };
+    fields.finish();
+    Some(limits)
+}
+
+pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
+    let mut fields = cursor.fields()?;
+    let default = Timeouts::default();
+    let timeouts = Timeouts {
+        first_list: fields.with_default("firstList", Cursor::duration, default.first_list),
+        connect: fields.with_default("connect", Cursor::timeout, default.connect),
+        era_probe: fields.with_default("eraProbe", Cursor::timeout, default.era_probe),
+        session_idle: fields.with_default("sessionIdle", Cursor::timeout, default.session_idle),
+        drain: fields.with_default("drain", Cursor::duration, default.drain),
+        request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
+    };
+    fields.finish();
+    Some(timeouts)
+}

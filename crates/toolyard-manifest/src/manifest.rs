@@ -1,0 +1,104 @@
+//! From files to a manifest: the whole of it, or everything that is wrong with it.
+
+use std::path::PathBuf;
+
+use crate::{
+    builder,
+    cursor::{Choice, Cursor},
+    handler::Handler,
+    problem::Problems,
+    process::{self, Process},
+    registry,
+    report::{Environment, Report},
+    source::{self, Source},
+};
+
+/// What the documents of a gateway say together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// How the gateway runs.
+    pub process: Process,
+    /// The handlers of all registries, in the order in which they are written: on a clash of tool names the
+    /// first wins.
+    pub handlers: Vec<Handler>,
+}
+
+/// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name.
+///
+/// `${NAME}` in a string of a specification stands for a variable of the process's environment.
+pub fn load(paths: &[PathBuf]) -> Result<Manifest, Problems> {
+    load_with(paths, &process_environment)
+}
+
+/// [`load`] with an environment of the caller's own.
+pub fn load_with(paths: &[PathBuf], environment: &Environment<'_>) -> Result<Manifest, Problems> {
+    let report = Report::new(environment);
+    let sources = source::read_all(paths, &report);
+    let manifest = read(&sources, &report);
+    report.finish(manifest)
+}
+
+/// Reads texts that the caller already has.
+///
+/// `${NAME}` in a string of a specification stands for a variable of the process's environment.
+pub fn parse(sources: &[Source]) -> Result<Manifest, Problems> {
+    parse_with(sources, &process_environment)
+}
+
+/// [`parse`] with an environment of the caller's own.
+pub fn parse_with(sources: &[Source], environment: &Environment<'_>) -> Result<Manifest, Problems> {
+    let report = Report::new(environment);
+    let manifest = read(sources, &report);
+    report.finish(manifest)
+}
+
+/// A variable that is not text is as good as none.
+fn process_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn read(sources: &[Source], report: &Report<'_>) -> Manifest {
+    let mut manifest = Manifest::default();
+    let bounded = |source: &&Source| source::is_bounded(&source.name, source.text.len(), report);
+    for source in sources.iter().filter(bounded) {
+        for node in builder::documents(source, report) {
+            document(Cursor::document(&source.name, &node, report), &mut manifest);
+        }
+    }
+    manifest
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    ToolRegistry,
+    Toolyard,
+}
+
+const KIND: Choice<Kind> = Choice {
+    noun: "kind of document",
+    words: &[("ToolRegistry", Kind::ToolRegistry), ("Toolyard", Kind::Toolyard)],
+    not_yet: &["LanguageTool", "ToolPolicy"],
+};
+
+const REGISTRY_VERSION: Choice<()> =
+    Choice { noun: "version of ToolRegistry", words: &[("omnia.altairalabs.ai/v1alpha1", ())], not_yet: &[] };
+
+const TOOLYARD_VERSION: Choice<()> =
+    Choice { noun: "version of Toolyard", words: &[("toolyard.dev/v1alpha1", ())], not_yet: &[] };
+
+/// Adds what a document says. One of an unknown kind is a single problem, not one for each of its fields.
+fn document(cursor: Cursor<'_>, manifest: &mut Manifest) {
+    let Some(mut fields) = cursor.clone().fields() else { return };
+    match fields.required("kind", |cursor| cursor.choice(&KIND)) {
+        Some(Kind::ToolRegistry) => {
+            fields.required("apiVersion", |cursor| cursor.choice(&REGISTRY_VERSION));
+            manifest.handlers.extend(registry::handlers(fields).unwrap_or_default());
+        }
+        Some(Kind::Toolyard) => {
+            fields.required("apiVersion", |cursor| cursor.choice(&TOOLYARD_VERSION));
+            cursor.declare("document of the kind `Toolyard`", "");
+            manifest.process = process::process(fields);
+        }
+        None => fields.abandon(),
+    }
+}

@@ -1,0 +1,77 @@
+//! The process itself, and the reader of `Toolyard` documents.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use crate::{
+    cursor::Cursor,
+    fields::Fields,
+    forms,
+    limits::{Limits, Timeouts, limits, timeouts},
+    metadata::metadata,
+};
+
+/// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// `listen`: the address to serve on. 127.0.0.1:8080: nobody else's machine reaches it unless somebody
+    /// wants that.
+    pub listen: SocketAddr,
+    /// `allowUnauthenticated`: whether callers need no key. False: it has to be somebody's decision.
+    pub allow_unauthenticated: bool,
+    /// `allowedHosts`: what a request may name as its host, beside the address that is listened on.
+    pub allowed_hosts: Vec<String>,
+    /// `allowedOrigins`: which web pages may send requests.
+    pub allowed_origins: Vec<String>,
+    /// `limits`.
+    pub limits: Limits,
+    /// `timeouts`.
+    pub timeouts: Timeouts,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            allow_unauthenticated: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+/// The process of a document, whose `apiVersion` and `kind` have been taken.
+pub(crate) fn process(mut fields: Fields<'_>) -> Process {
+    fields.optional("metadata", metadata);
+    let process = fields.with_default("spec", spec, Process::default());
+    fields.finish();
+    process
+}
+
+fn spec(cursor: Cursor<'_>) -> Option<Process> {
+    let mut fields = cursor.fields()?;
+    let default = Process::default();
+    let process = Process {
+        listen: fields.with_default("listen", Cursor::address, default.listen),
+        allow_unauthenticated: fields.with_default(
+            "allowUnauthenticated",
+            Cursor::flag,
+            default.allow_unauthenticated,
+        ),
+        allowed_hosts: fields.with_default("allowedHosts", hosts, default.allowed_hosts),
+        allowed_origins: fields.with_default("allowedOrigins", origins, default.allowed_origins),
+        limits: fields.with_default("limits", limits, default.limits),
+        timeouts: fields.with_default("timeouts", timeouts, default.timeouts),
+    };
+    fields.finish();
+    Some(process)
+}
+
+fn hosts(cursor: Cursor<'_>) -> Option<Vec<String>> {
+    cursor.list(|item| item.parse(forms::host))
+}
+
+fn origins(cursor: Cursor<'_>) -> Option<Vec<String>> {
+    cursor.list(|item| item.parse(forms::origin))
+}

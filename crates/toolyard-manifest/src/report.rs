@@ -1,0 +1,47 @@
+//! What the readers of all documents share: where problems go, the environment, and what was declared so far.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use crate::problem::{Place, Problem, Problems};
+
+/// Looks up an environment variable. It is handed in, so that a manifest depends on nothing that a test
+/// cannot see.
+pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// Readers go on after a problem; that is how one run reports them all.
+pub(crate) struct Report<'a> {
+    pub(crate) environment: &'a Environment<'a>,
+    problems: RefCell<Vec<Problem>>,
+    declared: RefCell<HashMap<(&'static str, String), Place>>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(environment: &'a Environment<'a>) -> Self {
+        Self { environment, problems: RefCell::default(), declared: RefCell::default() }
+    }
+
+    pub(crate) fn add(&self, problem: Problem) {
+        self.problems.borrow_mut().push(problem);
+    }
+
+    /// Reports the second of two things that have one name; `noun` says in a message what they are.
+    ///
+    /// The message does not repeat the name, which may have come from the environment.
+    pub(crate) fn declare(&self, noun: &'static str, name: &str, place: Place) {
+        let first = self
+            .declared
+            .borrow_mut()
+            .entry((noun, name.to_owned()))
+            .or_insert_with(|| place.clone())
+            .clone();
+        if first != place {
+            let problem = Problem::new(place, format!("a second {noun}"));
+            self.add(problem.hint(format!("the first one is at {first}")));
+        }
+    }
+
+    /// `value`, if nothing was reported.
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, Problems> {
+        Problems::from_found(self.problems.into_inner()).map_or(Ok(value), Err)
+    }
+}

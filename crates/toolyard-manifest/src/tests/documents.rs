@@ -1,0 +1,221 @@
+//! Documents that are right.
+
+use std::time::Duration;
+
+use insta::assert_debug_snapshot;
+
+use super::{environment, handler, mcp, read, source, toolyard, valid};
+use crate::{HandlerKind, Manifest, McpTransport, parse_with};
+
+const REGISTRY: &str = "
+apiVersion: omnia.altairalabs.ai/v1alpha1
+kind: ToolRegistry
+metadata:
+  name: agent-tools
+  namespace: agents
+  uid: 0c0ffee0
+  labels: {tier: \"1\"}
+  annotations: {example.com/note: \"${NOT_A_REFERENCE}\"}
+spec:
+  handlers:
+    - name: filesystem-tools
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: /usr/local/bin/mcp-filesystem
+        args:
+          - \"--root=/data\"
+        workDir: /app
+        env:
+          LOG_LEVEL: info
+    - name: code-tools
+      type: mcp
+      timeout: 1m30s
+      mcpConfig:
+        transport: streamable-http
+        endpoint: http://mcp-code.tools.svc.cluster.local:8080/mcp
+status:
+  phase: Ready
+  anything: [goes, here]
+";
+
+#[test]
+fn a_registry_in_yaml() {
+    assert_debug_snapshot!(valid(REGISTRY).handlers, @r#"
+    [
+        Handler {
+            name: HandlerName(
+                "filesystem-tools",
+            ),
+            registry: "agent-tools",
+            timeout: 30s,
+            kind: Mcp(
+                Stdio {
+                    command: "/usr/local/bin/mcp-filesystem",
+                    args: Args(1 hidden),
+                    work_dir: Some(
+                        "/app",
+                    ),
+                    env: Env[
+                        "LOG_LEVEL",
+                    ],
+                },
+            ),
+        },
+        Handler {
+            name: HandlerName(
+                "code-tools",
+            ),
+            registry: "agent-tools",
+            timeout: 90s,
+            kind: Mcp(
+                StreamableHttp {
+                    endpoint: Endpoint(http://mcp-code.tools.svc.cluster.local:8080/…),
+                },
+            ),
+        },
+    ]
+    "#);
+}
+
+#[test]
+fn a_registry_in_json_with_tabs() {
+    let text = "{\n\t\"apiVersion\": \"omnia.altairalabs.ai/v1alpha1\",\n\t\"kind\": \"ToolRegistry\",\n\
+        \t\"metadata\": {\"name\":\"a\"},\n\t\"spec\": {\n\t\t\"handlers\": [\n\t\t\t{\"name\":\"files\",\"type\":\"mcp\",\
+        \"timeout\":null,\"mcpConfig\":{\"transport\":\"stdio\",\"command\":\"x\\/y\",\"args\":[\"\\u00e9\"]}}\n\t\t]\n\t}\n}\n";
+    let manifest = valid(text);
+    assert_eq!(manifest.handlers[0].name.as_str(), "files");
+    assert_eq!(manifest.handlers[0].timeout, Duration::from_secs(30));
+}
+
+#[test]
+fn a_process_with_everything_set() {
+    let text = "
+listen: '[::]:9000'
+allowUnauthenticated: true
+allowedHosts: [tools.example.com]
+allowedOrigins: [https://app.example.com]
+limits:
+  requestBodyBytes: 1MiB
+  responseBytes: 1GiB
+  headerBytes: 16384
+  connections: 1
+  sessions: 2
+  concurrentCalls: 3
+  concurrentCallsPerHandler: 4
+  queuedNotices: 5
+  toolsPerHandler: 6
+timeouts:
+  firstList: 0s
+  connect: 1s
+  eraProbe: 2s
+  sessionIdle: 3h
+  drain: 0s
+  requestHead: 500ms
+";
+    assert_debug_snapshot!(valid(&toolyard(text.trim())).process, @r#"
+    Process {
+        listen: [::]:9000,
+        allow_unauthenticated: true,
+        allowed_hosts: [
+            "tools.example.com",
+        ],
+        allowed_origins: [
+            "https://app.example.com",
+        ],
+        limits: Limits {
+            request_body_bytes: 1048576,
+            response_bytes: 1073741824,
+            header_bytes: 16384,
+            connections: 1,
+            sessions: 2,
+            concurrent_calls: 3,
+            concurrent_calls_per_handler: 4,
+            queued_notices: 5,
+            tools_per_handler: 6,
+        },
+        timeouts: Timeouts {
+            first_list: 0ns,
+            connect: 1s,
+            era_probe: 2s,
+            session_idle: 10800s,
+            drain: 0ns,
+            request_head: 500ms,
+        },
+    }
+    "#);
+}
+
+#[test]
+fn the_defaults_are_those_of_the_documentation() {
+    assert_debug_snapshot!(valid("").process, @"
+    Process {
+        listen: 127.0.0.1:8080,
+        allow_unauthenticated: false,
+        allowed_hosts: [],
+        allowed_origins: [],
+        limits: Limits {
+            request_body_bytes: 4194304,
+            response_bytes: 67108864,
+            header_bytes: 65536,
+            connections: 10000,
+            sessions: 10000,
+            concurrent_calls: 2048,
+            concurrent_calls_per_handler: 512,
+            queued_notices: 256,
+            tools_per_handler: 10000,
+        },
+        timeouts: Timeouts {
+            first_list: 2s,
+            connect: 10s,
+            era_probe: 3s,
+            session_idle: 1800s,
+            drain: 10s,
+            request_head: 30s,
+        },
+    }
+    ");
+    assert_eq!(valid("apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\n"), Manifest::default());
+    assert_eq!(valid(&toolyard("limits:\ntimeouts: {}")), Manifest::default());
+}
+
+#[test]
+fn handlers_keep_the_order_of_sources_and_documents() {
+    let named = |name: &str| handler("").replace("agent-tools", name).replace("files", name);
+    let sources = [
+        source(
+            "b.yaml",
+            &format!("{}---\n---\n{}...\n# the end\n", named("one"), toolyard("listen: 127.0.0.1:1")),
+        ),
+        source("a.yaml", &format!("\u{feff}{}---\n{}", named("three"), named("two"))),
+    ];
+    let manifest = parse_with(&sources, &environment).unwrap();
+    let names: Vec<_> = manifest.handlers.iter().map(|handler| handler.name.as_str()).collect();
+    assert_eq!(names, ["one", "three", "two"]);
+    assert_eq!(manifest.handlers[1].registry, "three");
+    assert_eq!(manifest.process.listen.port(), 1);
+}
+
+#[test]
+fn the_environment_fills_in_and_does_not_leak() {
+    let text = mcp(
+        "transport: stdio\ncommand: x\nargs: [--token, '${TOKEN}', '$${TOKEN}']\nenv: {KEY: 'Bearer ${TOKEN}'}",
+    ) + "    timeout: ${TIMEOUT}\n";
+    let manifest = valid(&text);
+    assert_eq!(manifest.handlers[0].timeout, Duration::from_secs(5));
+    let HandlerKind::Mcp(McpTransport::Stdio { args, env, .. }) = &manifest.handlers[0].kind else {
+        panic!()
+    };
+    assert_eq!(args.iter().collect::<Vec<_>>(), ["--token", "hunter2", "${TOKEN}"]);
+    assert_eq!(env.iter().collect::<Vec<_>>(), [("KEY", "Bearer hunter2")]);
+    assert!(!format!("{manifest:?}").contains("hunter2"));
+}
+
+#[test]
+fn problems_come_in_the_order_of_files_and_positions() {
+    let sources = [source("b.yaml", "kind: x\n---\nkind: y\n"), source("a.yaml", "kind: z\n")];
+    let problems = parse_with(&sources, &environment).unwrap_err();
+    let places: Vec<_> = problems.iter().map(|problem| problem.place.to_string()).collect();
+    assert_eq!(places, ["a.yaml:1:7: kind", "b.yaml:1:7: kind", "b.yaml:3:7: kind"]);
+    assert!(read("kind: x").is_err());
+}

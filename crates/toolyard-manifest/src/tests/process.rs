@@ -1,0 +1,142 @@
+//! Mistakes in `Toolyard` documents.
+
+use insta::assert_snapshot;
+
+use super::{problems, toolyard};
+
+#[test]
+fn there_is_one_document() {
+    assert_snapshot!(problems(&format!("{}---\n{}", toolyard("{}"), toolyard("{}"))), @"
+    tools.yaml:6:1: a second document of the kind `Toolyard`
+      hint: the first one is at tools.yaml:1:1
+    ");
+}
+
+#[test]
+fn its_version() {
+    assert_snapshot!(problems("apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: Toolyard\n"), @"
+    tools.yaml:1:13: apiVersion: `omnia.altairalabs.ai/v1alpha1` is not a known version of Toolyard
+      expected toolyard.dev/v1alpha1
+    ");
+}
+
+#[test]
+fn addresses() {
+    assert_snapshot!(problems(&toolyard("listen: localhost:8080")), @"
+    tools.yaml:4:11: spec.listen: `localhost:8080` is not a socket address
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    ");
+    assert_snapshot!(problems(&toolyard("listen: 8080")), @"
+    tools.yaml:4:11: spec.listen: found a number
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    ");
+    assert_snapshot!(problems(&toolyard("allowedHosts: [http://a, '*']\nallowedOrigins: [https://a/, b]")), @"
+    tools.yaml:4:18: spec.allowedHosts[0]: `http://a` is not a host
+      expected a host such as tools.example.com or localhost:8080
+    tools.yaml:4:28: spec.allowedHosts[1]: `*` is not a host
+      expected a host such as tools.example.com or localhost:8080
+    tools.yaml:5:20: spec.allowedOrigins[0]: `https://a/` is not an origin
+      expected an origin such as https://app.example.com
+      hint: an origin has no path and no `/` at its end
+    tools.yaml:5:32: spec.allowedOrigins[1]: `b` is not an origin
+      expected an origin such as https://app.example.com
+    ");
+}
+
+#[test]
+fn flags() {
+    assert_snapshot!(problems(&toolyard("allowUnauthenticated: yes")), @"
+    tools.yaml:4:25: spec.allowUnauthenticated: found a string
+      expected true or false
+      hint: a boolean has no quotes, and `yes` is not one
+    ");
+    assert_snapshot!(problems(&toolyard("allowUnauthenticated: 1")), @"
+    tools.yaml:4:25: spec.allowUnauthenticated: found a number
+      expected true or false
+    ");
+}
+
+#[test]
+fn limits() {
+    assert_snapshot!(problems(&toolyard("limits: {requestBodyBytes: 4MB}")), @"
+    tools.yaml:4:30: spec.limits.requestBodyBytes: `4MB` is not a size
+      expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB
+      hint: the units are KiB, MiB and GiB, spelled out
+    ");
+    assert_snapshot!(problems(&toolyard("limits: {requestBodyBytes: 0, headerBytes: 1KiB}")), @"
+    tools.yaml:4:30: spec.limits.requestBodyBytes: this is too small
+      expected a size of 1 or more
+    tools.yaml:4:46: spec.limits.headerBytes: this is too small
+      expected a size of 8192 or more
+    ");
+    assert_snapshot!(problems(&toolyard("limits: {responseBytes: 1.5, headerBytes: -1}")), @"
+    tools.yaml:4:27: spec.limits.responseBytes: found a number
+      expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB
+    tools.yaml:4:45: spec.limits.headerBytes: this is too small
+      expected a size of 8192 or more
+    ");
+    assert_snapshot!(problems(&toolyard("limits: {connections: 0, sessions: '10', concurrentCalls: 1e3}")), @"
+    tools.yaml:4:25: spec.limits.connections: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:4:38: spec.limits.sessions: found a string
+      expected a whole number from 1 to 1000000000
+      hint: a number has no quotes
+    tools.yaml:4:61: spec.limits.concurrentCalls: found a number
+      expected a whole number from 1 to 1000000000
+    ");
+    assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
+    tools.yaml:4:12: spec.limits.concurrentCall: unknown field
+      expected one of requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler
+      hint: did you mean `concurrentCalls`?
+    ");
+}
+
+#[test]
+fn timeouts() {
+    assert_snapshot!(problems(&toolyard("timeouts: {connect: 0s, sessionIdle: 30, drain: forever}")), @"
+    tools.yaml:4:23: spec.timeouts.connect: this is zero
+      expected a duration above zero
+    tools.yaml:4:40: spec.timeouts.sessionIdle: found a number
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: add a unit, as in `30s`
+    tools.yaml:4:51: spec.timeouts.drain: `forever` is not a duration
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: the units are h, m, s, ms, us and ns, without spaces
+    ");
+    assert_snapshot!(problems(&toolyard("timeouts: [connect]")), @"
+    tools.yaml:4:13: spec.timeouts: found a list
+      expected an object
+    ");
+}
+
+#[test]
+fn everything_is_reported_at_once() {
+    let text = "
+listen: nowhere
+allowUnauthenticated: maybe
+alowedHosts: []
+limits:
+  conections: 5
+  headerBytes: big
+timeouts:
+  drain: soon
+";
+    assert_snapshot!(problems(&toolyard(text.trim())), @"
+    tools.yaml:4:11: spec.listen: `nowhere` is not a socket address
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    tools.yaml:5:25: spec.allowUnauthenticated: found a string
+      expected true or false
+      hint: a boolean has no quotes, and `yes` is not one
+    tools.yaml:6:3: spec.alowedHosts: unknown field
+      expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, limits, timeouts
+      hint: did you mean `allowedHosts`?
+    tools.yaml:8:5: spec.limits.conections: unknown field
+      expected one of requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler
+      hint: did you mean `connections`?
+    tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
+      expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB
+    tools.yaml:11:12: spec.timeouts.drain: `soon` is not a duration
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: the units are h, m, s, ms, us and ns, without spaces
+    ");
+}

@@ -1,0 +1,237 @@
+//! Mistakes in `ToolRegistry` documents.
+
+use insta::assert_snapshot;
+
+use super::{handler, mcp, problems, registry};
+
+#[test]
+fn the_head_of_a_document() {
+    assert_snapshot!(problems("{}\n"), @"tools.yaml:1:1: kind: this field is required");
+    assert_snapshot!(problems("kind: ToolRegistri\n"), @"
+    tools.yaml:1:7: kind: `ToolRegistri` is not a known kind of document
+      expected one of ToolRegistry, Toolyard
+      hint: did you mean `ToolRegistry`?
+    ");
+    assert_snapshot!(problems("apiVersion: v1\nkind: Service\nspec: {ports: []}\n"), @"
+    tools.yaml:2:7: kind: `Service` is not a known kind of document
+      expected one of ToolRegistry, Toolyard
+    ");
+    assert_snapshot!(problems("apiVersion: langop.io/v1alpha1\nkind: LanguageTool\n"), @"
+    tools.yaml:2:7: kind: kind of document `LanguageTool` is not yet supported
+      expected one of ToolRegistry, Toolyard
+    ");
+    assert_snapshot!(problems("kind: ToolRegistry\n"), @"
+    tools.yaml:1:1: apiVersion: this field is required
+    tools.yaml:1:1: metadata: this field is required
+    tools.yaml:1:1: spec: this field is required
+    ");
+    assert_snapshot!(problems(&handler("").replace("v1alpha1", "v1alpha2")), @"
+    tools.yaml:1:13: apiVersion: `omnia.altairalabs.ai/v1alpha2` is not a known version of ToolRegistry
+      expected omnia.altairalabs.ai/v1alpha1
+      hint: did you mean `omnia.altairalabs.ai/v1alpha1`?
+    ");
+    assert_snapshot!(problems(&format!("{}specs: 1\n", handler(""))), @"
+    tools.yaml:10:1: specs: unknown field
+      expected one of kind, apiVersion, metadata, spec
+      hint: did you mean `spec`?
+    ");
+}
+
+#[test]
+fn metadata() {
+    assert_snapshot!(problems(&handler("").replace("{name: agent-tools}", "{}")), @"tools.yaml:3:11: metadata.name: this field is required");
+    assert_snapshot!(problems(&handler("").replace("{name: agent-tools}", "agent-tools")), @"
+    tools.yaml:3:11: metadata: found a string
+      expected an object
+    ");
+    assert_snapshot!(problems(&handler("").replace("agent-tools", "Agent_Tools, namespace: a.b, label: {}")), @"
+    tools.yaml:3:18: metadata.name: `Agent_Tools` is not the name of a resource
+      expected at most 253 lower-case letters, digits, `-` and `.`, such as agent-tools
+    tools.yaml:3:42: metadata.namespace: `a.b` is not a namespace
+      expected at most 63 lower-case letters, digits and `-`, such as code-tools
+    tools.yaml:3:47: metadata.label: unknown field
+      expected one of name, namespace, labels, annotations
+      hint: did you mean `labels`?
+    ");
+    assert_snapshot!(
+        problems(&handler("").replace("agent-tools", "a, labels: {tier: 1}, annotations: {example.com/on: true}")),
+        @r#"
+    tools.yaml:3:36: metadata.labels.tier: found a number
+      expected a string
+      hint: put it in quotes
+    tools.yaml:3:70: metadata.annotations["example.com/on"]: found a boolean
+      expected a string
+      hint: put it in quotes
+    "#
+    );
+}
+
+#[test]
+fn handlers_are_a_list_of_at_least_one() {
+    assert_snapshot!(problems(&registry("    []\n")), @"
+    tools.yaml:6:5: spec.handlers: this list is empty
+      expected at least one item
+    ");
+    assert_snapshot!(problems(&registry("")), @"
+    tools.yaml:5:11: spec.handlers: found nothing (null)
+      expected a list
+    ");
+    assert_snapshot!(problems(&registry("    name: files\n")), @"
+    tools.yaml:6:5: spec.handlers: found an object
+      expected a list
+    ");
+    assert_snapshot!(problems(&registry("  - files\n  - {}\n")), @"
+    tools.yaml:6:5: spec.handlers[0]: found a string
+      expected an object
+    tools.yaml:7:5: spec.handlers[1].name: this field is required
+    tools.yaml:7:5: spec.handlers[1].type: this field is required
+    ");
+    assert_snapshot!(problems(&registry("").replace("handlers:", "{}")), @"tools.yaml:5:3: spec.handlers: this field is required");
+}
+
+#[test]
+fn handler_names() {
+    assert_snapshot!(problems(&handler("").replace("files", "Files_2")), @"
+    tools.yaml:6:11: spec.handlers[0].name: `Files_2` is not a handler name
+      expected at most 63 lower-case letters, digits and `-`, such as code-tools
+    ");
+    assert_snapshot!(problems(&handler("").replace("files", "42")), @"
+    tools.yaml:6:11: spec.handlers[0].name: found a number
+      expected a string
+      hint: put it in quotes
+    ");
+    assert_snapshot!(problems(&handler("").replace("files", "[a]")), @"
+    tools.yaml:6:11: spec.handlers[0].name: found a list
+      expected a string
+    ");
+    assert_snapshot!(problems(&handler("").replace("files", "\"\"")), @"
+    tools.yaml:6:11: spec.handlers[0].name: `` is not a handler name
+      expected at most 63 lower-case letters, digits and `-`, such as code-tools
+    ");
+    assert_snapshot!(problems(&handler("").replace("files", &"a".repeat(64))), @"
+    tools.yaml:6:11: spec.handlers[0].name: `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…` is not a handler name
+      expected at most 63 lower-case letters, digits and `-`, such as code-tools
+    ");
+    assert_snapshot!(problems(&handler("").replace("name: files", "name:")), @"
+    tools.yaml:6:9: spec.handlers[0].name: found nothing (null)
+      expected a string
+    ");
+}
+
+#[test]
+fn handler_names_are_unique_in_all_registries() {
+    let second = handler("").replace("agent-tools", "other");
+    assert_snapshot!(problems(&format!("{}---\n{second}", handler(""))), @"
+    tools.yaml:16:11: spec.handlers[0].name: a second handler of this name
+      hint: the first one is at tools.yaml:6:11: spec.handlers[0].name
+    ");
+    // A handler that is wrong for another reason has its name all the same.
+    let broken = "  - {name: a, type: http}\n  - {name: a, type: grpc}\n";
+    assert_snapshot!(problems(&registry(broken)), @"
+    tools.yaml:6:21: spec.handlers[0].type: handler type `http` is not yet supported
+      expected mcp
+    tools.yaml:7:12: spec.handlers[1].name: a second handler of this name
+      hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
+    tools.yaml:7:21: spec.handlers[1].type: handler type `grpc` is not yet supported
+      expected mcp
+    ");
+}
+
+#[test]
+fn registry_names_are_unique() {
+    let second = handler("").replace("files", "others");
+    assert_snapshot!(problems(&format!("{}---\n{second}", handler(""))), @"
+    tools.yaml:13:11: metadata: a second ToolRegistry of this name
+      hint: the first one is at tools.yaml:3:11: metadata
+    ");
+}
+
+#[test]
+fn handler_types() {
+    assert_snapshot!(problems(&handler("").replace("mcp\n", "mpc\n")), @"
+    tools.yaml:7:11: spec.handlers[0].type: `mpc` is not a known handler type
+      expected mcp
+      hint: did you mean `mcp`?
+    ");
+    assert_snapshot!(problems(&handler("").replace("mcp\n", "ftp\n")), @"
+    tools.yaml:7:11: spec.handlers[0].type: `ftp` is not a known handler type
+      expected mcp
+    ");
+    assert_snapshot!(problems(&handler("").replace("mcp\n", "client\n")), @"
+    tools.yaml:7:11: spec.handlers[0].type: handler type `client` is not yet supported
+      expected mcp
+    ");
+    assert_snapshot!(problems(&registry("  - name: a\n    type: mcp\n")), @"tools.yaml:6:5: spec.handlers[0].mcpConfig: this field is required");
+}
+
+#[test]
+fn timeouts() {
+    assert_snapshot!(problems(&handler("timeout: 30")), @"
+    tools.yaml:9:14: spec.handlers[0].timeout: found a number
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: add a unit, as in `30s`
+    ");
+    assert_snapshot!(problems(&handler("timeout: '30'")), @"
+    tools.yaml:9:14: spec.handlers[0].timeout: `30` is not a duration
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: add a unit, as in `30s`
+    ");
+    assert_snapshot!(problems(&handler("timeout: 3 seconds")), @"
+    tools.yaml:9:14: spec.handlers[0].timeout: `3 seconds` is not a duration
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: the units are h, m, s, ms, us and ns, without spaces
+    ");
+    assert_snapshot!(problems(&handler("timeout: 0s")), @"
+    tools.yaml:9:14: spec.handlers[0].timeout: this is zero
+      expected a duration above zero
+    ");
+    assert_snapshot!(problems(&handler("timeout: -5s")), @"
+    tools.yaml:9:14: spec.handlers[0].timeout: `-5s` is not a duration
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: the units are h, m, s, ms, us and ns, without spaces
+    ");
+    assert_snapshot!(problems(&handler("timeout: {seconds: 3}")), @"
+    tools.yaml:9:14: spec.handlers[0].timeout: found an object
+      expected a string
+    ");
+}
+
+#[test]
+fn fields_of_the_contract_that_are_not_served_yet() {
+    assert_snapshot!(problems(&handler("retries: 3")), @"tools.yaml:9:5: spec.handlers[0].retries: `retries` is not yet supported");
+    let fields =
+        "auth: {type: bearer}\n    retryPolicy: {maxAttempts: 3}\n    toolFilter: {}\n    selector: {}";
+    assert_snapshot!(problems(&handler(fields)), @"
+    tools.yaml:9:5: spec.handlers[0].auth: `auth` is not yet supported
+    tools.yaml:10:5: spec.handlers[0].retryPolicy: `retryPolicy` is not yet supported
+    tools.yaml:11:5: spec.handlers[0].toolFilter: `toolFilter` is not yet supported
+    tools.yaml:12:5: spec.handlers[0].selector: `selector` is not yet supported
+    ");
+    assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\ntoolFilter: {allowlist: [a]}")), @"tools.yaml:11:7: spec.handlers[0].mcpConfig.toolFilter: `toolFilter` is not yet supported");
+    assert_snapshot!(problems(&format!("{}  probe: {{enabled: true}}\n", handler(""))), @"tools.yaml:10:3: spec.probe: `probe` is not yet supported");
+}
+
+#[test]
+fn unknown_fields() {
+    assert_snapshot!(problems(&handler("time_out: 3s")), @"
+    tools.yaml:9:5: spec.handlers[0].time_out: unknown field
+      expected one of name, type, mcpConfig, timeout
+      hint: did you mean `timeout`?
+    ");
+    assert_snapshot!(problems(&handler("colour: green")), @"
+    tools.yaml:9:5: spec.handlers[0].colour: unknown field
+      expected one of name, type, mcpConfig, timeout
+    ");
+    assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
+    tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field
+      expected one of transport, command, args, workDir, env
+      hint: did you mean `command`?
+    tools.yaml:11:7: spec.handlers[0].mcpConfig.workdir: unknown field
+      expected one of transport, command, args, workDir, env
+      hint: did you mean `workDir`?
+    ");
+    assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\n\"odd key\": 1")), @r#"
+    tools.yaml:11:7: spec.handlers[0].mcpConfig["odd key"]: unknown field
+      expected one of transport, command, args, workDir, env
+    "#);
+}

@@ -1,0 +1,149 @@
+//! Texts that are no documents, or too much of one.
+
+use insta::assert_snapshot;
+
+use super::{problems, valid};
+
+#[test]
+fn a_text_that_is_not_yaml() {
+    assert_snapshot!(problems("a: [1, 2\nb: 3\n"), @"tools.yaml:2:2: a[1]: this is neither YAML nor JSON: illegal placement of ':' indicator");
+    assert_snapshot!(problems("a: b: c\n"), @"tools.yaml:1:5: this is neither YAML nor JSON: mapping values are not allowed in this context");
+    assert_snapshot!(problems("a:\n\tb: 1\n"), @"tools.yaml:2:2: a: this is neither YAML nor JSON: tabs disallowed within this context (block indentation)");
+    assert_snapshot!(problems("a: 'never closed\n"), @"tools.yaml:1:4: a: this is neither YAML nor JSON: while scanning a quoted scalar, found unexpected end of stream");
+    assert_snapshot!(problems("{\"a\": 1"), @"tools.yaml:2:1: this is neither YAML nor JSON: while parsing a flow mapping, did not find expected ',' or '}'");
+}
+
+#[test]
+fn what_stands_before_a_syntax_error_is_checked_too() {
+    assert_snapshot!(problems("kind: Tool\n---\na: b: c\n"), @"
+    tools.yaml:1:7: kind: `Tool` is not a known kind of document
+      expected one of ToolRegistry, Toolyard
+    tools.yaml:3:5: this is neither YAML nor JSON: mapping values are not allowed in this context
+    ");
+}
+
+#[test]
+fn a_document_that_is_not_an_object() {
+    assert_snapshot!(problems("- a\n- b\n"), @"
+    tools.yaml:1:1: found a list
+      expected an object
+    ");
+    assert_snapshot!(problems("just a text\n"), @"
+    tools.yaml:1:1: found a string
+      expected an object
+    ");
+}
+
+#[test]
+fn keys_are_unique_plain_texts() {
+    assert_snapshot!(problems("kind: Toolyard\napiVersion: toolyard.dev/v1alpha1\nspec:\n  limits: {sessions: 1, sessions: 2}\nkind: Toolyard\n"), @"
+    tools.yaml:4:25: spec.limits.sessions: `sessions` is given twice
+      hint: it was first given at 4:12
+    tools.yaml:5:1: kind: `kind` is given twice
+      hint: it was first given at 1:1
+    ");
+    assert_snapshot!(problems("? [a]\n: b\n"), @"tools.yaml:1:3: the name of a field has to be a plain text");
+    assert_snapshot!(problems("a: &x b\n*x : c\n"), @"tools.yaml:2:1: the name of a field has to be a plain text");
+}
+
+#[test]
+fn tags_are_refused() {
+    assert_snapshot!(problems("kind: !Toolyard x\n"), @"
+    tools.yaml:1:7: kind: tags are not supported
+      expected a value without a tag, or with `!!str`
+    ");
+    assert_snapshot!(problems("kind: !!map {}\n"), @"
+    tools.yaml:1:7: kind: tags are not supported
+      expected a value without a tag, or with `!!str`
+    ");
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let flow = format!("a: {}{}\n", "[".repeat(70), "]".repeat(70));
+    assert_snapshot!(problems(&flow), @"tools.yaml:1:67: a[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: lists and objects are nested more than 64 deep");
+    let block: String = (0..70).map(|depth| format!("{}b:\n", " ".repeat(depth))).collect();
+    assert_snapshot!(problems(&block), @"tools.yaml:65:65: b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b: lists and objects are nested more than 64 deep");
+    assert_snapshot!(problems(&"[".repeat(100_000)), @"tools.yaml:1:256: this is neither YAML nor JSON: recursion limit exceeded");
+}
+
+#[test]
+fn nesting_through_aliases_is_bounded() {
+    let nest = |inner: &str| format!("{}{inner}{}", "[".repeat(40), "]".repeat(40));
+    assert_snapshot!(problems(&format!("a: &a {}\nb: {}\n", nest("x"), nest("*a"))), @"tools.yaml:2:44: b[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: lists and objects are nested more than 64 deep");
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..20 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    assert_snapshot!(problems(&bomb), @"
+    tools.yaml:6:5: a5: the documents of this file take more than 64 MiB of memory
+      hint: an alias counts as often as it is used
+    ");
+}
+
+#[test]
+fn many_aliases_of_a_long_text_are_refused() {
+    let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(100));
+    assert_snapshot!(problems(&text), @"
+    tools.yaml:2:249: b[61]: the documents of this file take more than 64 MiB of memory
+      hint: an alias counts as often as it is used
+    ");
+}
+
+#[test]
+fn many_nodes_are_refused() {
+    assert_snapshot!(problems(&format!("[{}]", "1,".repeat(2 << 20))), @"
+    tools.yaml:1:2796200: [1398099]: the documents of this file take more than 64 MiB of memory
+      hint: an alias counts as often as it is used
+    ");
+}
+
+#[test]
+fn a_long_text_is_refused() {
+    assert_snapshot!(problems(&" ".repeat((16 << 20) + 1)), @"tools.yaml: this file is longer than 16 MiB");
+}
+
+#[test]
+fn an_alias_needs_a_complete_anchor_in_its_document() {
+    assert_snapshot!(problems("a: &a [*a]\n"), @"tools.yaml:1:8: a[0]: this alias stands for a value that is not complete here");
+    assert_snapshot!(problems("a: *b\n"), @"tools.yaml:1:4: a: this is neither YAML nor JSON: while parsing node, found unknown anchor");
+    assert_snapshot!(problems("&x kind\n---\na: *x\n"), @"
+    tools.yaml:1:1: found a string
+      expected an object
+    tools.yaml:3:4: a: this alias stands for a value that is not complete here
+    ");
+}
+
+#[test]
+fn merge_keys_are_explained() {
+    assert_snapshot!(problems("apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {<<: {listen: x}}\n"), @r#"
+    tools.yaml:3:8: spec["<<"]: unknown field
+      expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, limits, timeouts
+      hint: YAML 1.2 has no merge keys: write the fields out
+    "#);
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    assert_snapshot!(problems("kind: \"\\e[31mred\\n\"\n"), @r"
+    tools.yaml:1:7: kind: `\u{1b}[31mred\n` is not a known kind of document
+      expected one of ToolRegistry, Toolyard
+    ");
+    assert_snapshot!(problems(&format!("kind: {}\n", "x".repeat(100))), @"
+    tools.yaml:1:7: kind: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` is not a known kind of document
+      expected one of ToolRegistry, Toolyard
+    ");
+}
+
+#[test]
+fn aliases_and_string_tags_work() {
+    let text = "apiVersion: toolyard.dev/v1alpha1\nkind: !!str Toolyard\nspec: {allowedHosts: &h [a, b], allowedOrigins: []}\n";
+    assert_eq!(valid(text).process.allowed_hosts, ["a", "b"]);
+    let text = "apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {limits: {sessions: &n 7, connections: *n}}\n";
+    assert_eq!(valid(text).process.limits.connections, 7);
+}

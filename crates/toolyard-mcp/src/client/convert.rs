@@ -1,0 +1,101 @@
+//! From a call to the parameters of a request, and from its answer to an outcome.
+
+use std::sync::Arc;
+
+use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Target, ToolError};
+
+use super::transport::{Answer, TransportError};
+use crate::wire::{Era, Id, Revision, RpcError, meta};
+
+/// The members of `_meta` that say of a modern request what a legacy one says in its handshake.
+const MODERN_META: [&str; 4] =
+    [meta::PROTOCOL_VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
+
+/// A call as the parameters of `tools/call`: what the client sent, with the owner's name for the tool
+/// and the gateway's own words about the request.
+pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) -> (Arc<str>, Object) {
+    let Target::Tool(name) = call.target;
+    let mut params = call.params;
+    params.set("name", Json::string(&name));
+    set_meta(&mut params, id, revision, info, &*call.client);
+    (name, params)
+}
+
+/// Replaces what the client said about its own request.
+pub(super) fn set_meta(params: &mut Object, id: u64, revision: Revision, info: &Json, client: &dyn Client) {
+    let mut meta = params.get("_meta").and_then(|meta| meta.to_object().ok()).unwrap_or_default();
+    match revision.era() {
+        Era::Legacy => MODERN_META.iter().for_each(|name| drop(meta.remove(name))),
+        Era::Modern => {
+            meta.remove(meta::LOG_LEVEL);
+            meta.set(meta::PROTOCOL_VERSION, Json::string(revision.as_str()));
+            meta.set(meta::CLIENT_CAPABILITIES, capabilities(client));
+            if meta.get(meta::CLIENT_INFO).is_none() {
+                meta.set(meta::CLIENT_INFO, info.clone());
+            }
+        }
+    }
+    // Tokens of different clients may be equal; the id of the request is not.
+    match client.listens() {
+        true => meta.set(meta::PROGRESS_TOKEN, Id::number(id).to_json()),
+        false => drop(meta.remove(meta::PROGRESS_TOKEN)),
+    }
+    match meta.is_empty() {
+        true => drop(params.remove("_meta")),
+        false => params.set("_meta", meta.to_json()),
+    }
+}
+
+/// What the client can be asked. Extensions are left out: their methods do not pass the gateway.
+fn capabilities(client: &dyn Client) -> Json {
+    let declared = client.capabilities().and_then(|capabilities| capabilities.to_object().ok());
+    let mut capabilities = declared.unwrap_or_default();
+    capabilities.remove("extensions");
+    capabilities.to_json()
+}
+
+/// What an answer to `tools/call` means.
+pub(super) fn outcome(answer: Answer) -> Result<Outcome, ToolError> {
+    let body = answer.map_err(|error| peer_error(&error))?;
+    let body = body.to_object().map_err(|error| {
+        ToolError::new(Code::ExecutionFailed, "The server's result is malformed").caused_by(error)
+    })?;
+    match body.get("resultType").map(Json::to_str) {
+        None => Ok(done(body)),
+        Some(Some(kind)) if kind == "complete" => Ok(done(body)),
+        Some(Some(kind)) if kind == "input_required" => Ok(Outcome::NeedsInput(body)),
+        Some(Some(kind)) if kind == "task" => Ok(Outcome::Task(body)),
+        Some(_) => Err(ToolError::new(Code::ExecutionFailed, "The server's result is of an unknown type")),
+    }
+}
+
+fn done(body: Object) -> Outcome {
+    let is_error = body.get("isError").and_then(Json::to_bool) == Some(true);
+    Outcome::Done(Output { body, is_error })
+}
+
+fn peer_error(error: &RpcError) -> ToolError {
+    let body = error.body();
+    let message =
+        body.to_object().ok().and_then(|body| body.get_str("message").map(|text| text.into_owned()));
+    let message = message.unwrap_or_else(|| "The server answered with an error".to_owned());
+    ToolError::new(Code::ExecutionFailed, message).from_peer(body.clone())
+}
+
+/// The server did not answer.
+impl From<TransportError> for ToolError {
+    fn from(error: TransportError) -> Self {
+        let (code, message) = match &error {
+            TransportError::Unreachable(_) => (Code::Unavailable, "The server cannot be reached"),
+            TransportError::Broken(_) => (Code::Unavailable, "The connection to the server broke"),
+            TransportError::SessionOver => (Code::Unavailable, "The server has ended the session"),
+            TransportError::Status(status) if status.is_server_error() => {
+                (Code::Unavailable, "The server failed to answer")
+            }
+            TransportError::Status(_) => (Code::ExecutionFailed, "The server refused the request"),
+            TransportError::Malformed(_) => (Code::ExecutionFailed, "The server's answer is malformed"),
+            TransportError::TooLarge(_) => (Code::ExecutionFailed, "The server's answer is too large"),
+        };
+        Self::new(code, message).caused_by(error)
+    }
+}

@@ -1,0 +1,103 @@
+//! The backend: calls become messages for a server, its answers become outcomes.
+//!
+//! - [`McpBackend`] is what the registry holds; a task of its own, the keeper, keeps it connected;
+//! - `connection`: one server in its own era: the handshake, lists, calls;
+//! - `transport`, `http`, `stdio`: how messages get there.
+
+mod connection;
+mod convert;
+mod follow;
+mod http;
+mod keeper;
+mod stdio;
+mod transport;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::Uri;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use toolyard_core::{Backend, Call, Catalog, Code, Outcome, ToolError};
+use toolyard_process::Program;
+
+use connection::Connection;
+use keeper::{Keeper, Link};
+
+/// Where a server is.
+#[derive(Clone)]
+pub enum Endpoint {
+    /// At a URL.
+    Http {
+        /// The MCP endpoint.
+        url: Uri,
+        /// The pool of connections to use.
+        client: toolyard_net::client::Client,
+    },
+    /// A program to start.
+    Stdio(Program),
+}
+
+/// What is said of the gateway to servers, and what they may take.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// What the gateway calls itself.
+    pub name: String,
+    /// The gateway's version.
+    pub version: String,
+    /// Size of a message from a server, in bytes.
+    pub message_bytes: usize,
+    /// Tools that one server may offer. Those behind are left out.
+    pub tools: usize,
+    /// Time for connecting and for the first list.
+    pub connect_time: Duration,
+    /// Time that a server has to answer the first question of the modern era.
+    pub probe_time: Duration,
+}
+
+/// A server of MCP as a backend.
+pub struct McpBackend {
+    catalog: watch::Receiver<Arc<Catalog>>,
+    link: watch::Receiver<Link>,
+    /// The keeper. It ends when this is dropped, and with it the connection or the process.
+    _keeper: JoinSet<()>,
+}
+
+impl McpBackend {
+    /// Begins to connect, and to stay connected. `name` is for the log.
+    #[must_use]
+    pub fn start(name: &str, endpoint: Endpoint, options: ClientOptions) -> Self {
+        let (catalog, catalog_now) = watch::channel(Arc::default());
+        let (link, link_now) = watch::channel(Link::Connecting);
+        let keeper = Keeper { name: name.into(), endpoint, options: Arc::new(options), catalog, link };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(keeper.keep());
+        Self { catalog: catalog_now, link: link_now, _keeper: tasks }
+    }
+
+    /// The connection. While it is being made, this waits: the keeper bounds for how long.
+    async fn connection(&self) -> Result<Arc<Connection>, ToolError> {
+        let mut link = self.link.clone();
+        let link = link.wait_for(|link| !matches!(link, Link::Connecting)).await;
+        match link.as_deref() {
+            Ok(Link::Up(connection)) => Ok(connection.clone()),
+            Ok(Link::Down(reason)) => {
+                Err(ToolError::new(Code::Unavailable, "The server cannot be reached").caused_by(&**reason))
+            }
+            Ok(Link::Connecting) | Err(_) => {
+                Err(ToolError::new(Code::Unavailable, "The gateway is stopping"))
+            }
+        }
+    }
+}
+
+impl Backend for McpBackend {
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.clone()
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
+        Box::pin(async move { self.connection().await?.call(call).await })
+    }
+}

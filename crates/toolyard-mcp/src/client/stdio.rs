@@ -1,0 +1,221 @@
+//! A server that is a child process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use toolyard_core::{Client, Notice, Object};
+use toolyard_process::{Child, Program, SpawnError};
+
+use super::http::cancelled;
+use super::transport::{Answer, Outgoing, Signals, TransportError, parse, response_to};
+use crate::lines::{self, Lines};
+use crate::wire::{Id, Message, message, meta, method};
+
+/// Messages that wait to be read by the server. A request beyond waits with its caller.
+const OUTBOX: usize = 64;
+
+/// The pipes of a server. Dropping it ends the server.
+pub(super) struct Stdio {
+    outbox: mpsc::Sender<Vec<Bytes>>,
+    waiting: Arc<Waiting>,
+    _tasks: JoinSet<()>,
+    _child: Child,
+}
+
+/// The requests that the server has not answered, by their ids; `None` once nothing will be.
+#[derive(Default)]
+struct Waiting {
+    requests: Mutex<Option<HashMap<u64, Request>>>,
+}
+
+struct Request {
+    answer: oneshot::Sender<Answer>,
+    client: Arc<dyn Client>,
+}
+
+impl Stdio {
+    pub(super) fn start(
+        name: &Arc<str>,
+        program: &Program,
+        line_bytes: usize,
+        signals: Arc<Signals>,
+    ) -> Result<Self, SpawnError> {
+        let (child, pipes) = toolyard_process::spawn(program)?;
+        let (outbox, messages) = mpsc::channel(OUTBOX);
+        let waiting = Arc::new(Waiting { requests: Mutex::new(Some(HashMap::new())) });
+        let reader = Reader {
+            name: name.clone(),
+            lines: Lines::new(pipes.stdout, line_bytes),
+            waiting: waiting.clone(),
+            outbox: outbox.clone(),
+            signals,
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(reader.read());
+        tasks.spawn(write(messages, pipes.stdin));
+        tasks.spawn(log(name.clone(), pipes.stderr));
+        Ok(Self { outbox, waiting, _tasks: tasks, _child: child })
+    }
+
+    pub(super) async fn request(
+        &self,
+        request: Outgoing,
+        client: &Arc<dyn Client>,
+    ) -> Result<Answer, TransportError> {
+        let (sender, answer) = oneshot::channel();
+        let mut withdrawal = Withdrawal { stdio: self, id: Some(request.id) };
+        if !self.waiting.add(request.id, Request { answer: sender, client: client.clone() }) {
+            withdrawal.id = None;
+            return Err(ended());
+        }
+        self.tell(vec![request.message]).await?;
+        let answer = answer.await;
+        withdrawal.id = None;
+        answer.map_err(|_| ended())
+    }
+
+    /// Sends what wants no answer.
+    pub(super) async fn tell(&self, message: Vec<Bytes>) -> Result<(), TransportError> {
+        self.outbox.send(message).await.map_err(|_| ended())
+    }
+
+    /// Sends what wants no answer if there is room for it.
+    pub(super) fn post(&self, message: Vec<Bytes>) {
+        if self.outbox.try_send(message).is_err() {
+            tracing::debug!("a message is dropped: the server does not read");
+        }
+    }
+}
+
+fn ended() -> TransportError {
+    TransportError::Broken("the server's process has ended, or closed its output".into())
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, Request>>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, id: u64, request: Request) -> bool {
+        self.lock().as_mut().is_some_and(|requests| requests.insert(id, request).is_none())
+    }
+
+    fn take(&self, id: u64) -> Option<Request> {
+        self.lock().as_mut()?.remove(&id)
+    }
+
+    fn client(&self, id: u64) -> Option<Arc<dyn Client>> {
+        Some(self.lock().as_ref()?.get(&id)?.client.clone())
+    }
+
+    /// Every caller learns at once that no answer will come.
+    fn close(&self) {
+        drop(self.lock().take());
+    }
+}
+
+/// Tells the server that a request is not wanted any more, when it is dropped unanswered.
+struct Withdrawal<'a> {
+    stdio: &'a Stdio,
+    id: Option<u64>,
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id else { return };
+        if self.stdio.waiting.take(id).is_some() {
+            self.stdio.post(vec![message::notification(method::CANCELLED, &cancelled(id))]);
+        }
+    }
+}
+
+/// The task that reads what the server writes.
+struct Reader<R> {
+    name: Arc<str>,
+    lines: Lines<R>,
+    waiting: Arc<Waiting>,
+    outbox: mpsc::Sender<Vec<Bytes>>,
+    signals: Arc<Signals>,
+}
+
+impl<R: AsyncRead + Unpin> Reader<R> {
+    async fn read(mut self) {
+        loop {
+            match self.lines.next().await {
+                Ok(Some(line)) => self.take(line),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(handler = %self.name, %error, "the server's output cannot be read on");
+                    break;
+                }
+            }
+        }
+        self.waiting.close();
+        self.signals.lost.notify_one();
+    }
+
+    fn take(&self, line: Bytes) {
+        match parse(line) {
+            Ok(Message::Response { id, answer }) => self.answered(id, answer),
+            Ok(Message::Notification { method, params }) => self.noticed(&method, params),
+            Ok(Message::Request { id, method, .. }) => {
+                // Not awaited: a server that does not read while it writes would stop both of us.
+                let _full = self.outbox.try_send(response_to(&id, &method));
+            }
+            // Programs print where they should not; what is no message is passed over.
+            Err(error) => tracing::debug!(handler = %self.name, %error, "a line is no message"),
+        }
+    }
+
+    fn answered(&self, id: Option<Id>, answer: Answer) {
+        let request = id.and_then(|id| id.to_number()).and_then(|id| self.waiting.take(id));
+        if let Some(request) = request {
+            // The caller may have left at this very moment.
+            let _left = request.answer.send(answer);
+        }
+    }
+
+    fn noticed(&self, method: &str, params: Object) {
+        match method {
+            method::PROGRESS => {
+                let token = params.get(meta::PROGRESS_TOKEN).and_then(Id::parse);
+                let client = token.and_then(|token| token.to_number()).and_then(|id| self.waiting.client(id));
+                if let Some(client) = client {
+                    client.notify(Notice::Progress(params));
+                }
+            }
+            method::TOOLS_CHANGED => self.signals.changed.notify_one(),
+            _ => {}
+        }
+    }
+}
+
+/// The task that writes what the server reads.
+async fn write(mut messages: mpsc::Receiver<Vec<Bytes>>, mut stdin: tokio::process::ChildStdin) {
+    while let Some(message) = messages.recv().await {
+        if lines::write(&mut stdin, &message).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// How much of a line of a server's log is kept, in bytes.
+const LOG_LINE: usize = 4096;
+
+/// The task that passes the server's log on to ours.
+async fn log(name: Arc<str>, stderr: impl AsyncRead + Unpin) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut chunk = (&mut reader).take(LOG_LINE as u64);
+        match chunk.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => tracing::info!(handler = %name, "{}", String::from_utf8_lossy(line.trim_ascii_end())),
+        }
+    }
+}

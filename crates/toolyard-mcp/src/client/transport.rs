@@ -1,0 +1,86 @@
+//! How messages get to a server: the contract that both transports keep.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use tokio::sync::Notify;
+use toolyard_core::{Client, Json};
+
+use super::http::Http;
+use super::stdio::Stdio;
+use crate::wire::{Id, Message, RpcError, message, method};
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TransportError {
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the connection broke before an answer came")]
+    Broken(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the server has ended the session")]
+    SessionOver,
+    #[error("the server answered with HTTP status {0}")]
+    Status(StatusCode),
+    #[error("the server's answer is no MCP message: {0}")]
+    Malformed(String),
+    #[error("the server's answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// What the server said to a request.
+pub(super) type Answer = Result<Json, RpcError>;
+
+/// One request, written.
+pub(super) struct Outgoing {
+    pub(super) id: u64,
+    pub(super) message: Bytes,
+    /// What HTTP carries beside the message.
+    pub(super) headers: HeaderMap,
+}
+
+/// What a connection has to tell its keeper.
+#[derive(Debug, Default)]
+pub(super) struct Signals {
+    /// The list of tools may have changed.
+    pub(super) changed: Notify,
+    /// The connection is of no use any more.
+    pub(super) lost: Notify,
+}
+
+/// The two ways to a server.
+pub(super) enum Transport {
+    Http(Http),
+    Stdio(Stdio),
+}
+
+impl Transport {
+    /// Sends a request and waits for its answer; what the server says meanwhile goes to `client`.
+    /// Dropping the future withdraws the request.
+    pub(super) async fn request(
+        &self,
+        request: Outgoing,
+        client: &Arc<dyn Client>,
+    ) -> Result<Answer, TransportError> {
+        match self {
+            Self::Http(http) => http.request(request, &**client).await,
+            Self::Stdio(stdio) => stdio.request(request, client).await,
+        }
+    }
+}
+
+/// The response to what a server asks of the gateway outside of the modern rounds. No capability is
+/// declared to legacy servers, so that they may only ask whether it is there.
+pub(super) fn response_to(id: &Id, method: &str) -> Vec<Bytes> {
+    let answer = match method {
+        method::PING => Ok(vec![Bytes::from_static(b"{}")]),
+        _ => Err(RpcError::method_not_found(method)),
+    };
+    message::response(Some(id), answer.as_ref().map(Clone::clone))
+}
+
+/// Reads a message of a server.
+pub(super) fn parse(text: Bytes) -> Result<Message, TransportError> {
+    Message::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
+}

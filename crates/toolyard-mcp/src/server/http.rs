@@ -1,0 +1,281 @@
+//! Streamable HTTP, both eras on one endpoint.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use futures_util::StreamExt;
+use futures_util::future::{AbortRegistration, Abortable};
+use futures_util::stream;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use tokio::sync::mpsc;
+use toolyard_core::{Caller, Object};
+use toolyard_net::body::{self, ReadError};
+use toolyard_net::guard::Guard;
+use toolyard_net::sse;
+
+use super::listen::{self, Subscription};
+use super::reply::{self, Listener, QUIET, empty, plain, refusal, respond};
+use super::session::{Session, SessionLimits, Sessions};
+use super::{Frontend, Request, modern};
+use crate::wire::error::{INVALID_REQUEST, PARSE_ERROR};
+use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
+use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
+
+/// What the endpoint allows.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Which `Host` and `Origin` are ours.
+    pub guard: Guard,
+    /// Size of a message from a client, in bytes.
+    pub body_bytes: usize,
+    /// Sessions of legacy clients.
+    pub sessions: SessionLimits,
+}
+
+/// The endpoint `/mcp`, to be merged with other routes.
+pub fn router(frontend: Arc<Frontend>, options: HttpOptions) -> Router {
+    let sessions = Sessions::new(options.sessions);
+    let endpoint = Arc::new(Endpoint { frontend, sessions, options });
+    Router::new().route("/mcp", axum::routing::any(serve)).with_state(endpoint)
+}
+
+struct Endpoint {
+    frontend: Arc<Frontend>,
+    sessions: Sessions,
+    options: HttpOptions,
+}
+
+async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body>) -> Response {
+    if let Err(problem) = endpoint.options.guard.check(&request) {
+        return refusal(StatusCode::FORBIDDEN, None, &RpcError::new(INVALID_REQUEST, problem.to_string()));
+    }
+    if *endpoint.frontend.stopping.borrow() {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let (parts, body) = request.into_parts();
+    match parts.method {
+        Method::POST => endpoint.post(parts, body).await,
+        Method::GET => endpoint.open_stream(&parts.headers),
+        Method::DELETE => endpoint.close_session(&parts.headers),
+        _ => method_not_allowed(),
+    }
+}
+
+impl Endpoint {
+    async fn post(&self, parts: Parts, body: Body) -> Response {
+        if !is_json(&parts.headers) {
+            return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        }
+        let text = match body::read(body, self.options.body_bytes).await {
+            Ok(text) => text,
+            Err(error) => return unreadable(&error),
+        };
+        match Message::parse(text) {
+            Ok(Message::Request { id, method, params }) => {
+                self.request(&parts.headers, Request { id, method, params }).await
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.notification(&parts.headers, &method, &params)
+            }
+            // Nothing is ever asked of clients that are answered here.
+            Ok(Message::Response { .. }) => empty(StatusCode::ACCEPTED),
+            Err(bad) => refusal(StatusCode::BAD_REQUEST, bad.id.as_ref(), &bad.error),
+        }
+    }
+
+    async fn request(&self, headers: &HeaderMap, request: Request) -> Response {
+        let version = headers.get(PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default());
+        match version.map(|version| Revision::parse(version).map(Revision::era)) {
+            _ if modern::is_modern(&request.params) => self.modern(headers, request).await,
+            Some(Some(Era::Modern)) => self.modern(headers, request).await,
+            Some(None) => {
+                let error = RpcError::unsupported_version(version.unwrap_or_default());
+                refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error)
+            }
+            None | Some(Some(Era::Legacy)) => self.legacy(headers, request).await,
+        }
+    }
+
+    /// A request that stands for itself.
+    async fn modern(&self, headers: &HeaderMap, request: Request) -> Response {
+        let capabilities = match modern::check(&request, Some(headers), &self.frontend.gateway) {
+            Ok(capabilities) => capabilities,
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+        };
+        if request.method == method::LISTEN {
+            return self.listen(request);
+        }
+        let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
+        let client = Listener::new(Some(capabilities), &request.params, &sender);
+        let frontend = self.frontend.clone();
+        let answer =
+            async move { Some(frontend.answer(request, Era::Modern, Caller::default(), client).await) };
+        match accepts_stream(headers) {
+            true => respond(id, Box::pin(answer), messages, modern::status).await,
+            false => plain(&id, answer.await, modern::status),
+        }
+    }
+
+    /// A request in a session, or a bare one, as operators send it that only want to list and call.
+    async fn legacy(&self, headers: &HeaderMap, request: Request) -> Response {
+        if request.method == method::INITIALIZE {
+            return self.open_session(&request);
+        }
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            Err(response) => return response,
+        };
+        let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
+        let client = Listener::new(None, &request.params, &sender);
+        let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
+        let frontend = self.frontend.clone();
+        let withdrawal = session.map(|session| Withdrawal::new(session, id.clone()));
+        let answer = async move {
+            let answer = frontend.answer(request, Era::Legacy, caller, client);
+            match withdrawal {
+                Some((registration, _end)) => Abortable::new(answer, registration).await.ok(),
+                None => Some(answer.await),
+            }
+        };
+        match accepts_stream(headers) {
+            true => respond(id, Box::pin(answer), messages, |_| StatusCode::OK).await,
+            false => plain(&id, answer.await, |_| StatusCode::OK),
+        }
+    }
+
+    fn notification(&self, headers: &HeaderMap, method: &str, params: &Object) -> Response {
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            Err(response) => return response,
+        };
+        let id = || params.get("requestId").and_then(Id::parse);
+        if let (Some(session), method::CANCELLED, Some(id)) = (session, method, id()) {
+            session.running().cancel(&id);
+        }
+        empty(StatusCode::ACCEPTED)
+    }
+
+    fn open_session(&self, request: &Request) -> Response {
+        let result = match self.frontend.initialize(&request.params) {
+            Ok(result) => result,
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+        };
+        let Some(session) = self.sessions.open() else {
+            let error = RpcError::new(INVALID_REQUEST, "Too many sessions are open: try again later");
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
+        };
+        let mut response = reply::json(StatusCode::OK, message::response(Some(&request.id), Ok(result)));
+        if let Ok(id) = HeaderValue::from_str(&session.id) {
+            response.headers_mut().insert(SESSION_ID, id);
+        }
+        response
+    }
+
+    /// The session that a request names; a client whose session is over has to open another.
+    fn session(&self, headers: &HeaderMap) -> Result<Option<Arc<Session>>, Response> {
+        let Some(id) = headers.get(SESSION_ID) else { return Ok(None) };
+        match id.to_str().ok().and_then(|id| self.sessions.get(id)) {
+            Some(session) => Ok(Some(session)),
+            None => Err(session_not_found()),
+        }
+    }
+
+    fn close_session(&self, headers: &HeaderMap) -> Response {
+        match headers.get(SESSION_ID).map(|id| id.to_str().is_ok_and(|id| self.sessions.close(id))) {
+            Some(true) => empty(StatusCode::NO_CONTENT),
+            Some(false) => session_not_found(),
+            None => method_not_allowed(),
+        }
+    }
+
+    /// The stream on which a legacy client is told of what belongs to no request.
+    fn open_stream(&self, headers: &HeaderMap) -> Response {
+        let session = match self.session(headers) {
+            Ok(Some(session)) => session,
+            Ok(None) => return method_not_allowed(),
+            Err(response) => return response,
+        };
+        if !accepts_stream(headers) {
+            return empty(StatusCode::NOT_ACCEPTABLE);
+        }
+        let registration = session.open_stream();
+        let changes = self.frontend.changes();
+        let events = stream::unfold((session, changes), |(session, mut changes)| async move {
+            let event = tokio::select! {
+                changed = changes.next() => changed.map(|()| reply::event([listen::tools_changed()]))?,
+                () = tokio::time::sleep(QUIET) => vec![sse::KEEP_ALIVE],
+            };
+            Some((event, (session, changes)))
+        });
+        reply::streamed(Abortable::new(events, registration))
+    }
+
+    fn listen(&self, request: Request) -> Response {
+        let subscription = Subscription::new(request.id, &request.params);
+        let first = reply::event([subscription.acknowledgement()]);
+        let state = Some((subscription, self.frontend.changes()));
+        let rest = stream::unfold(state, |state| async move {
+            let (subscription, mut changes) = state?;
+            tokio::select! {
+                changed = changes.next() => match changed {
+                    Some(()) if !subscription.tools => Some((vec![sse::KEEP_ALIVE], Some((subscription, changes)))),
+                    Some(()) => Some((reply::event([subscription.tools_changed()]), Some((subscription, changes)))),
+                    None => Some((reply::event(subscription.end()), None)),
+                },
+                () = tokio::time::sleep(QUIET) => Some((vec![sse::KEEP_ALIVE], Some((subscription, changes)))),
+            }
+        });
+        reply::streamed(stream::once(async { first }).chain(rest))
+    }
+}
+
+/// Keeps a request withdrawable for as long as it runs.
+struct Withdrawal {
+    session: Arc<Session>,
+    id: Id,
+}
+
+impl Withdrawal {
+    fn new(session: Arc<Session>, id: Id) -> (AbortRegistration, Self) {
+        (session.running().start(&id), Self { session, id })
+    }
+}
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        self.session.running().end(&self.id);
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
+    let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+fn accepts_stream(headers: &HeaderMap) -> bool {
+    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
+    headers.get_all(header::ACCEPT).iter().any(accepts)
+}
+
+fn unreadable(error: &ReadError) -> Response {
+    let status = match error {
+        ReadError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        ReadError::Broken(_) => StatusCode::BAD_REQUEST,
+    };
+    refusal(status, None, &RpcError::new(PARSE_ERROR, error.to_string()))
+}
+
+fn session_not_found() -> Response {
+    refusal(StatusCode::NOT_FOUND, None, &RpcError::new(INVALID_REQUEST, "Session not found"))
+}
+
+fn method_not_allowed() -> Response {
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    response
+}

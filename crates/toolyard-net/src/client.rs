@@ -1,0 +1,89 @@
+//! Requests to other servers.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+
+/// How long an unused connection is kept. Shorter than what servers commonly allow (Node.js: 5 s
+/// after the last reply is the shortest in wide use), so that few requests meet a closed one.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// An HTTP/1.1 client with a pool of connections; cloning shares the pool.
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// Why there is no response.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// No connection: the server has not seen the request.
+    #[error("cannot connect")]
+    Connect(#[source] Box<dyn Error + Send + Sync>),
+    /// The connection broke before the response's head had come.
+    #[error("the connection broke before a response came")]
+    Broken(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl Client {
+    /// A client that checks the certificates of servers against the system's roots.
+    ///
+    /// # Errors
+    /// When the system has no root certificates, or they cannot be read.
+    pub fn with_system_roots() -> std::io::Result<Self> {
+        Ok(Self::new(tls()?.with_native_roots()?.with_no_client_auth()))
+    }
+
+    /// A client that trusts no certificate, for where every server is reached by plain `http`: it
+    /// saves the time and the memory of reading the system's roots.
+    ///
+    /// # Errors
+    /// When the TLS library finds its own defaults unusable.
+    pub fn without_roots() -> std::io::Result<Self> {
+        Ok(Self::new(tls()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()))
+    }
+
+    fn new(tls: ClientConfig) -> Self {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        // Without it a small request waits for the acknowledgement of the one before: 40 ms.
+        http.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
+        let inner = HyperClient::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector);
+        Self { inner }
+    }
+
+    /// Sends a request and waits for the head of the response.
+    ///
+    /// # Errors
+    /// When there is no response. A status of failure is a response.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
+        self.inner.request(request).await.map_err(|error| match error.is_connect() {
+            true => RequestError::Connect(error.into()),
+            false => RequestError::Broken(error.into()),
+        })
+    }
+}
+
+fn tls() -> std::io::Result<ConfigBuilder<ClientConfig, WantsVerifier>> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    versions.map_err(std::io::Error::other)
+}

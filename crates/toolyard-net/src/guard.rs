@@ -1,0 +1,115 @@
+//! Refuses requests that a web page made a browser send.
+//!
+//! A page can point its own name at 127.0.0.1 and talk to whatever listens there ("DNS rebinding").
+//! MCP asks servers to check `Origin` (2026-07-28, basic/transports/streamable-http, security); the
+//! `Host` header gives the rebound name away even where a browser sends no origin.
+
+use http::header::{HOST, ORIGIN};
+use http::{Request, Uri};
+
+/// Which `Host` and `Origin` a request may carry.
+#[derive(Debug, Clone, Default)]
+pub struct Guard {
+    /// Hosts (without port) that are ours beside the loopback names. Where this is empty and the
+    /// listener is reached from other machines, any host is: nobody can know all names of a machine.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may call, such as `https://inspector.example.com`.
+    pub origins: Vec<String>,
+    /// Whether the listener is bound beyond loopback.
+    pub exposed: bool,
+}
+
+/// What was wrong with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The name in `Host` is not ours.
+    #[error("the Host header names another host")]
+    Host,
+    /// The page in `Origin` may not call.
+    #[error("the Origin header names a page that may not call")]
+    Origin,
+}
+
+impl Guard {
+    /// Looks at the headers of a request.
+    ///
+    /// # Errors
+    /// Names the header that is wrong.
+    pub fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let host = header(HOST).or_else(|| request.uri().authority().map(|authority| authority.as_str()));
+        if !host.map(without_port).is_some_and(|host| self.is_our_host(host)) {
+            return Err(Refusal::Host);
+        }
+        match request.headers().get(ORIGIN) {
+            Some(origin) if !origin.to_str().is_ok_and(|origin| self.may_call(origin)) => {
+                Err(Refusal::Origin)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_our_host(&self, host: &str) -> bool {
+        let listed = self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host));
+        listed || is_loopback(host) || (self.exposed && self.hosts.is_empty())
+    }
+
+    fn may_call(&self, origin: &str) -> bool {
+        if self.origins.iter().any(|ours| ours.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        // A page of this machine, on whatever port: it could call without a browser as well.
+        let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+        !self.exposed && host.is_some_and(|host| is_loopback(&host))
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => name,
+        _ => host,
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(guard: &Guard, host: &str, origin: Option<&str>, expect: Result<(), Refusal>) {
+        let request = Request::get("/mcp").header(HOST, host);
+        let request = origin.into_iter().fold(request, |request, origin| request.header(ORIGIN, origin));
+        assert_eq!(guard.check(&request.body(()).unwrap()), expect, "{host} {origin:?}");
+    }
+
+    #[test]
+    fn on_loopback() {
+        let guard = Guard { origins: vec!["https://tools.example".into()], ..Guard::default() };
+        for host in ["localhost:8080", "127.0.0.1", "[::1]:80", "[::1]", "LOCALHOST"] {
+            check(&guard, host, None, Ok(()));
+        }
+        for host in ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "", "[::2]:80"] {
+            check(&guard, host, None, Err(Refusal::Host));
+        }
+        for origin in ["http://localhost:3000", "https://127.0.0.1", "https://tools.example"] {
+            check(&guard, "localhost", Some(origin), Ok(()));
+        }
+        for origin in ["http://evil.example", "null", "", "file://", "http://localhost.evil.example"] {
+            check(&guard, "localhost", Some(origin), Err(Refusal::Origin));
+        }
+    }
+
+    #[test]
+    fn beyond_loopback() {
+        let open = Guard { exposed: true, ..Guard::default() };
+        check(&open, "gateway.internal:8080", None, Ok(()));
+        check(&open, "gateway.internal", Some("http://localhost:3000"), Err(Refusal::Origin));
+        let named = Guard { hosts: vec!["gateway.internal".into()], exposed: true, ..Guard::default() };
+        check(&named, "gateway.internal:8080", None, Ok(()));
+        check(&named, "other.internal", None, Err(Refusal::Host));
+    }
+}

@@ -1,0 +1,13 @@
+//! HTTP plumbing, both ways. It knows nothing of tools, calls or MCP.
+//!
+//! - [`listener`]: accepts connections, within bounds, until it is told to drain;
+//! - [`guard`]: refuses what a browser was lured into sending;
+//! - [`client`]: requests to other servers;
+//! - [`body`]: bodies that are bounded when read and not copied when written;
+//! - [`sse`]: server-sent events, read and written.
+
+pub mod body;
+pub mod client;
+pub mod guard;
+pub mod listener;
+pub mod sse;

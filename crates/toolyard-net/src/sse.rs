@@ -1,0 +1,195 @@
+//! Server-sent events, read and written (WHATWG HTML, 9.2).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// One event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its type; empty means `message`.
+    pub kind: String,
+    /// Its data, lines joined by `\n`.
+    pub data: Bytes,
+    /// Its id, if it set one.
+    pub id: Option<String>,
+}
+
+/// An event is larger than the reader allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an event is larger than {0} bytes")]
+pub struct TooLarge(pub usize);
+
+/// Reads events out of a stream of bytes that is cut anywhere.
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: BytesMut,
+    /// How much of the buffer has no line break in it.
+    searched: usize,
+    /// The last line ended in CR at the end of what had come: a LF belongs to it.
+    after_cr: bool,
+    at_start: bool,
+    event: Event,
+    has_data: bool,
+    limit: usize,
+}
+
+impl Decoder {
+    /// A reader of events of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            after_cr: false,
+            at_start: true,
+            event: Event::default(),
+            has_data: false,
+            limit,
+        }
+    }
+
+    /// Takes what has come.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole event with data; `None` until more has come.
+    ///
+    /// # Errors
+    /// When an event grows beyond the limit. The stream cannot be read any further.
+    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
+        while let Some(line) = self.next_line() {
+            if self.event.data.len() + line.len() > self.limit {
+                return Err(TooLarge(self.limit));
+            }
+            if !line.is_empty() {
+                self.field(&line);
+                continue;
+            }
+            let event = std::mem::take(&mut self.event);
+            if std::mem::take(&mut self.has_data) {
+                return Ok(Some(event));
+            }
+        }
+        if self.buffer.len() > self.limit { Err(TooLarge(self.limit)) } else { Ok(None) }
+    }
+
+    fn next_line(&mut self) -> Option<Bytes> {
+        if self.after_cr && !self.buffer.is_empty() {
+            self.after_cr = false;
+            if self.buffer[0] == b'\n' {
+                self.buffer.advance(1);
+            }
+        }
+        let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let line = self.buffer.split_to(self.searched + found).freeze();
+        self.searched = 0;
+        self.after_cr = self.buffer[0] == b'\r';
+        self.buffer.advance(1);
+        let bom = std::mem::take(&mut self.at_start) && line.starts_with(b"\xef\xbb\xbf");
+        Some(if bom { line.slice(3..) } else { line })
+    }
+
+    fn field(&mut self, line: &Bytes) {
+        let colon = memchr::memchr(b':', line).unwrap_or(line.len());
+        let value = line.slice((colon + 1).min(line.len())..);
+        let value = if value.starts_with(b" ") { value.slice(1..) } else { value };
+        match &line[..colon] {
+            b"data" => self.data(value),
+            b"event" => self.event.kind = String::from_utf8_lossy(&value).into_owned(),
+            b"id" if !value.contains(&0) => {
+                self.event.id = Some(String::from_utf8_lossy(&value).into_owned())
+            }
+            // Comments (an empty name), `retry`, and what a later standard may add.
+            _ => {}
+        }
+    }
+
+    /// The only line of data, as JSON-RPC messages have it, is not copied.
+    fn data(&mut self, line: Bytes) {
+        if !std::mem::replace(&mut self.has_data, true) {
+            self.event.data = line;
+            return;
+        }
+        let mut joined = BytesMut::from(std::mem::take(&mut self.event.data));
+        joined.extend_from_slice(b"\n");
+        joined.extend_from_slice(&line);
+        self.event.data = joined.freeze();
+    }
+}
+
+/// The pieces of an event of type `message`. `data` must not contain a line break.
+#[must_use]
+pub fn message(data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+    let head = std::iter::once(Bytes::from_static(b"event: message\ndata: "));
+    head.chain(data).chain(std::iter::once(Bytes::from_static(b"\n\n"))).collect()
+}
+
+/// A comment, which keeps a quiet stream from being taken for a dead one.
+pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads `stream` whole, and again byte by byte.
+    #[track_caller]
+    fn check(stream: &str, expect: &[(&str, &str)]) {
+        for step in [stream.len().max(1), 1] {
+            let mut decoder = Decoder::new(1000);
+            let mut events = Vec::new();
+            for piece in stream.as_bytes().chunks(step) {
+                decoder.push(piece);
+                while let Some(event) = decoder.next_event().unwrap() {
+                    events.push((event.kind, String::from_utf8(event.data.to_vec()).unwrap()));
+                }
+            }
+            let events: Vec<_> = events.iter().map(|(kind, data)| (&**kind, &**data)).collect();
+            assert_eq!(events, expect, "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn events_are_read_wherever_the_stream_is_cut() {
+        check("", &[]);
+        check("data: 1\n\n", &[("", "1")]);
+        check("data:1\r\n\r\ndata: 2\r\rdata:  3\n\n", &[("", "1"), ("", "2"), ("", " 3")]);
+        check("\u{feff}event: x\ndata: a\ndata: b\ndata\n\n", &[("x", "a\nb\n")]);
+        check(": comment\n\nevent: lost\n\nid: 7\nretry: 5\ndata: {}\n\n", &[("", "{}")]);
+        check("data: unfinished\n", &[]);
+        check("data\n\n", &[("", "")]);
+    }
+
+    #[test]
+    fn a_large_event_is_an_error() {
+        for stream in ["data: 0123456789", "data: 01234\ndata: 56789\n\n"] {
+            let mut decoder = Decoder::new(10);
+            decoder.push(stream.as_bytes());
+            assert_eq!(decoder.next_event(), Err(TooLarge(10)), "{stream}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_written_is_read(data in proptest::collection::vec("[^\r\n]{0,40}", 0..10)) {
+            let mut decoder = Decoder::new(1000);
+            for text in &data {
+                message([Bytes::from(text.clone())]).iter().for_each(|piece| decoder.push(piece));
+                decoder.push(&KEEP_ALIVE);
+            }
+            for text in &data {
+                let event = decoder.next_event().unwrap().unwrap();
+                proptest::prop_assert_eq!((&*event.kind, &event.data[..]), ("message", text.as_bytes()));
+            }
+        }
+
+        #[test]
+        fn nothing_panics(stream: Vec<u8>) {
+            let mut decoder = Decoder::new(100);
+            decoder.push(&stream);
+            while let Ok(Some(_)) = decoder.next_event() {}
+        }
+    }
+}

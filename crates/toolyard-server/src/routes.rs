@@ -1,0 +1,55 @@
+//! The doors of the gateway.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::{StatusCode, header};
+use tokio::sync::watch;
+use toolyard_manifest::Process;
+use toolyard_mcp::server::http::{self as mcp, HttpOptions};
+use toolyard_mcp::server::{Frontend, SessionLimits};
+use toolyard_net::guard::Guard;
+
+/// Where the gateway is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The manifest is not loaded yet.
+    Starting,
+    /// Calls are taken. Some handlers may be down.
+    Serving,
+    /// No more calls are taken; those that run are let end.
+    Draining,
+}
+
+/// Every route.
+#[must_use]
+pub fn routes(
+    frontend: Arc<Frontend>,
+    process: &Process,
+    address: SocketAddr,
+    stage: watch::Receiver<Stage>,
+) -> Router {
+    let guard = Guard {
+        hosts: process.allowed_hosts.clone(),
+        origins: process.allowed_origins.clone(),
+        exposed: !address.ip().is_loopback(),
+    };
+    let sessions = SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle };
+    let options = HttpOptions { guard, body_bytes: process.limits.request_body_bytes, sessions };
+    let health = get(move || std::future::ready(health(*stage.borrow())));
+    mcp::router(frontend, options).route("/health", health)
+}
+
+/// For those who ask whether to send work here. Handlers that are down do not count: the gateway
+/// serves the others (`seeds`: the tool contract's health check).
+fn health(stage: Stage) -> Response {
+    let (status, body) = match stage {
+        Stage::Starting => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"starting"}"#),
+        Stage::Serving => (StatusCode::OK, r#"{"status":"ok"}"#),
+        Stage::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
+    };
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}

@@ -1,0 +1,158 @@
+//! Starts everything in its order, and stops it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use toolyard_core::layers::GateSize;
+use toolyard_core::{Gateway, Registry};
+use toolyard_manifest::Manifest;
+use toolyard_mcp::server::{Frontend, ServerInfo};
+use toolyard_net::listener::{self, ListenerLimits};
+
+use crate::assemble::assemble;
+use crate::build;
+use crate::counters::{Counters, Counts};
+use crate::routes::{Stage, routes};
+
+/// What is not in the manifest.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Layers to leave out, by name. For measuring what each costs.
+    pub without_layers: Vec<String>,
+}
+
+/// Why the gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {0}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// Anybody who reaches the address could call every tool.
+    #[error(
+        "{0} is reached from other machines, and nothing asks callers who they are: listen on 127.0.0.1, \
+         or set `allowUnauthenticated: true` in the Toolyard document if something in front of it does"
+    )]
+    Unauthenticated(SocketAddr),
+    /// The system's root certificates cannot be read.
+    #[error("cannot read the system's root certificates")]
+    Roots(#[source] io::Error),
+    /// There is no layer of this name.
+    #[error("there is no layer {0:?}")]
+    NoSuchLayer(String),
+}
+
+/// A gateway that serves. Dropping it ends it at once; [`Running::stop`] lets calls end.
+pub struct Running {
+    address: SocketAddr,
+    gateway: Arc<Gateway>,
+    counters: Arc<Counters>,
+    stage: watch::Sender<Stage>,
+    stopping: watch::Sender<bool>,
+    serving: JoinSet<()>,
+    /// Ends the backends when it is dropped, and with them their processes.
+    _assembling: JoinSet<()>,
+}
+
+/// Starts a gateway. When this returns the address is listened on; handlers may still be connecting.
+///
+/// # Errors
+/// When the address is not to be had, or would be open to everybody.
+pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, StartError> {
+    let process = &manifest.process;
+    if !process.listen.ip().is_loopback() && !process.allow_unauthenticated {
+        return Err(StartError::Unauthenticated(process.listen));
+    }
+    let listener = TcpListener::bind(process.listen).await;
+    let listener = listener.map_err(|error| StartError::Listen(process.listen, error))?;
+    let address = listener.local_addr().map_err(|error| StartError::Listen(process.listen, error))?;
+
+    let (stage, stage_now) = watch::channel(Stage::Starting);
+    let (stopping, stopping_now) = watch::channel(false);
+    let (registry, registry_now) = watch::channel(Arc::<Registry>::default());
+    let counters = Arc::new(Counters::default());
+    let gateway = Arc::new(gateway(registry_now, counters.clone(), process, options)?);
+
+    let info = ServerInfo {
+        name: "toolyard".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: None,
+    };
+    let notices = process.limits.queued_notices;
+    let frontend = Arc::new(Frontend::new(gateway.clone(), info, notices, stopping_now.clone()));
+    let routes = routes(frontend, process, address, stage_now);
+    let mut serving = JoinSet::new();
+    serving.spawn(listener::serve(listener, routes, limits(process), until(stopping_now)));
+
+    let handlers = build::handlers(manifest).map_err(StartError::Roots)?;
+    let mut assembling = JoinSet::new();
+    assembling.spawn(assemble(handlers, registry, process.timeouts.first_list));
+    stage.send_replace(Stage::Serving);
+    Ok(Running { address, gateway, counters, stage, stopping, serving, _assembling: assembling })
+}
+
+fn gateway(
+    registry: watch::Receiver<Arc<Registry>>,
+    counters: Arc<Counters>,
+    process: &toolyard_manifest::Process,
+    options: &Options,
+) -> Result<Gateway, StartError> {
+    let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
+    let mut layers = Gateway::layers(counters, size);
+    for name in &options.without_layers {
+        let at = layers.iter().position(|layer| layer.name() == name);
+        layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);
+    }
+    Ok(Gateway::new(registry, layers))
+}
+
+fn limits(process: &toolyard_manifest::Process) -> ListenerLimits {
+    ListenerLimits {
+        connections: process.limits.connections,
+        head_bytes: process.limits.header_bytes,
+        head_time: process.timeouts.request_head,
+        drain_time: process.timeouts.drain,
+    }
+}
+
+async fn until(mut stopping: watch::Receiver<bool>) {
+    // A sender that is gone can say nothing any more, which means stop as well.
+    let _gone = stopping.wait_for(|stopping| *stopping).await;
+}
+
+impl Running {
+    /// The address that is listened on, with the port that the system chose.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of the MCP endpoint.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// The door.
+    #[must_use]
+    pub const fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
+    }
+
+    /// The calls so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counters.read()
+    }
+
+    /// Takes no more calls, lets those that run end for as long as the manifest allows, and stops.
+    pub async fn stop(mut self) -> Counts {
+        self.stage.send_replace(Stage::Draining);
+        self.stopping.send_replace(true);
+        while self.serving.join_next().await.is_some() {}
+        self.counts()
+    }
+}

@@ -1,0 +1,97 @@
+//! The command line: one file a subcommand.
+
+mod call;
+mod demo;
+mod output;
+mod remote;
+mod serve;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use output::Format;
+
+/// One yard for every tool an agent uses.
+///
+/// Toolyard reads ToolRegistry manifests and serves every tool behind them as one MCP endpoint.
+#[derive(Parser)]
+#[command(version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// How results are printed
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  toolyard serve                        start with a demo server, to see it work
+  toolyard serve -f tools.yaml          serve the handlers of a manifest
+  toolyard tools                        list the tools of a running gateway
+  toolyard call add a=1 b=2             call one of them
+
+Exit status:
+  0  done
+  1  it failed: the gateway cannot be reached, the tool said no
+  2  wrong usage, or a manifest with problems
+
+Environment:
+  TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]";
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Tools(tools::Args),
+    Call(call::Args),
+    #[command(hide = true)]
+    DemoServer,
+}
+
+/// What is wrong with the input, as against with the world: exit status 2.
+#[derive(Debug)]
+pub(crate) struct BadInput(pub(crate) String);
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadInput {}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log_to_stderr(&cli.command);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return output::failed(&error.into()),
+    };
+    let done = runtime.block_on(async {
+        match cli.command {
+            Command::Serve(args) => serve::run(args, cli.output).await,
+            Command::Tools(args) => tools::run(args, cli.output).await,
+            Command::Call(args) => call::run(args, cli.output).await,
+            Command::DemoServer => demo::run().await,
+        }
+    });
+    // A thread that still reads standard input would keep the process from ending.
+    runtime.shutdown_background();
+    done.unwrap_or_else(|error| output::failed(&error))
+}
+
+/// Standard output belongs to results, and on stdio to the protocol. Commands that ask a gateway only
+/// speak up when something is wrong.
+fn log_to_stderr(command: &Command) {
+    let default = match command {
+        Command::Serve(_) => "info",
+        _ => "error",
+    };
+    let filter = EnvFilter::try_from_env("TOOLYARD_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal).init();
+}

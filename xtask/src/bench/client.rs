@@ -1,0 +1,232 @@
+//! An MCP client on one HTTP/1.1 connection, which believes nothing: every reply is checked against what was asked.
+//!
+//! It is not a general client: it knows what the bench asks, and no notification or request of a server is awaited.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::response::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use super::echo::{LEGACY, MODERN};
+use super::reply::{Agreed, Called, Page, payload, result};
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+/// Longer than any answer takes on a machine that can be measured on at all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How the client speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Era {
+    /// With a session: 2025-11-25.
+    Legacy,
+    /// Without: 2026-07-28.
+    Modern,
+}
+
+impl Era {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        }
+    }
+}
+
+/// A connection, and in the legacy era its session.
+pub(super) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    era: Era,
+    headers: HeaderMap,
+    last_id: u64,
+    waited: Duration,
+}
+
+/// What a whole list came to, over all its pages.
+pub(super) struct Listing {
+    pub tools: usize,
+    pub bytes: usize,
+}
+
+impl Connection {
+    /// Connects and, in the legacy era, opens a session.
+    pub(super) async fn open(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
+        let stream =
+            TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
+        stream.set_nodelay(true)?;
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(driver);
+        let headers = standing_headers(address, era)?;
+        let mut connection = Connection { sender, era, headers, last_id: 0, waited: Duration::ZERO };
+        if era == Era::Legacy {
+            connection.initialize().await?;
+        }
+        Ok(connection)
+    }
+
+    /// Calls `echo` once. `unique` must not repeat while an answer could still be mistaken for another.
+    pub(super) async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
+        let text = speech(unique);
+        let body = self.request("tools/call", Some("echo"), echo_params(&text)).await?;
+        let called: Called = result(&body, self.last_id, self.era)?;
+        let said: Vec<_> = called.content.into_iter().map(|content| content.text).collect();
+        ensure!(!called.is_error && said == [text.as_str()], "said {text:?} and heard {said:?}");
+        Ok(())
+    }
+
+    /// Reads the list of tools, all its pages.
+    pub(super) async fn list(&mut self) -> anyhow::Result<Listing> {
+        let mut listing = Listing { tools: 0, bytes: 0 };
+        let mut params = json!({});
+        loop {
+            let body = self.request("tools/list", None, params).await?;
+            let page: Page = result(&body, self.last_id, self.era)?;
+            listing.tools += page.tools.len();
+            listing.bytes += body.len();
+            match page.next_cursor {
+                Some(cursor) => params = json!({"cursor": cursor}),
+                None => return Ok(listing),
+            }
+        }
+    }
+
+    /// Ends the session, so that the target does not keep it until it runs out.
+    pub(super) async fn close(mut self) -> anyhow::Result<()> {
+        if self.era == Era::Legacy {
+            let request = self.http(Method::DELETE, Bytes::new())?;
+            self.exchange(request).await?;
+        }
+        Ok(())
+    }
+
+    /// How long answers were waited for since this was asked last. What the client itself does with a reply, such as
+    /// reading 5,000 tools, is no part of it.
+    pub(super) fn take_waited(&mut self) -> Duration {
+        std::mem::take(&mut self.waited)
+    }
+
+    async fn initialize(&mut self) -> anyhow::Result<()> {
+        let about = json!({
+            "protocolVersion": LEGACY,
+            "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1.0.0"}
+        });
+        let request = self.http(Method::POST, message(self.last_id, "initialize", &about))?;
+        let (head, body) = self.exchange(request).await?;
+        let agreed: Agreed = result(&payload(&head, body)?, self.last_id, self.era)?;
+        ensure!(agreed.protocol_version == LEGACY, "asked for {LEGACY} and got {}", agreed.protocol_version);
+        let session = head.headers.get(SESSION).context("initialize opened no session")?;
+        self.headers.insert(SESSION, session.clone());
+        self.headers.insert(VERSION, HeaderValue::from_static(LEGACY));
+        self.notify_initialized().await
+    }
+
+    async fn notify_initialized(&mut self) -> anyhow::Result<()> {
+        let notice = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let request = self.http(Method::POST, notice.to_string().into())?;
+        let (head, _) = self.exchange(request).await?;
+        ensure!(head.status == StatusCode::ACCEPTED, "a notification was answered with {}", head.status);
+        Ok(())
+    }
+
+    /// Sends a request and gives the JSON-RPC message that came back.
+    async fn request(
+        &mut self,
+        method: &'static str,
+        name: Option<&'static str>,
+        mut params: Value,
+    ) -> anyhow::Result<Bytes> {
+        self.last_id += 1;
+        if self.era == Era::Modern {
+            params["_meta"] = envelope();
+        }
+        let mut request = self.http(Method::POST, message(self.last_id, method, &params))?;
+        if self.era == Era::Modern {
+            let headers = request.headers_mut();
+            headers.insert("mcp-method", HeaderValue::from_static(method));
+            headers.extend(
+                name.map(|name| (HeaderName::from_static("mcp-name"), HeaderValue::from_static(name))),
+            );
+        }
+        let (head, body) = self.exchange(request).await?;
+        payload(&head, body)
+    }
+
+    fn http(&self, method: Method, body: Bytes) -> anyhow::Result<Request<Full<Bytes>>> {
+        let mut request = Request::builder().method(method).uri("/mcp").body(Full::new(body))?;
+        request.headers_mut().clone_from(&self.headers);
+        Ok(request)
+    }
+
+    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(Parts, Bytes)> {
+        let begun = Instant::now();
+        let exchange = async {
+            self.sender.ready().await?;
+            let (head, body) = Response::into_parts(self.sender.send_request(request).await?);
+            Ok((head, body.collect().await?.to_bytes()))
+        };
+        let answer = tokio::time::timeout(PATIENCE, exchange).await.context("there was no answer in time")?;
+        self.waited += begun.elapsed();
+        answer
+    }
+}
+
+fn message(id: u64, method: &str, params: &Value) -> Bytes {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string().into()
+}
+
+fn echo_params(text: &str) -> Value {
+    json!({"name": "echo", "arguments": {"text": text}})
+}
+
+/// What `echo` is told: quotes, a backslash and letters that are not ASCII, so that a reply which was escaped wrongly
+/// anywhere is noticed. With the filling a legacy request has about 290 bytes.
+fn speech(unique: &str) -> String {
+    format!(
+        "{unique}: \"grüße\" \\ {}",
+        "to whom it may concern, and to all of the others as well. ".repeat(3)
+    )
+}
+
+/// What a modern request carries in its `_meta`.
+fn envelope() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0.0"},
+        "io.modelcontextprotocol/clientCapabilities": {}
+    })
+}
+
+/// The headers of every request; a session adds its own.
+fn standing_headers(address: SocketAddr, era: Era) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    headers.insert(HOST, HeaderValue::from_str(&address.to_string())?);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    if era == Era::Modern {
+        headers.insert(VERSION, HeaderValue::from_static(MODERN));
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_legacy_request_has_about_290_bytes() {
+        let size = message(1_000, "tools/call", &echo_params(&speech("63-100000"))).len();
+        assert!((280..=300).contains(&size), "{size}");
+    }
+}

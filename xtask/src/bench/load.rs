@@ -1,0 +1,121 @@
+//! The load: as many connections as calls are in flight, each of which asks again as soon as it is answered.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use futures_util::future::try_join_all;
+
+use super::client::{Connection, Era};
+use super::measure;
+use super::sample::Sample;
+use super::targets::Target;
+
+/// What is asked of a target.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub era: Era,
+    pub in_flight: usize,
+    pub duration: Duration,
+    pub work: Work,
+}
+
+/// What each request is.
+#[derive(Clone, Copy)]
+pub(super) enum Work {
+    /// A call of `echo` with a text of its own.
+    Call,
+    /// A whole list of so many tools.
+    List(usize),
+}
+
+impl Load {
+    /// Puts the load on a target and measures, once it has warmed up. A wrong reply is an error.
+    pub(super) async fn measure(&self, target: &Target) -> anyhow::Result<Sample> {
+        let sample = self.try_measure(target).await;
+        sample.with_context(|| format!("{} with {} in flight", target.kind.name(), self.in_flight))
+    }
+
+    async fn try_measure(&self, target: &Target) -> anyhow::Result<Sample> {
+        let opening = (0..self.in_flight).map(|_| Connection::open(target.address, self.era));
+        let connections = try_join_all(opening).await?;
+        let warm = self.drive(connections, self.duration / 5).await?;
+
+        let before = measure::cpu_time(target.pid());
+        let begun = Instant::now();
+        // Every call that was begun is awaited, so that the CPU time and the calls it was used for agree.
+        let done = self.drive(warm.connections, self.duration).await?;
+        let elapsed = begun.elapsed();
+        let cpu = measure::cpu_time(target.pid()).saturating_sub(before);
+
+        try_join_all(done.connections.into_iter().map(Connection::close)).await?;
+        Ok(Sample::new(done.latencies, elapsed, cpu))
+    }
+
+    async fn drive(&self, connections: Vec<Connection>, duration: Duration) -> anyhow::Result<Driven> {
+        let until = Instant::now() + duration;
+        let lanes = connections.into_iter().enumerate();
+        let lanes =
+            lanes.map(|(lane, connection)| tokio::spawn(drive_lane(connection, lane, self.work, until)));
+        let mut driven = Driven { connections: Vec::new(), latencies: Vec::new() };
+        for lane in lanes.collect::<Vec<_>>() {
+            let (connection, latencies) = lane.await??;
+            driven.connections.push(connection);
+            driven.latencies.extend(latencies);
+        }
+        Ok(driven)
+    }
+}
+
+struct Driven {
+    connections: Vec<Connection>,
+    latencies: Vec<Duration>,
+}
+
+/// Asks until the time is over, and once at least.
+async fn drive_lane(
+    mut connection: Connection,
+    lane: usize,
+    work: Work,
+    until: Instant,
+) -> anyhow::Result<(Connection, Vec<Duration>)> {
+    let mut latencies = Vec::new();
+    connection.take_waited(); // what opening it took
+    loop {
+        work.ask(&mut connection, &format!("{lane}-{}", latencies.len())).await?;
+        latencies.push(connection.take_waited());
+        if Instant::now() >= until {
+            return Ok((connection, latencies));
+        }
+    }
+}
+
+impl Work {
+    async fn ask(self, connection: &mut Connection, unique: &str) -> anyhow::Result<()> {
+        match self {
+            Work::Call => connection.call_echo(unique).await,
+            Work::List(tools) => {
+                let listing = connection.list().await?;
+                ensure!(listing.tools == tools, "listed {} tools of {tools}", listing.tools);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Waits until a target lists as many tools as its upstream has, and gives the size of that list in bytes.
+///
+/// A gateway may answer before its upstream is connected: with a shorter list, which is asked for again.
+pub(super) async fn first_list(address: SocketAddr, tools: usize) -> anyhow::Result<usize> {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let begun = Instant::now();
+    let mut connection = Connection::open(address, Era::Modern).await?;
+    loop {
+        let listing = connection.list().await?;
+        if listing.tools == tools {
+            return Ok(listing.bytes);
+        }
+        ensure!(begun.elapsed() < PATIENCE, "{} tools of {tools} after {PATIENCE:?}", listing.tools);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -1,0 +1,63 @@
+//! nginx as the plainest proxy it can be: what the gateway is measured against.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::ensure;
+
+use super::launch::command;
+
+/// Installs nginx from Debian where there is none.
+pub(super) fn ensure_installed() -> anyhow::Result<()> {
+    if command("nginx").arg("-v").output().is_ok() {
+        return Ok(());
+    }
+    let packages = ["install", "--yes", "--no-install-recommends", "nginx-light"];
+    let status = command("apt-get").args(packages).stdout(std::process::Stdio::null()).status()?;
+    ensure!(status.success(), "nginx is missing and could not be installed: {status}");
+    Ok(())
+}
+
+/// A configuration that leads everything from one port to another. Connections are kept open on both sides and nothing
+/// is buffered or logged: it does as little as a proxy can.
+pub(super) fn configuration(
+    folder: &Path,
+    workers: usize,
+    listen: SocketAddr,
+    upstream: SocketAddr,
+) -> String {
+    let folder = folder.display();
+    format!(
+        "daemon off;
+worker_processes {workers};
+pid {folder}/nginx.pid;
+error_log stderr error;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    tcp_nodelay on;
+    keepalive_timeout 300s;
+    keepalive_requests 1000000000;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    upstream echo {{
+        server {upstream};
+        keepalive 128;
+        keepalive_requests 1000000000;
+    }}
+    server {{
+        listen {listen};
+        location / {{
+            proxy_pass http://echo;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+            proxy_buffering off;
+        }}
+    }}
+}}
+"
+    )
+}

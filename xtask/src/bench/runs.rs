@@ -1,0 +1,121 @@
+//! The measurements, one function each. Targets take turns within a round, so that what disturbs the machine for a
+//! while disturbs all of them.
+
+use std::time::{Duration, Instant};
+
+use super::client::Era;
+use super::load::{Load, Work, first_list};
+use super::measure::memory;
+use super::report::{CallRow, Cost, LayerRow, ListRow, MemoryRow, Report, Start, show};
+use super::sample::{Rounds, Sample, median};
+use super::targets::{Kind, Target, Workshop};
+use super::{Plan, Section};
+
+const IN_FLIGHT: [usize; 3] = [1, 16, 64];
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+const LAYERS: [&str; 4] = ["meter", "concurrency", "arguments", "deadline"];
+/// How long a process is left alone before its idle memory is read.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Makes one of the measurements, shows it and keeps it in the report.
+pub(super) async fn run(
+    section: Section,
+    plan: &Plan,
+    workshop: &Workshop,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let measures_gateway = plan.kinds.contains(&Kind::Gateway);
+    match section {
+        Section::Calls => calls(plan, workshop, report).await,
+        Section::Lists => lists(plan, workshop, report).await,
+        Section::Layers if measures_gateway => layers(plan, workshop, report).await,
+        Section::Start if measures_gateway => start(plan, workshop, report).await,
+        Section::Layers | Section::Start => Ok(()),
+    }
+}
+
+async fn calls(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
+    let targets = workshop.line_up(&plan.kinds, plan.tools).await?;
+    tokio::time::sleep(SETTLE).await;
+    let idle: Vec<u64> = targets.iter().map(|target| memory(target.pid()).resident).collect();
+    for (era, in_flight) in ERAS.into_iter().flat_map(|era| IN_FLIGHT.map(|in_flight| (era, in_flight))) {
+        let load = Load { era, in_flight, duration: plan.cell, work: Work::Call };
+        let measured = in_turns(plan.rounds, load, &targets).await?;
+        let nginx = nginx_among(&targets, &measured);
+        let rows = targets
+            .iter()
+            .zip(&measured)
+            .map(|(target, rounds)| CallRow::new(target.kind, &load, rounds, nginx));
+        report.calls.extend(rows);
+    }
+    let mib = |kib: u64| kib as f64 / 1024.0;
+    report.memory.extend(targets.iter().zip(idle).map(|(target, idle)| {
+        let peak = memory(target.pid()).peak;
+        MemoryRow { target: target.kind, idle_mib: mib(idle), peak_mib: mib(peak) }
+    }));
+    show(&report.call_table())
+}
+
+async fn lists(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
+    for &tools in plan.list_sizes {
+        let targets = workshop.line_up(&plan.kinds, tools).await?;
+        let load = Load { era: Era::Modern, in_flight: 1, duration: plan.cell, work: Work::List(tools) };
+        let measured = in_turns(plan.rounds, load, &targets).await?;
+        let nginx = nginx_among(&targets, &measured);
+        for (target, rounds) in targets.iter().zip(&measured) {
+            let bytes = first_list(target.address, tools).await?;
+            let cost = Cost::new(rounds, nginx);
+            report.lists.push(ListRow { target: target.kind, tools, bytes, cost });
+        }
+    }
+    show(&report.list_table())
+}
+
+/// What a layer costs is what a call costs less without it, in the same round.
+async fn layers(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
+    let echo = workshop.echo(plan.tools)?;
+    let mut gateways = vec![workshop.gateway(&echo, None)?];
+    for layer in LAYERS {
+        gateways.push(workshop.gateway(&echo, Some(layer))?);
+    }
+    for gateway in &gateways {
+        first_list(gateway.address, plan.tools).await?;
+    }
+    let load = Load { era: Era::Modern, in_flight: 16, duration: plan.cell, work: Work::Call };
+    let measured = in_turns(plan.rounds, load, &gateways).await?;
+    let (whole, reduced) = (&measured[0], &measured[1..]);
+    report.layers =
+        LAYERS.iter().zip(reduced).map(|(layer, rounds)| LayerRow::new(layer, whole, rounds)).collect();
+    show(&report.layer_table())
+}
+
+/// The launcher, which ties the gateway to this process, is counted too: about a millisecond.
+async fn start(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
+    let echo = workshop.echo(plan.tools)?;
+    let mut times = Vec::new();
+    for _ in 0..plan.starts {
+        let begun = Instant::now();
+        let gateway = workshop.gateway(&echo, None)?;
+        first_list(gateway.address, plan.tools).await?;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let min_ms = times.iter().copied().fold(f64::INFINITY, f64::min);
+    report.start = Some(Start { runs: times.len(), min_ms, median_ms: median(times) });
+    show(&report.start_table())
+}
+
+/// Measures each target once a round.
+async fn in_turns(rounds: usize, load: Load, targets: &[Target]) -> anyhow::Result<Vec<Rounds>> {
+    let mut measured: Vec<Vec<Sample>> = targets.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        for (target, samples) in targets.iter().zip(&mut measured) {
+            samples.push(load.measure(target).await?);
+        }
+    }
+    Ok(measured.into_iter().map(Rounds).collect())
+}
+
+fn nginx_among<'a>(targets: &[Target], measured: &'a [Rounds]) -> Option<&'a Rounds> {
+    let position = targets.iter().position(|target| target.kind == Kind::Nginx)?;
+    measured.get(position)
+}

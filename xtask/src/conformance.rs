@@ -1,0 +1,152 @@
+//! The official conformance suite, against the gateway in front of a fixture server.
+
+mod report;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::peers::Peers;
+use crate::process::{self, Process};
+use report::Report;
+
+/// The frozen requirement sets: one for the sessions of the legacy era, one for the stateless era.
+const REQUIREMENT_SETS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+
+/// Which server is put to the test; without a choice, the gateway in front of the fixture server.
+#[derive(clap::Args, Default)]
+pub(crate) struct Args {
+    /// Test the server at this URL
+    #[arg(long, conflicts_with = "direct")]
+    url: Option<String>,
+    /// Test the fixture server itself, without the gateway; nothing is expected to fail
+    #[arg(long)]
+    direct: bool,
+}
+
+/// Builds the gateway where it takes part, and runs the suite.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.url.is_none() && !args.direct {
+        process::run(process::cargo().args(["build", "--quiet", "--package", "toolyard"]))?;
+    }
+    check(args)
+}
+
+/// Runs the suite with the gateway that was built last: after a build of the whole workspace, whose features are not
+/// those of one package, another build would make it twice.
+pub(crate) fn check(args: &Args) -> anyhow::Result<()> {
+    let peers = Peers::prepare()?;
+    let work = crate::root().join("target/conformance");
+    // What an earlier run left would be counted again.
+    let _ = std::fs::remove_dir_all(&work);
+    std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
+
+    if let Some(url) = &args.url {
+        return test(&peers, &work, url, Expect::Listed);
+    }
+    let fixture = Server::start(&peers.fixture_server(), &[], &work.join("fixture.log"))?;
+    if args.direct {
+        return test(&peers, &work, &fixture.url, Expect::NoFailure);
+    }
+    let gateway = start_gateway(&work, &fixture.url)?;
+    test(&peers, &work, &gateway.url, Expect::Listed)
+}
+
+/// An MCP server, running.
+struct Server {
+    url: String,
+    _process: Process,
+}
+
+impl Server {
+    fn start(program: &Path, args: &[&OsStr], log: &Path) -> anyhow::Result<Self> {
+        let stderr = File::create(log).with_context(|| format!("write {}", log.display()))?;
+        let mut process = Process::launch(program, args, stderr.into())?;
+        let address = process
+            .printed_address()
+            .with_context(|| format!("{}: see {}", program.display(), log.display()))?;
+        Ok(Self { url: format!("http://{address}/mcp"), _process: process })
+    }
+}
+
+/// What may fail.
+#[derive(Clone, Copy)]
+enum Expect {
+    /// What `fixtures/conformance` lists, and all of that.
+    Listed,
+    NoFailure,
+}
+
+fn start_gateway(work: &Path, upstream: &str) -> anyhow::Result<Server> {
+    let manifest = work.join("registry.yaml");
+    std::fs::write(&manifest, registry(upstream)).with_context(|| format!("write {}", manifest.display()))?;
+    let args = ["serve", "--listen", "127.0.0.1:0", "-f"].map(OsStr::new);
+    let args = [&args[..], &[manifest.as_os_str()]].concat();
+    Server::start(&built("toolyard")?, &args, &work.join("gateway.log"))
+}
+
+fn registry(upstream: &str) -> String {
+    format!(
+        "apiVersion: omnia.altairalabs.ai/v1alpha1
+kind: ToolRegistry
+metadata:
+  name: conformance
+spec:
+  handlers:
+    - name: fixture
+      type: mcp
+      mcpConfig:
+        transport: streamable-http
+        endpoint: {upstream}
+"
+    )
+}
+
+/// A program of this workspace stands beside this one.
+fn built(program: &str) -> anyhow::Result<PathBuf> {
+    let xtask = std::env::current_exe().context("find the build folder")?;
+    Ok(xtask.with_file_name(program))
+}
+
+fn test(peers: &Peers, work: &Path, url: &str, expect: Expect) -> anyhow::Result<()> {
+    let mut report = Report::default();
+    let mut unmet = Vec::new();
+    for set in REQUIREMENT_SETS {
+        let results = work.join(set);
+        let verdict = suite(peers, set, url, expect, &results)?;
+        report.add(set, &results)?;
+        if !verdict.met {
+            unmet.push(format!("{set}: {}", verdict.remarks));
+        }
+    }
+    println!("{report}");
+    if !unmet.is_empty() {
+        bail!("the suite did not end as expected\n{}", unmet.join("\n"));
+    }
+    Ok(())
+}
+
+/// What the suite itself makes of a run.
+struct Verdict {
+    met: bool,
+    /// The end of its output: which failures were not expected, and which expected ones did not happen.
+    remarks: String,
+}
+
+fn suite(peers: &Peers, set: &str, url: &str, expect: Expect, results: &Path) -> anyhow::Result<Verdict> {
+    let mut suite = Command::new(peers.node());
+    suite.arg(peers.conformance_suite()).args(["server", "--url", url, "--requirements", set]);
+    suite.arg("--output-dir").arg(results);
+    if let Expect::Listed = expect {
+        let listed = format!("fixtures/conformance/expected-failures-{set}.yaml");
+        suite.arg("--expected-failures").arg(crate::root().join(listed));
+    }
+    let output = suite.output().context("start the conformance suite")?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    // Before its totals it lists what the report shows; without them it did not get that far.
+    let remarks = said.find("\nTotal: ").map_or(&*said, |totals| &said[totals..]).trim();
+    Ok(Verdict { met: output.status.success(), remarks: remarks.to_owned() })
+}

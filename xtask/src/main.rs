@@ -1,0 +1,60 @@
+//! The repository's own commands: `cargo xtask --help`.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a developer's tool: it starts other programs and talks to whoever runs it"
+)]
+
+mod bench;
+mod conformance;
+mod peers;
+mod process;
+mod stages;
+mod system;
+mod test;
+mod tidy;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Parser;
+
+/// The repository's own commands
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Command {
+    /// Install what is missing, build, and run every test and the conformance suites
+    Test,
+    /// Install the foreign software that the tests talk to
+    Peers,
+    /// Run the MCP conformance suites
+    Conformance(conformance::Args),
+    /// Check the rules of this repository
+    Tidy,
+    /// Measure the gateway against its peers
+    Bench(bench::Args),
+    /// Become another program, which ends when this one's parent does
+    #[command(hide = true)]
+    Launch {
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Command::parse() {
+        Command::Test => test::run(),
+        Command::Peers => peers::run(),
+        Command::Conformance(args) => conformance::run(&args),
+        Command::Tidy => tidy::run(),
+        Command::Bench(args) => bench::run(args),
+        Command::Launch { command } => process::become_program(&command),
+    }
+}
+
+/// The repository's root: the folder above this package's.
+fn root() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package)
+}

@@ -1,0 +1,126 @@
+//! Other programs: run to their end, or kept as long as they are needed.
+//!
+//! A program that is kept ends with the xtask, however that ends. It is started through this binary, which asks the
+//! kernel for a signal at its parent's death and then becomes the program.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
+/// How long a program may take until it can be reached: debug builds on a busy machine are slow.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a program may take to end after it was asked to.
+const END_LIMIT: Duration = Duration::from_secs(3);
+
+/// The cargo that runs this xtask, in the repository's root.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(crate::root());
+    cargo
+}
+
+/// Runs a command to its end. It reads nothing; what it prints is seen.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status =
+        command.stdin(Stdio::null()).status().with_context(|| format!("start {}", shown(command)))?;
+    ensure!(status.success(), "{} ended with {status}", shown(command));
+    Ok(())
+}
+
+/// Runs a command to its end and says whether it ended well. What it prints is not seen.
+pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// A program that runs until this value is dropped.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Starts a program. The thread that calls must live as long as the xtask: the kernel watches threads.
+    pub(crate) fn launch(program: impl AsRef<OsStr>, args: &[&OsStr], stderr: Stdio) -> anyhow::Result<Self> {
+        let mut launcher = Command::new(std::env::current_exe().context("find this program")?);
+        launcher.args(["launch", "--"]).arg(&program).args(args);
+        let child = launcher.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn();
+        Ok(Self(child.with_context(|| format!("start {}", program.as_ref().display()))?))
+    }
+
+    /// The first `http://host:port` that the program prints. What it prints later is read and forgotten, so that it
+    /// never blocks on a full pipe.
+    pub(crate) fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
+        let stdout = self.0.stdout.take().context("the output of a program is read once")?;
+        let (found, address) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some(address) = address_in(&line) {
+                    // Nobody waits for a second one.
+                    found.send(address).ok();
+                }
+            }
+        });
+        address.recv_timeout(START_LIMIT).context("it ended, or did not print where it listens")
+    }
+}
+
+impl Drop for Process {
+    /// A signal that a program can act on comes first: it may have children of its own.
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        pid.and_then(|pid| kill_process(pid, Signal::TERM).ok());
+        let asked = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if asked.elapsed() > END_LIMIT {
+                self.0.kill().ok();
+                self.0.wait().ok();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Becomes another program, which is sent SIGTERM when the thread that started this process ends.
+pub(crate) fn become_program(line: &[OsString]) -> anyhow::Result<()> {
+    let (program, args) = line.split_first().context("no program to become")?;
+    set_parent_process_death_signal(Some(Signal::TERM)).context("ask for a signal")?;
+    let error = Command::new(program).args(args).exec();
+    bail!("become {}: {error}", program.display())
+}
+
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("http://")?;
+    rest.split(['/', ' ', '"']).next()?.parse().ok()
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_found_in_a_line() {
+        let expected = Some("127.0.0.1:4711".parse().unwrap());
+        assert_eq!(address_in("http://127.0.0.1:4711/mcp"), expected);
+        assert_eq!(address_in("serving on http://127.0.0.1:4711 now"), expected);
+        assert_eq!(address_in("listening"), None);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_named() {
+        let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
+        assert_eq!(error.to_string(), "sh -c exit 3 ended with exit status: 3");
+    }
+}

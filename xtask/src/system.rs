@@ -1,0 +1,48 @@
+//! What a Debian-like machine with only a Rust toolchain lacks.
+
+use std::process::Command;
+
+use crate::process;
+
+/// A shell command that succeeds where a thing is there, and the Debian packages that bring it.
+const PACKAGES: [(&str, &[&str]); 4] = [
+    ("command -v node", &["nodejs"]),
+    ("command -v npm", &["npm"]),
+    // Debian splits what `python3 -m venv` needs into a package of its own.
+    ("python3 -c 'import ensurepip'", &["python3", "python3-venv"]),
+    // It stands where an ordinary user's PATH does not look.
+    ("PATH=$PATH:/usr/sbin command -v nginx", &["nginx-light"]),
+];
+
+const NEXTEST: [&str; 5] = ["install", "--locked", "cargo-nextest", "--version", "0.9.143"];
+
+/// Installs what is missing, and touches nothing where nothing is.
+pub(crate) fn install() -> anyhow::Result<()> {
+    let missing: Vec<_> = PACKAGES.into_iter().filter(|(probe, _)| !shell(probe)).collect();
+    if !missing.is_empty() {
+        let packages = missing.into_iter().flat_map(|(_, packages)| packages);
+        process::run(apt_get().arg("update"))?;
+        process::run(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(packages))?;
+    }
+    // Its name, `nextest`, is found by cargo wherever cargo installs to.
+    if !process::succeeds("cargo", &["nextest", "--version"]) {
+        process::run(process::cargo().args(NEXTEST))?;
+    }
+    Ok(())
+}
+
+fn apt_get() -> Command {
+    let quiet = ["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"];
+    if shell("test \"$(id -u)\" = 0") {
+        let mut env = Command::new("env");
+        env.args(quiet);
+        return env;
+    }
+    let mut sudo = Command::new("sudo");
+    sudo.arg("env").args(quiet);
+    sudo
+}
+
+fn shell(script: &str) -> bool {
+    process::succeeds("sh", &["-c", script])
+}

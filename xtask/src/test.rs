@@ -1,0 +1,34 @@
+//! Everything that must pass: the README's test command.
+
+use std::process::Command;
+
+use crate::conformance;
+use crate::peers::Peers;
+use crate::process;
+use crate::stages::Stages;
+use crate::system;
+
+/// Runs the stages, and prints their times even where one of them fails.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let mut stages = Stages::default();
+    let outcome = all(&mut stages);
+    println!("\n{stages}");
+    outcome
+}
+
+fn all(stages: &mut Stages) -> anyhow::Result<()> {
+    stages.run("system packages", system::install)?;
+    let peers = stages.run("peers", Peers::prepare)?;
+    let mut cargo = |name, args: &[&str]| stages.run(name, || process::run(cargo(&peers).args(args)));
+    cargo("build", &["build", "--workspace", "--all-targets"])?;
+    cargo("tests", &["nextest", "run", "--workspace"])?;
+    cargo("doc tests", &["test", "--doc", "--workspace"])?;
+    stages.run("conformance", || conformance::check(&conformance::Args::default()))
+}
+
+/// The tests find the peers by this variable.
+fn cargo(peers: &Peers) -> Command {
+    let mut cargo = process::cargo();
+    cargo.env("TOOLYARD_PEERS", peers.folder());
+    cargo
+}
