@@ -25,7 +25,6 @@ pub enum Stage {
 }
 
 /// Every route.
-#[must_use]
 pub fn routes(
     frontend: Arc<Frontend>,
     process: &Process,

@@ -77,7 +77,7 @@ pub(super) fn response_to(id: &Id, method: &str) -> Vec<Bytes> {
         method::PING => Ok(vec![Bytes::from_static(b"{}")]),
         _ => Err(RpcError::method_not_found(method)),
     };
-    message::response(Some(id), answer.as_ref().map(Clone::clone))
+    message::response(Some(id), answer)
 }
 
 /// Reads a message of a server.

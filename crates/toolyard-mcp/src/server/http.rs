@@ -51,7 +51,7 @@ struct Endpoint {
 
 async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body>) -> Response {
     if let Err(problem) = endpoint.options.guard.check(&request) {
-        return refusal(StatusCode::FORBIDDEN, None, &RpcError::new(INVALID_REQUEST, problem.to_string()));
+        return refusal(StatusCode::FORBIDDEN, None, RpcError::new(INVALID_REQUEST, problem.to_string()));
     }
     if *endpoint.frontend.stopping.borrow() {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
@@ -83,7 +83,7 @@ impl Endpoint {
             }
             // Nothing is ever asked of clients that are answered here.
             Ok(Message::Response { .. }) => empty(StatusCode::ACCEPTED),
-            Err(bad) => refusal(StatusCode::BAD_REQUEST, bad.id.as_ref(), &bad.error),
+            Err(bad) => refusal(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error),
         }
     }
 
@@ -94,7 +94,7 @@ impl Endpoint {
             Some(Some(Era::Modern)) => self.modern(headers, request).await,
             Some(None) => {
                 let error = RpcError::unsupported_version(version.unwrap_or_default());
-                refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error)
+                refusal(StatusCode::BAD_REQUEST, Some(&request.id), error)
             }
             None | Some(Some(Era::Legacy)) => self.legacy(headers, request).await,
         }
@@ -104,7 +104,7 @@ impl Endpoint {
     async fn modern(&self, headers: &HeaderMap, request: Request) -> Response {
         let capabilities = match modern::check(&request, Some(headers), &self.frontend.gateway) {
             Ok(capabilities) => capabilities,
-            Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
         if request.method == method::LISTEN {
             return self.listen(request);
@@ -125,10 +125,7 @@ impl Endpoint {
         if request.method == method::INITIALIZE {
             return self.open_session(&request);
         }
-        let session = match self.session(headers) {
-            Ok(session) => session,
-            Err(response) => return response,
-        };
+        let Ok(session) = self.session(headers) else { return session_not_found() };
         let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
         let client = Listener::new(None, &request.params, &sender);
         let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
@@ -148,10 +145,7 @@ impl Endpoint {
     }
 
     fn notification(&self, headers: &HeaderMap, method: &str, params: &Object) -> Response {
-        let session = match self.session(headers) {
-            Ok(session) => session,
-            Err(response) => return response,
-        };
+        let Ok(session) = self.session(headers) else { return session_not_found() };
         let id = || params.get("requestId").and_then(Id::parse);
         if let (Some(session), method::CANCELLED, Some(id)) = (session, method, id()) {
             session.running().cancel(&id);
@@ -162,11 +156,11 @@ impl Endpoint {
     fn open_session(&self, request: &Request) -> Response {
         let result = match self.frontend.initialize(&request.params) {
             Ok(result) => result,
-            Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error),
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
         let Some(session) = self.sessions.open() else {
             let error = RpcError::new(INVALID_REQUEST, "Too many sessions are open: try again later");
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), error);
         };
         let mut response = reply::json(StatusCode::OK, message::response(Some(&request.id), Ok(result)));
         if let Ok(id) = HeaderValue::from_str(&session.id) {
@@ -175,13 +169,11 @@ impl Endpoint {
         response
     }
 
-    /// The session that a request names; a client whose session is over has to open another.
-    fn session(&self, headers: &HeaderMap) -> Result<Option<Arc<Session>>, Response> {
+    /// The session that a request names, if it names one.
+    fn session(&self, headers: &HeaderMap) -> Result<Option<Arc<Session>>, SessionOver> {
         let Some(id) = headers.get(SESSION_ID) else { return Ok(None) };
-        match id.to_str().ok().and_then(|id| self.sessions.get(id)) {
-            Some(session) => Ok(Some(session)),
-            None => Err(session_not_found()),
-        }
+        let session = id.to_str().ok().and_then(|id| self.sessions.get(id));
+        session.map(Some).ok_or(SessionOver)
     }
 
     fn close_session(&self, headers: &HeaderMap) -> Response {
@@ -194,11 +186,8 @@ impl Endpoint {
 
     /// The stream on which a legacy client is told of what belongs to no request.
     fn open_stream(&self, headers: &HeaderMap) -> Response {
-        let session = match self.session(headers) {
-            Ok(Some(session)) => session,
-            Ok(None) => return method_not_allowed(),
-            Err(response) => return response,
-        };
+        let Ok(session) = self.session(headers) else { return session_not_found() };
+        let Some(session) = session else { return method_not_allowed() };
         if !accepts_stream(headers) {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
@@ -232,6 +221,9 @@ impl Endpoint {
         reply::streamed(stream::once(async { first }).chain(rest))
     }
 }
+
+/// The named session is over: its client has to open another.
+struct SessionOver;
 
 /// Keeps a request withdrawable for as long as it runs.
 struct Withdrawal {
@@ -267,11 +259,11 @@ fn unreadable(error: &ReadError) -> Response {
         ReadError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         ReadError::Broken(_) => StatusCode::BAD_REQUEST,
     };
-    refusal(status, None, &RpcError::new(PARSE_ERROR, error.to_string()))
+    refusal(status, None, RpcError::new(PARSE_ERROR, error.to_string()))
 }
 
 fn session_not_found() -> Response {
-    refusal(StatusCode::NOT_FOUND, None, &RpcError::new(INVALID_REQUEST, "Session not found"))
+    refusal(StatusCode::NOT_FOUND, None, RpcError::new(INVALID_REQUEST, "Session not found"))
 }
 
 fn method_not_allowed() -> Response {

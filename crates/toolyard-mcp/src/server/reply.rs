@@ -90,7 +90,7 @@ pub(super) fn plain(id: &Id, answer: Option<Answer>, status: fn(&RpcError) -> St
     let Some(answer) = answer else { return empty(StatusCode::ACCEPTED) };
     match answer {
         Ok(result) => json(StatusCode::OK, message::response(Some(id), Ok(result))),
-        Err(error) => json(status(&error), message::response(Some(id), Err(&error))),
+        Err(error) => json(status(&error), message::response(Some(id), Err(error))),
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn json(status: StatusCode, pieces: Vec<Bytes>) -> Response {
 }
 
 /// A response that is an error about the request as such.
-pub(super) fn refusal(status: StatusCode, id: Option<&Id>, error: &RpcError) -> Response {
+pub(super) fn refusal(status: StatusCode, id: Option<&Id>, error: RpcError) -> Response {
     json(status, message::response(id, Err(error)))
 }
 
@@ -156,7 +156,7 @@ impl Rest {
         while let Ok(message) = self.messages.try_recv() {
             pieces.extend(event([message]));
         }
-        pieces.extend(event(message::response(Some(&self.id), answer.as_ref().map(Clone::clone))));
+        pieces.extend(event(message::response(Some(&self.id), answer)));
         pieces
     }
 }

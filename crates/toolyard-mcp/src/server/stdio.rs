@@ -99,7 +99,7 @@ impl Connection {
                 None
             }
             Ok(Message::Response { .. }) => None,
-            Err(bad) => Some(message::response(bad.id.as_ref(), Err(&bad.error))),
+            Err(bad) => Some(message::response(bad.id.as_ref(), Err(bad.error))),
         }
     }
 
@@ -109,7 +109,7 @@ impl Connection {
         }
         if request.method == method::INITIALIZE {
             let answer = self.frontend.initialize(&request.params);
-            return Some(message::response(Some(&request.id), answer.as_ref().map(Clone::clone)));
+            return Some(message::response(Some(&request.id), answer));
         }
         let client = Listener::new(None, &request.params, &self.notices);
         running.push(self.run(request, Era::Legacy, client));
@@ -119,7 +119,7 @@ impl Connection {
     fn modern(&mut self, request: Request, running: &mut FuturesUnordered<Work>) -> Option<Vec<Bytes>> {
         let capabilities = match modern::check(&request, None, &self.frontend.gateway) {
             Ok(capabilities) => capabilities,
-            Err(error) => return Some(message::response(Some(&request.id), Err(&error))),
+            Err(error) => return Some(message::response(Some(&request.id), Err(error))),
         };
         if request.method == method::LISTEN {
             let subscription = Subscription::new(request.id.clone(), &request.params);
@@ -139,7 +139,7 @@ impl Connection {
             let answer = frontend.answer(request, era, Caller::default(), client);
             let answer = Abortable::new(answer, registration).await.ok()?;
             running.end(&id);
-            Some(message::response(Some(&id), answer.as_ref().map(Clone::clone)))
+            Some(message::response(Some(&id), answer))
         })
     }
 

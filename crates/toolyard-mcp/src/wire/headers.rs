@@ -177,10 +177,13 @@ pub fn check(headers: &HeaderMap, header: &HeaderName, body: Option<&str>) -> Re
 pub fn encode(text: &str) -> HeaderValue {
     let printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
     let padded = text.trim_matches([' ', '\t']) != text;
-    if printable && !padded && !text.is_empty() && !is_encoded(text) {
-        if let Ok(value) = HeaderValue::from_str(text) {
-            return value;
-        }
+    if printable
+        && !padded
+        && !text.is_empty()
+        && !is_encoded(text)
+        && let Ok(value) = HeaderValue::from_str(text)
+    {
+        return value;
     }
     let encoded = format!("{ENCODED_PREFIX}{}{ENCODED_SUFFIX}", BASE64.encode(text));
     HeaderValue::try_from(encoded).unwrap_or_else(|_| HeaderValue::from_static(""))

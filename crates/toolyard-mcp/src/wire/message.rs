@@ -182,7 +182,7 @@ fn write_method(method: &str, params: &Object, out: &mut Vec<u8>) {
 
 /// The pieces of a response; `id` is `null` where none could be read.
 #[must_use]
-pub fn response(id: Option<&Id>, answer: Result<Vec<Bytes>, &RpcError>) -> Vec<Bytes> {
+pub fn response(id: Option<&Id>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<Bytes> {
     let (name, body) = match answer {
         Ok(result) => ("result", result),
         Err(error) => ("error", vec![error.body().bytes()]),
