@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::json::{Json, JsonError, Object};
+use crate::json::{Json, Object};
 
 /// One request on its way to a backend.
 #[derive(Debug, Clone)]
@@ -15,6 +15,9 @@ pub struct Call {
     /// The request's parameters as the client sent them, in their order: `arguments`, `_meta`, and
     /// whatever else it put there. Where a name stands in them, [`Call::target`] is the one that counts.
     pub params: Object,
+    /// What `_meta` of the parameters says about the request rather than to the tool. It is opened here
+    /// once; who changes it changes this, and it takes the place of `_meta` when the call is sent on.
+    pub meta: Object,
     /// Who calls.
     pub caller: Caller,
     /// When the caller stops waiting. Set by the deadline layer, or by a door that knows better.
@@ -29,6 +32,7 @@ impl Call {
         Self {
             target: Target::Tool(name.into()),
             params: Object::new().with("arguments", arguments),
+            meta: Object::new(),
             caller: Caller::default(),
             deadline: None,
             client: Arc::new(NoClient),
@@ -39,14 +43,6 @@ impl Call {
     #[must_use]
     pub fn arguments(&self) -> Option<&Json> {
         self.params.get("arguments").filter(|arguments| !arguments.is_null())
-    }
-
-    /// What was said about the request rather than to the tool.
-    ///
-    /// # Errors
-    /// When `_meta` is there and is no object with unique members.
-    pub fn meta(&self) -> Result<Object, JsonError> {
-        self.params.get("_meta").map_or_else(|| Ok(Object::new()), Json::to_object)
     }
 }
 

@@ -13,6 +13,8 @@ const LEAST_HEADER_BYTES: usize = 8 * KIB;
 /// Bounds, so that no client and no handler can use up the gateway. `limits` in a `Toolyard` document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// `workers`: threads that serve connections. As many as the machine has processors.
+    pub workers: usize,
     /// `requestBodyBytes`: bytes of a request from a client. 4 MiB: arguments are written by a model, which
     /// rarely writes more than some hundred KiB.
     pub request_body_bytes: usize,
@@ -69,6 +71,7 @@ pub struct Timeouts {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
             request_body_bytes: 4 * MIB,
             response_bytes: 64 * MIB,
             header_bytes: 64 * KIB,
@@ -102,6 +105,7 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
     let size = |cursor: Cursor<'_>| cursor.size(1);
     let header_size = |cursor: Cursor<'_>| cursor.size(LEAST_HEADER_BYTES);
     let limits = Limits {
+        workers: fields.with_default("workers", Cursor::count, default.workers),
         request_body_bytes: fields.with_default("requestBodyBytes", size, default.request_body_bytes),
         response_bytes: fields.with_default("responseBytes", size, default.response_bytes),
         header_bytes: fields.with_default("headerBytes", header_size, default.header_bytes),

@@ -1,7 +1,8 @@
 //! Requests to other servers.
 
+use std::collections::HashMap;
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,16 +14,23 @@ use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use tokio::runtime;
 
 /// How long an unused connection is kept. Shorter than what servers commonly allow (Node.js: 5 s
 /// after the last reply is the shortest in wide use), so that few requests meet a closed one.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// An HTTP/1.1 client with a pool of connections; cloning shares the pool.
+/// An HTTP/1.1 client with pools of connections; cloning shares them.
+///
+/// There is a pool for each runtime that makes requests: a connection is driven by the runtime that
+/// opened it, and a request on another one's would wake its thread, twice (see [`crate::workers`]).
 #[derive(Debug, Clone)]
 pub struct Client {
-    inner: HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    pools: Arc<RwLock<HashMap<runtime::Id, Pool>>>,
+    connector: HttpsConnector<HttpConnector>,
 }
+
+type Pool = HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -63,11 +71,19 @@ impl Client {
             .https_or_http()
             .enable_http1()
             .wrap_connector(http);
-        let inner = HyperClient::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .build(connector);
-        Self { inner }
+        Self { pools: Arc::default(), connector }
+    }
+
+    /// The pool of the runtime that this is called on.
+    fn pool(&self) -> Pool {
+        let runtime = runtime::Handle::current().id();
+        if let Some(pool) = self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&runtime) {
+            return pool.clone();
+        }
+        let mut builder = HyperClient::builder(TokioExecutor::new());
+        let pool =
+            builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).build(self.connector.clone());
+        self.pools.write().unwrap_or_else(PoisonError::into_inner).entry(runtime).or_insert(pool).clone()
     }
 
     /// Sends a request and waits for the head of the response.
@@ -75,7 +91,7 @@ impl Client {
     /// # Errors
     /// When there is no response. A status of failure is a response.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
-        self.inner.request(request).await.map_err(|error| match error.is_connect() {
+        self.pool().request(request).await.map_err(|error| match error.is_connect() {
             true => RequestError::Connect(error.into()),
             false => RequestError::Broken(error.into()),
         })

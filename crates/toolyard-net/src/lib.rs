@@ -1,6 +1,7 @@
 //! HTTP plumbing, both ways. It knows nothing of tools, calls or MCP.
 //!
 //! - [`listener`]: accepts connections, within bounds, until it is told to drain;
+//! - [`workers`]: the threads that serve them;
 //! - [`guard`]: refuses what a browser was lured into sending;
 //! - [`client`]: requests to other servers;
 //! - [`body`]: bodies that are bounded when read and not copied when written;
@@ -11,3 +12,4 @@ pub mod client;
 pub mod guard;
 pub mod listener;
 pub mod sse;
+pub mod workers;

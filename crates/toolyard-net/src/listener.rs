@@ -1,6 +1,8 @@
 //! Accepts connections, within bounds, until it is told to drain.
 
 use std::future::Future;
+use std::io;
+use std::net::TcpStream as StdStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::workers::Workers;
 
 /// What one client may take, and all of them together.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +35,7 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     limits: ListenerLimits,
+    workers: &Workers,
     stop: impl Future<Output = ()>,
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
@@ -40,8 +45,11 @@ pub async fn serve(
         tokio::select! {
             () = &mut stop => break,
             Some((stream, place)) = accept(&listener, &places) => {
-                let connection = connect(stream, &router, builder(limits));
-                tokio::spawn(run(open.watch(connection), place));
+                let (watcher, router) = (open.watcher(), router.clone());
+                workers.spawn(async move {
+                    let Ok(connection) = connect(stream, router, &builder(limits)) else { return };
+                    run(watcher.watch(connection), place).await;
+                });
             }
         }
     }
@@ -55,9 +63,11 @@ pub async fn serve(
                 return;
             }
             Some((stream, place)) = accept(&listener, &places) => {
-                let mut builder = builder(limits);
-                builder.keep_alive(false);
-                tokio::spawn(run(connect(stream, &router, builder), place));
+                let router = router.clone();
+                workers.spawn(async move {
+                    let Ok(connection) = connect(stream, router, builder(limits).keep_alive(false)) else { return };
+                    run(connection, place).await;
+                });
             }
         }
     }
@@ -65,8 +75,10 @@ pub async fn serve(
 
 type Connection = http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
 
-fn connect(stream: TcpStream, router: &Router, builder: http1::Builder) -> Connection {
-    builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()))
+/// Takes a connection over. Called on the thread that is to serve it.
+fn connect(stream: StdStream, router: Router, builder: &http1::Builder) -> io::Result<Connection> {
+    let stream = TcpStream::from_std(stream)?;
+    Ok(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)))
 }
 
 /// Runs a connection to its end; its place is free then.
@@ -89,13 +101,13 @@ fn builder(limits: ListenerLimits) -> http1::Builder {
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+) -> Option<(StdStream, OwnedSemaphorePermit)> {
     let place = places.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _peer)) => {
             // Without it a reply in two writes waits for an acknowledgement: 40 ms.
             stream.set_nodelay(true).ok()?;
-            Some((stream, place))
+            Some((stream.into_std().ok()?, place))
         }
         Err(error) => {
             tracing::warn!(%error, "cannot accept a connection");

@@ -12,6 +12,7 @@ use toolyard_core::{Gateway, Registry};
 use toolyard_manifest::Manifest;
 use toolyard_mcp::server::{Frontend, ServerInfo};
 use toolyard_net::listener::{self, ListenerLimits};
+use toolyard_net::workers::Workers;
 
 use crate::assemble::assemble;
 use crate::build;
@@ -40,6 +41,9 @@ pub enum StartError {
     /// The system's root certificates cannot be read.
     #[error("cannot read the system's root certificates")]
     Roots(#[source] io::Error),
+    /// The threads that serve connections cannot be started.
+    #[error("cannot start the threads that serve connections")]
+    Workers(#[source] io::Error),
     /// There is no layer of this name.
     #[error("there is no layer {0:?}")]
     NoSuchLayer(String),
@@ -85,7 +89,11 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let frontend = Arc::new(Frontend::new(gateway.clone(), info, notices, stopping_now.clone()));
     let routes = routes(frontend, process, address, stage_now);
     let mut serving = JoinSet::new();
-    serving.spawn(listener::serve(listener, routes, limits(process), until(stopping_now)));
+    let limits = limits(process);
+    let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
+    serving.spawn(async move {
+        listener::serve(listener, routes, limits, &workers, until(stopping_now)).await;
+    });
 
     let handlers = build::handlers(manifest).map_err(StartError::Roots)?;
     let mut assembling = JoinSet::new();

@@ -67,7 +67,7 @@ impl std::error::Error for BadInput {}
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log_to_stderr(&cli.command);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return output::failed(&error.into()),
     };

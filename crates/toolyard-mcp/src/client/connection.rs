@@ -141,7 +141,7 @@ impl Connection {
         let listen = self.outgoing(method::LISTEN, |id, info| {
             let filter = Object::new().with("toolsListChanged", Json::from_value(&true.into()));
             let mut params = Object::new().with("notifications", filter.to_json());
-            convert::set_meta(&mut params, id, Revision::LATEST_MODERN, info, &NoClient);
+            convert::set_meta(&mut params, Object::new(), id, Revision::LATEST_MODERN, info, &NoClient);
             params
         });
         self.follow(Some(listen));
@@ -283,7 +283,7 @@ impl Connection {
     /// A request of the gateway itself.
     async fn ask(&self, method: &'static str, mut params: Object) -> Result<Answer, TransportError> {
         let request = self.outgoing(method, |id, info| {
-            convert::set_meta(&mut params, id, self.revision, info, &NoClient);
+            convert::set_meta(&mut params, Object::new(), id, self.revision, info, &NoClient);
             params
         });
         self.transport.request(request, &no_client()).await

@@ -17,13 +17,19 @@ pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) 
     let Target::Tool(name) = call.target;
     let mut params = call.params;
     params.set("name", Json::string(&name));
-    set_meta(&mut params, id, revision, info, &*call.client);
+    set_meta(&mut params, call.meta, id, revision, info, &*call.client);
     (name, params)
 }
 
-/// Replaces what the client said about its own request.
-pub(super) fn set_meta(params: &mut Object, id: u64, revision: Revision, info: &Json, client: &dyn Client) {
-    let mut meta = params.get("_meta").and_then(|meta| meta.to_object().ok()).unwrap_or_default();
+/// Puts `meta` into the parameters, with the gateway's own words in the place of the client's.
+pub(super) fn set_meta(
+    params: &mut Object,
+    mut meta: Object,
+    id: u64,
+    revision: Revision,
+    info: &Json,
+    client: &dyn Client,
+) {
     match revision.era() {
         Era::Legacy => MODERN_META.iter().for_each(|name| drop(meta.remove(name))),
         Era::Modern => {

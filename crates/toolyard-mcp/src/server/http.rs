@@ -75,8 +75,8 @@ impl Endpoint {
             Err(error) => return unreadable(&error),
         };
         match Message::parse(text) {
-            Ok(Message::Request { id, method, params }) => {
-                self.request(&parts.headers, Request { id, method, params }).await
+            Ok(Message::Request { id, method, params, meta }) => {
+                self.request(&parts.headers, Request { id, method, params, meta }).await
             }
             Ok(Message::Notification { method, params }) => {
                 self.notification(&parts.headers, &method, &params)
@@ -90,7 +90,7 @@ impl Endpoint {
     async fn request(&self, headers: &HeaderMap, request: Request) -> Response {
         let version = headers.get(PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default());
         match version.map(|version| Revision::parse(version).map(Revision::era)) {
-            _ if modern::is_modern(&request.params) => self.modern(headers, request).await,
+            _ if modern::is_modern(&request) => self.modern(headers, request).await,
             Some(Some(Era::Modern)) => self.modern(headers, request).await,
             Some(None) => {
                 let error = RpcError::unsupported_version(version.unwrap_or_default());
@@ -110,7 +110,7 @@ impl Endpoint {
             return self.listen(request);
         }
         let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
-        let client = Listener::new(Some(capabilities), &request.params, &sender);
+        let client = Listener::new(Some(capabilities), &request.meta, &sender);
         let frontend = self.frontend.clone();
         let answer =
             async move { Some(frontend.answer(request, Era::Modern, Caller::default(), client).await) };
@@ -127,7 +127,7 @@ impl Endpoint {
         }
         let Ok(session) = self.session(headers) else { return session_not_found() };
         let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
-        let client = Listener::new(None, &request.params, &sender);
+        let client = Listener::new(None, &request.meta, &sender);
         let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
         let frontend = self.frontend.clone();
         let withdrawal = session.map(|session| Withdrawal::new(session, id.clone()));

@@ -48,6 +48,7 @@ pub(crate) struct Request {
     pub(crate) id: Id,
     pub(crate) method: String,
     pub(crate) params: Object,
+    pub(crate) meta: Object,
 }
 
 /// How long a client may keep what it was told of the list, in milliseconds. Changes are announced, so
@@ -86,7 +87,8 @@ impl Frontend {
             return Err(RpcError::invalid_params("`params.name` is not a string"));
         };
         let target = Target::Tool(name.into());
-        let call = Call { target, params: request.params, caller, deadline: None, client };
+        let Request { params, meta, .. } = request;
+        let call = Call { target, params, meta, caller, deadline: None, client };
         convert::answer(self.gateway.invoke(call).await, era)
     }
 

@@ -1,18 +1,14 @@
 //! What a request of the modern era says about itself, in its body and in its headers.
 
 use http::{HeaderMap, StatusCode};
-use toolyard_core::{Gateway, Json, Object};
+use toolyard_core::{Gateway, Json};
 
 use super::Request;
 use crate::wire::{Era, Revision, RpcError, error, headers, meta, method};
 
 /// Whether the body says that it is of the modern era: it names a revision. Legacy ones never do.
-pub(super) fn is_modern(params: &Object) -> bool {
-    meta_of(params).get(meta::PROTOCOL_VERSION).is_some()
-}
-
-fn meta_of(params: &Object) -> Object {
-    params.get("_meta").and_then(|meta| meta.to_object().ok()).unwrap_or_default()
+pub(super) fn is_modern(request: &Request) -> bool {
+    request.meta.get(meta::PROTOCOL_VERSION).is_some()
 }
 
 /// Checks what every modern request must say, and that its headers say the same; gives the
@@ -25,8 +21,8 @@ pub(super) fn check(request: &Request, map: Option<&HeaderMap>, gateway: &Gatewa
     let missing =
         |name| RpcError::invalid_params(format!("`params._meta[\"{name}\"]` is missing or malformed"));
     let mismatch = |problem: String| RpcError::header_mismatch(&problem);
-    let meta = meta_of(&request.params);
-    let version = meta.get_str(meta::PROTOCOL_VERSION).ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+    let version =
+        request.meta.get_str(meta::PROTOCOL_VERSION).ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
     if let Some(map) = map {
         headers::check(map, &headers::PROTOCOL_VERSION, Some(&version)).map_err(mismatch)?;
     }
@@ -38,7 +34,8 @@ pub(super) fn check(request: &Request, map: Option<&HeaderMap>, gateway: &Gatewa
     if let Some(map) = map {
         check_headers(request, map, gateway).map_err(mismatch)?;
     }
-    let capabilities = meta.get(meta::CLIENT_CAPABILITIES).filter(|capabilities| capabilities.is_object());
+    let capabilities =
+        request.meta.get(meta::CLIENT_CAPABILITIES).filter(|capabilities| capabilities.is_object());
     capabilities.cloned().ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))
 }
 

@@ -34,20 +34,16 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// A client with these capabilities. It gets messages where it gave a token to name them by.
+    /// A client with these capabilities, which said `meta` about its request. It gets messages where it
+    /// gave a token to name them by.
     pub(super) fn new(
         capabilities: Option<Json>,
-        params: &Object,
+        meta: &Object,
         messages: &mpsc::Sender<Bytes>,
     ) -> Arc<Self> {
-        let token = token(params).map(|token| (messages.clone(), token));
-        Arc::new(Self { capabilities, progress: token })
+        let token = meta.get(meta::PROGRESS_TOKEN);
+        Arc::new(Self { capabilities, progress: token.map(|token| (messages.clone(), token.clone())) })
     }
-}
-
-/// What the client wants the progress of a request to be called.
-pub(super) fn token(params: &Object) -> Option<Json> {
-    params.get("_meta")?.to_object().ok()?.get(meta::PROGRESS_TOKEN).cloned()
 }
 
 impl Client for Listener {

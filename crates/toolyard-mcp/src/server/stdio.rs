@@ -91,8 +91,8 @@ impl Connection {
     /// Takes one message; what can be answered at once is.
     fn take(&mut self, line: Bytes, running: &mut FuturesUnordered<Work>) -> Option<Vec<Bytes>> {
         match Message::parse(line) {
-            Ok(Message::Request { id, method, params }) => {
-                self.request(Request { id, method, params }, running)
+            Ok(Message::Request { id, method, params, meta }) => {
+                self.request(Request { id, method, params, meta }, running)
             }
             Ok(Message::Notification { method, params }) => {
                 self.notification(&method, &params);
@@ -104,14 +104,14 @@ impl Connection {
     }
 
     fn request(&mut self, request: Request, running: &mut FuturesUnordered<Work>) -> Option<Vec<Bytes>> {
-        if modern::is_modern(&request.params) || request.method == method::DISCOVER {
+        if modern::is_modern(&request) || request.method == method::DISCOVER {
             return self.modern(request, running);
         }
         if request.method == method::INITIALIZE {
             let answer = self.frontend.initialize(&request.params);
             return Some(message::response(Some(&request.id), answer));
         }
-        let client = Listener::new(None, &request.params, &self.notices);
+        let client = Listener::new(None, &request.meta, &self.notices);
         running.push(self.run(request, Era::Legacy, client));
         None
     }
@@ -127,7 +127,7 @@ impl Connection {
             self.subscriptions.push((request.id, subscription));
             return Some(vec![acknowledgement]);
         }
-        let client = Listener::new(Some(capabilities), &request.params, &self.notices);
+        let client = Listener::new(Some(capabilities), &request.meta, &self.notices);
         running.push(self.run(request, Era::Modern, client));
         None
     }

@@ -54,6 +54,8 @@ pub enum Message {
         method: String,
         /// With what.
         params: Object,
+        /// The members of `params._meta`.
+        meta: Object,
     },
     /// Wants none.
     Notification {
@@ -112,13 +114,13 @@ impl Message {
         let Some(method) = method.to_str() else {
             return Err(Malformed::request(id, "`method` is not a string"));
         };
-        let params = match params(envelope) {
-            Ok(params) => params,
+        let (params, meta) = match params(envelope) {
+            Ok(opened) => opened,
             Err(problem) => return Err(Malformed { id, error: RpcError::invalid_params(problem) }),
         };
         let method = method.into_owned();
         match (id, envelope.get("id")) {
-            (Some(id), _) => Ok(Self::Request { id, method, params }),
+            (Some(id), _) => Ok(Self::Request { id, method, params, meta }),
             (None, None) => Ok(Self::Notification { method, params }),
             (None, Some(_)) => Err(Malformed::request(None, "`id` is null")),
         }
@@ -141,16 +143,15 @@ fn not_json(error: &JsonError) -> Malformed {
     Malformed { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) }
 }
 
-/// The parameters, which may be left out or `null`.
-fn params(envelope: &Object) -> Result<Object, &'static str> {
+/// The parameters, which may be left out or `null`, and what they say about the message.
+fn params(envelope: &Object) -> Result<(Object, Object), &'static str> {
     let Some(params) = envelope.get("params").filter(|params| !params.is_null()) else {
-        return Ok(Object::new());
+        return Ok((Object::new(), Object::new()));
     };
     let params = params.to_object().map_err(|_| "`params` is not an object with unique members")?;
-    match params.get("_meta").map(Json::to_object) {
-        None | Some(Ok(_)) => Ok(params),
-        Some(Err(_)) => Err("`params._meta` is not an object with unique members"),
-    }
+    let meta = params.get("_meta").map_or_else(|| Ok(Object::new()), Json::to_object);
+    let meta = meta.map_err(|_| "`params._meta` is not an object with unique members")?;
+    Ok((params, meta))
 }
 
 /// The text of a request.
