@@ -78,3 +78,6 @@ impl Gateway {
         self.registry.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

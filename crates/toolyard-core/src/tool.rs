@@ -54,8 +54,15 @@ impl Tool {
     /// Checks arguments against the input schema.
     ///
     /// # Errors
-    /// [`Code::InvalidArguments`], with a message that names the place of each fault.
+    /// [`Code::InvalidArguments`], with a message that names the place of each fault. Arguments that are
+    /// no object, or name a member twice, fit no schema.
     pub fn check_arguments(&self, arguments: Option<&Json>) -> Result<(), ToolError> {
+        if let Some(Err(error)) = arguments.map(Json::to_object) {
+            return Err(ToolError::new(
+                Code::InvalidArguments,
+                format!("Invalid arguments: {}", error.problem),
+            ));
+        }
         match self.check.get_or_init(|| self.compile()) {
             Check::Nothing => Ok(()),
             Check::Schema(schema) => {
@@ -95,7 +102,7 @@ fn check_value(schema: &jsonschema::Validator, value: &serde_json::Value) -> Res
     }
     let fault = |error: jsonschema::ValidationError<'_>| {
         let path = error.instance_path().to_string();
-        format!("{}: {}", if path.is_empty() { "arguments" } else { &path }, error.masked())
+        format!("{path}{}{}", if path.is_empty() { "" } else { ": " }, error.masked())
     };
     let faults: Vec<_> = schema.iter_errors(value).take(FAULTS_NAMED).map(fault).collect();
     Err(ToolError::new(Code::InvalidArguments, format!("Invalid arguments: {}", faults.join("; "))))

@@ -1,1 +1,191 @@
+use proptest::prelude::*;
+use serde_json::Value;
 
+use super::*;
+
+/// Reads `text` as a value, and as an object where it is one; shows what came of it.
+#[track_caller]
+fn check(text: &str, expect: Result<&str, (&str, usize)>) {
+    let expect = expect.map_err(|(problem, offset)| format!("{problem} at byte {offset}"));
+    let json = Json::parse(text.to_owned());
+    let shown = json.as_ref().map(Json::as_text).map_err(ToString::to_string);
+    assert_eq!(shown, expect, "{text:?}");
+}
+
+#[test]
+fn text_stays_as_it_came() {
+    for text in ["1.10", "-0", "1e400", "123456789012345678901234567890", r#""\ud800\/""#, "[]", "{}", "null"]
+    {
+        check(text, Ok(text));
+    }
+    check(" {\"b\" : 1.0, \"a\":[ true ]}\t", Ok("{\"b\" : 1.0, \"a\":[ true ]}"));
+}
+
+#[test]
+fn line_breaks_become_blanks() {
+    check("{\n\"a\":\r\n1}\n", Ok("{ \"a\":  1}"));
+    let object = Object::parse("{\n\"a\":[1,\n2]}").unwrap();
+    assert_eq!(object.get("a").unwrap().as_text(), "[1, 2]");
+}
+
+#[test]
+fn what_is_not_json_is_refused() {
+    let value = "expected a value";
+    let cases = [
+        ("", "the text ends where a value is expected", 0),
+        ("{", "expected a string", 1),
+        ("[1,]", value, 3),
+        ("{\"a\":1,}", "expected a string", 7),
+        ("{\"a\" 1}", "expected `:` after a key", 5),
+        ("{\"a\":1 \"b\":2}", "expected `,` or `}`", 7),
+        ("[1 2]", "expected `,` or `]`", 3),
+        ("1 2", "text after the value", 2),
+        ("01", "text after the value", 1),
+        ("1.", "expected a digit", 2),
+        ("-", "expected a digit", 1),
+        ("1e+", "expected a digit", 3),
+        ("+1", value, 0),
+        ("tru", value, 0),
+        ("NaN", value, 0),
+        ("'a'", value, 0),
+        ("\"a", "the text ends inside of a string", 2),
+        ("\"a\nb\"", "a control character in a string", 2),
+        ("\"0123456789\u{1}\"", "a control character in a string", 11),
+        ("\"\\x\"", "an unknown escape", 2),
+        ("\"\\u12g4\"", "expected four hexadecimal digits", 2),
+    ];
+    for (text, problem, offset) in cases {
+        check(text, Err((problem, offset)));
+    }
+    assert_eq!(Json::parse(&b"\"\xff\""[..]).unwrap_err().problem, "not UTF-8");
+}
+
+#[test]
+fn depth_is_bounded() {
+    let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
+    assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
+    assert_eq!(Json::parse(nested(MAX_DEPTH + 1)).unwrap_err().problem, "nested too deeply");
+    assert!(Json::parse("[".repeat(1_000_000)).is_err());
+}
+
+#[test]
+fn a_member_may_not_be_named_twice() {
+    let many = |last: &str| {
+        let members: Vec<_> = (0..40).map(|i| format!("\"m{i}\":0")).collect();
+        format!("{{{},\"{last}\":0}}", members.join(","))
+    };
+    assert!(Object::parse(many("other")).is_ok());
+    for text in
+        [r#"{"a":1,"a":2}"#.to_owned(), r#"{"a":1,"\u0061":2}"#.to_owned(), many("m7"), many(r"\u006d7")]
+    {
+        assert!(Object::parse(text.clone()).is_err(), "{text}");
+    }
+    // Only of the level that is opened: what is below is the owner's affair.
+    assert!(Object::parse(r#"{"a":{"b":1,"b":2}}"#).is_ok());
+}
+
+#[test]
+fn objects_are_changed_in_place() {
+    let mut object = Object::parse(r#"{"z":1.10, "\u0061":[ 2 ], "m":{}}"#).unwrap();
+    assert_eq!(object.get("a").unwrap().as_text(), "[ 2 ]");
+    object.set("a", Json::string("two"));
+    object.set("new", Json::null());
+    assert_eq!(object.remove("z").unwrap().as_text(), "1.10");
+    assert_eq!(object.remove("z"), None);
+    assert_eq!(object.to_json().as_text(), r#"{"\u0061":"two","m":{},"new":null}"#);
+}
+
+#[test]
+fn a_large_object_is_written_in_pieces() {
+    let text = format!(r#"{{"a":"{}","b":1}}"#, "x".repeat(10_000));
+    let pieces = Object::parse(text.clone()).unwrap().to_pieces();
+    assert!(pieces.len() > 1);
+    assert_eq!(pieces.concat(), text.as_bytes());
+}
+
+#[test]
+fn values_for_checks_are_lossy_where_they_must_be() {
+    let check =
+        |text: &str, expect: Value| assert_eq!(Json::parse(text.to_owned()).unwrap().to_value(), expect);
+    check("1e400", f64::MAX.into());
+    check("-1e400", f64::MIN.into());
+    check("18446744073709551615", u64::MAX.into());
+    check("-5", (-5).into());
+    check(r#""\ud800x\ud83d\ude00\u0000""#, "\u{fffd}x\u{1f600}\0".into());
+    check(r#""\ud83d\u0041""#, "\u{fffd}A".into());
+}
+
+/// JSON texts, by way of values, with white space where it may stand.
+fn texts() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        any::<bool>().prop_map(|value| value.to_string()),
+        any::<i64>().prop_map(|value| value.to_string()),
+        "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,5})?([eE][+-]?[0-9]{1,3})?",
+        any::<String>().prop_map(|text| Value::String(text).to_string()),
+    ];
+    let blank = || "[ \n\r\t]{0,2}";
+    leaf.prop_recursive(4, 40, 6, move |inner| {
+        let item = (blank(), inner, blank()).prop_map(|(before, item, after)| before + &item + &after);
+        prop_oneof![
+            prop::collection::vec(item.clone(), 0..6).prop_map(|items| format!("[{}]", items.join(","))),
+            prop::collection::btree_map("[a-z\"\\\\é]{0,8}", item, 0..6).prop_map(|members| {
+                let member = |(key, value)| format!("{}:{value}", Value::String(key));
+                format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(","))
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_text_is_read_and_means_the_same(text in texts()) {
+        let json = Json::parse(text.clone()).unwrap();
+        prop_assert!(!json.as_text().contains(['\n', '\r']));
+        if let Ok(value) = serde_json::from_str::<Value>(&text) {
+            prop_assert_eq!(json.to_value(), value);
+        }
+    }
+
+    #[test]
+    fn opening_and_writing_changes_nothing_but_blanks(text in texts()) {
+        let json = Json::parse(text).unwrap();
+        if let Ok(object) = json.to_object() {
+            let written = object.to_json();
+            let again = written.to_object().unwrap();
+            prop_assert_eq!(object.to_pieces().concat(), written.as_bytes());
+            prop_assert_eq!(object, again);
+        }
+    }
+
+    /// Whatever the bytes, the verdict is serde_json's, but for what it cannot hold.
+    #[test]
+    fn damaged_texts_are_judged_like_others_do(text in texts(), at: prop::sample::Index, byte: u8) {
+        let mut bytes = text.into_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let ours = Json::parse(bytes.clone());
+        match serde_json::from_slice::<Value>(&bytes) {
+            Ok(_) => prop_assert!(ours.is_ok()),
+            Err(error) => {
+                let cannot_hold = error.to_string().contains("number out of range")
+                    || error.to_string().contains("surrogate")
+                    || error.to_string().contains("hex escape");
+                prop_assert!(ours.is_err() || cannot_hold, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn strings_survive(text: String) {
+        let json = Json::string(&text);
+        let again = Json::parse(json.bytes()).unwrap();
+        prop_assert_eq!(again.to_str().unwrap(), text);
+    }
+
+    #[test]
+    fn nothing_panics(bytes: Vec<u8>) {
+        let _ = Json::parse(bytes.clone()).map(|json| (json.to_value(), json.to_items()));
+        let _ = Object::parse(bytes);
+    }
+}

@@ -31,7 +31,7 @@ fn number(text: &str) -> Value {
     if let Ok(number) = text.parse::<u64>() {
         return number.into();
     }
-    if let Ok(number) = text.parse::<i64>() {
+    if let Ok(number @ ..0) = text.parse::<i64>() {
         return number.into();
     }
     let number = text.parse::<f64>().unwrap_or_default().clamp(f64::MIN, f64::MAX);

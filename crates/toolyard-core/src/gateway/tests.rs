@@ -1,0 +1,116 @@
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::*;
+use crate::error::Code;
+use crate::json::Json;
+use crate::layers::Finished;
+use crate::outcome::{Outcome, Output};
+use crate::testing::{FakeBackend, handler, registry_of};
+
+/// Notes how calls ended.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Observer for Notes {
+    fn finished(&self, call: Finished<'_>) {
+        self.0.lock().unwrap().push(format!("{} {:?}", call.entry.name, call.verdict));
+    }
+}
+
+const TOOL: &str =
+    r#"{"name":"t","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}"#;
+
+fn gateway(notes: &Arc<Notes>) -> Gateway {
+    let fake = FakeBackend::new(&[TOOL], Box::new(behave));
+    let registry = registry_of(&[handler("h", fake)]);
+    let (_, registry) = watch::channel(registry);
+    Gateway::new(registry, Gateway::layers(notes.clone(), GateSize { running: 2, waiting: 0 }))
+}
+
+/// What the tool does depends on its argument.
+fn behave(call: Call) -> futures_util::future::BoxFuture<'static, Answer> {
+    Box::pin(async move {
+        match call.arguments().map(Json::as_text) {
+            Some(r#"{"n":1}"#) => Ok(Outcome::Done(Output::failure("no"))),
+            Some(r#"{"n":2}"#) => panic!("two is too much"),
+            Some(r#"{"n":3}"#) => std::future::pending().await,
+            _ => Ok(Outcome::Done(Output::text("yes"))),
+        }
+    })
+}
+
+async fn call(gateway: &Gateway, name: &str, arguments: &str) -> String {
+    let arguments = Json::parse(arguments.to_owned()).unwrap();
+    match gateway.invoke(Call::tool(name, arguments)).await {
+        Ok(Outcome::Done(output)) => output.body.to_json().as_text().to_owned(),
+        Ok(other) => format!("{other:?}"),
+        Err(error) => format!("{:?}: {error}", error.code()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_way_that_a_call_can_end() {
+    let notes = Arc::new(Notes::default());
+    let gateway = gateway(&notes);
+    let mut ends = Vec::new();
+    for (name, arguments) in [
+        ("t", r#"{"n":0}"#),
+        ("t", r#"{"n":1}"#),
+        ("t", r#"{"n":2}"#),
+        ("t", r#"{"n":3}"#),
+        ("t", r#"{"n":"x"}"#),
+        ("t", "null"),
+        ("t", r#"{"n":0,"n":1}"#),
+        ("unknown", "{}"),
+    ] {
+        ends.push(call(&gateway, name, arguments).await);
+    }
+    insta::assert_snapshot!(ends.join("\n"), @r#"
+    {"content":[{"type":"text","text":"yes"}]}
+    {"content":[{"type":"text","text":"no"}],"isError":true}
+    ExecutionFailed: The tool failed because of a fault in the gateway
+    Timeout: The tool did not answer within 30s
+    InvalidArguments: Invalid arguments: /n: value is not of type "integer"
+    InvalidArguments: Invalid arguments: "n" is a required property
+    InvalidArguments: Invalid arguments: a member is named twice in the object
+    ToolNotFound: Unknown tool: unknown
+    "#);
+    insta::assert_snapshot!(notes.0.lock().unwrap().join("\n"), @"
+    t Ok(true)
+    t Ok(false)
+    t Err(ExecutionFailed)
+    t Err(Timeout)
+    t Err(InvalidArguments)
+    t Err(InvalidArguments)
+    t Err(InvalidArguments)
+    ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_counted_and_gives_its_place_back() {
+    let notes = Arc::new(Notes::default());
+    let gateway = gateway(&notes);
+    let mut hanging = Box::pin(call(&gateway, "t", r#"{"n":3}"#));
+    let mut other = Box::pin(call(&gateway, "t", r#"{"n":3}"#));
+    assert!(hanging.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
+    assert!(call(&gateway, "t", r#"{"n":0}"#).await.starts_with(&format!("{:?}", Code::Overloaded)));
+    drop(hanging);
+    assert!(call(&gateway, "t", r#"{"n":0}"#).await.contains("yes"));
+    assert!(notes.0.lock().unwrap().contains(&"t Err(Cancelled)".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_for_the_first_registry() {
+    let fake = FakeBackend::new(&[TOOL], Box::new(behave));
+    let (sender, registry) = watch::channel(Arc::default());
+    let gateway = Gateway::new(registry, Vec::new());
+    let publish = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sender.send_replace(registry_of(&[handler("h", fake)]));
+    };
+    let (answer, ()) = tokio::join!(call(&gateway, "t", "{}"), publish);
+    assert!(answer.contains("yes"));
+}
