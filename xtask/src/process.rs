@@ -15,7 +15,7 @@ use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 /// How long a program may take until it can be reached: debug builds on a busy machine are slow.
-const START_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a program may take to end after it was asked to.
 const END_LIMIT: Duration = Duration::from_secs(3);
@@ -54,6 +54,10 @@ impl Process {
         Ok(Self(child.with_context(|| format!("start {}", program.as_ref().display()))?))
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
     /// The first `http://host:port` that the program prints. What it prints later is read and forgotten, so that it
     /// never blocks on a full pipe.
     pub(crate) fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
@@ -72,9 +76,9 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// A signal that a program can act on comes first: it may have children of its own.
+    /// A signal that a program can act on comes first: it may have children of its own, as nginx has.
     fn drop(&mut self) {
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         pid.and_then(|pid| kill_process(pid, Signal::TERM).ok());
         let asked = Instant::now();
         while matches!(self.0.try_wait(), Ok(None)) {

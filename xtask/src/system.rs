@@ -5,30 +5,44 @@ use std::process::Command;
 use crate::process;
 
 /// A shell command that succeeds where a thing is there, and the Debian packages that bring it.
-const PACKAGES: [(&str, &[&str]); 4] = [
+type Package = (&'static str, &'static [&'static str]);
+
+const PACKAGES: [Package; 3] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
     // Debian splits what `python3 -m venv` needs into a package of its own.
     ("python3 -c 'import ensurepip'", &["python3", "python3-venv"]),
-    // It stands where an ordinary user's PATH does not look.
-    ("PATH=$PATH:/usr/sbin command -v nginx", &["nginx-light"]),
 ];
+
+/// What the bench compares with. It stands where an ordinary user's PATH does not look.
+const NGINX: Package = ("PATH=$PATH:/usr/sbin command -v nginx", &["nginx-light"]);
 
 const NEXTEST: [&str; 5] = ["install", "--locked", "cargo-nextest", "--version", "0.9.143"];
 
 /// Installs what is missing, and touches nothing where nothing is.
 pub(crate) fn install() -> anyhow::Result<()> {
-    let missing: Vec<_> = PACKAGES.into_iter().filter(|(probe, _)| !shell(probe)).collect();
-    if !missing.is_empty() {
-        let packages = missing.into_iter().flat_map(|(_, packages)| packages);
-        process::run(apt_get().arg("update"))?;
-        process::run(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(packages))?;
-    }
+    install_packages(&PACKAGES)?;
+    install_nginx()?;
     // Its name, `nextest`, is found by cargo wherever cargo installs to.
     if !process::succeeds("cargo", &["nextest", "--version"]) {
         process::run(process::cargo().args(NEXTEST))?;
     }
     Ok(())
+}
+
+/// What the bench needs.
+pub(crate) fn install_nginx() -> anyhow::Result<()> {
+    install_packages(&[NGINX])
+}
+
+fn install_packages(packages: &[Package]) -> anyhow::Result<()> {
+    let missing: Vec<_> = packages.iter().filter(|(probe, _)| !shell(probe)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.into_iter().flat_map(|(_, packages)| *packages);
+    process::run(apt_get().arg("update"))?;
+    process::run(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(missing))
 }
 
 fn apt_get() -> Command {

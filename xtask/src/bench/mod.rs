@@ -4,11 +4,11 @@
 //! is therefore the CPU time that the process under test spends on a call, as a ratio to what nginx spent on the same
 //! call moments before. The bench prints the goals beside what it saw; it fails on a wrong reply, never on a slow one.
 
+mod builds;
 mod catalog;
 mod client;
 mod echo;
 mod goals;
-mod launch;
 mod load;
 mod measure;
 mod nginx;
@@ -19,7 +19,6 @@ mod sample;
 mod table;
 mod targets;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,12 +71,6 @@ enum Part {
         #[arg(long, default_value_t = 1)]
         tools: usize,
     },
-    /// Becomes another program, which ends when its parent does
-    #[command(hide = true)]
-    Launch {
-        #[arg(last = true, required = true)]
-        command: Vec<OsString>,
-    },
 }
 
 /// One of the measurements.
@@ -109,14 +102,12 @@ struct Plan {
 
 /// Measures, prints what it saw, and fails only where something answered wrongly or could not be started.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    match args.part {
-        Some(Part::Echo { tools }) => return echo::serve(tools),
-        Some(Part::Launch { command }) => return launch::become_program(&command),
-        None => {}
+    if let Some(Part::Echo { tools }) = args.part {
+        return echo::serve(tools);
     }
     // The load generator and the upstream live in this binary: unoptimised, they would eat what is to be measured.
     if cfg!(debug_assertions) && !args.quick {
-        return launch::rerun_optimised();
+        return builds::rerun_optimised();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(&args))

@@ -3,21 +3,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anyhow::ensure;
-
-use super::launch::command;
-
-/// Installs nginx from Debian where there is none.
-pub(super) fn ensure_installed() -> anyhow::Result<()> {
-    if command("nginx").arg("-v").output().is_ok() {
-        return Ok(());
-    }
-    let packages = ["install", "--yes", "--no-install-recommends", "nginx-light"];
-    let status = command("apt-get").args(packages).stdout(std::process::Stdio::null()).status()?;
-    ensure!(status.success(), "nginx is missing and could not be installed: {status}");
-    Ok(())
-}
-
 /// A configuration that leads everything from one port to another. Connections are kept open on both sides and nothing
 /// is buffered or logged: it does as little as a proxy can.
 pub(super) fn configuration(

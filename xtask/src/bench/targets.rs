@@ -13,8 +13,10 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::launch::{PATIENCE, Process, cargo_build, end_of};
+use super::builds::{cargo_build, end_of};
 use super::{load, nginx};
+use crate::process::{Process, START_LIMIT};
+use crate::system;
 
 /// What stands between the load and the upstream.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
@@ -75,7 +77,7 @@ impl Workshop {
         nginx_workers: usize,
     ) -> anyhow::Result<Workshop> {
         if kinds.contains(&Kind::Nginx) {
-            nginx::ensure_installed()?;
+            system::install_nginx()?;
         }
         let gateway = match (gateway, kinds.contains(&Kind::Gateway)) {
             (Some(path), _) => {
@@ -165,7 +167,7 @@ fn free_address() -> anyhow::Result<SocketAddr> {
 fn await_listener(address: SocketAddr) -> anyhow::Result<()> {
     let begun = Instant::now();
     while TcpStream::connect(address).is_err() {
-        ensure!(begun.elapsed() < PATIENCE, "nothing listens at {address}");
+        ensure!(begun.elapsed() < START_LIMIT, "nothing listens at {address}");
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())

@@ -1,0 +1,43 @@
+//! Optimised builds, of the bench itself and of what it measures.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+
+/// Runs this command again from an optimised build of itself.
+pub(super) fn rerun_optimised() -> anyhow::Result<()> {
+    let own = cargo_build("xtask", "xtask")?;
+    let error = Command::new(own).args(std::env::args_os().skip(1)).exec();
+    bail!("cannot run the optimised build: {error}")
+}
+
+/// Builds a binary of the workspace with optimisation, and gives the path that cargo says it has.
+pub(super) fn cargo_build(package: &str, binary: &str) -> anyhow::Result<PathBuf> {
+    let mut build = crate::process::cargo();
+    build.args(["build", "--release", "--package", package, "--bin", binary]);
+    build.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+    let built = build.output().context("cannot run cargo")?;
+    ensure!(built.status.success(), "cargo could not build {package}");
+    let messages = built.stdout.split(|byte| *byte == b'\n');
+    messages.rev().find_map(executable_in).with_context(|| format!("cargo named no executable of {package}"))
+}
+
+/// One of the messages that cargo prints, a line each.
+#[derive(Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+}
+
+fn executable_in(message: &[u8]) -> Option<PathBuf> {
+    serde_json::from_slice::<Artifact>(message).ok()?.executable
+}
+
+/// The end of a log, for an error about the process that wrote it.
+pub(super) fn end_of(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(10)..].join("\n")
+}
