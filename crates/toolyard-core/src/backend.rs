@@ -17,6 +17,12 @@ pub trait Backend: Send + Sync {
 
     /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
+
+    /// Lets go of what it holds, in the order that those on the other side expect. No call is running
+    /// any more. Dropping a backend that was not stopped ends the same things at once.
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// What a backend offers now.

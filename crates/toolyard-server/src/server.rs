@@ -4,10 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use toolyard_core::layers::GateSize;
+use toolyard_core::registry::Handler;
 use toolyard_core::{Gateway, Registry};
 use toolyard_manifest::Manifest;
 use toolyard_mcp::server::{Frontend, ServerInfo};
@@ -57,7 +59,8 @@ pub struct Running {
     stage: watch::Sender<Stage>,
     stopping: watch::Sender<bool>,
     serving: JoinSet<()>,
-    /// Ends the backends when it is dropped, and with them their processes.
+    /// Dropping the backends ends their processes.
+    handlers: Vec<Handler>,
     _assembling: JoinSet<()>,
 }
 
@@ -97,9 +100,9 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
 
     let handlers = build::handlers(manifest).map_err(StartError::Roots)?;
     let mut assembling = JoinSet::new();
-    assembling.spawn(assemble(handlers, registry, process.timeouts.first_list));
+    assembling.spawn(assemble(handlers.clone(), registry, process.timeouts.first_list));
     stage.send_replace(Stage::Serving);
-    Ok(Running { address, gateway, counters, stage, stopping, serving, _assembling: assembling })
+    Ok(Running { address, gateway, counters, stage, stopping, serving, handlers, _assembling: assembling })
 }
 
 fn gateway(
@@ -161,6 +164,7 @@ impl Running {
         self.stage.send_replace(Stage::Draining);
         self.stopping.send_replace(true);
         while self.serving.join_next().await.is_some() {}
+        join_all(self.handlers.iter().map(|handler| handler.backend.stop())).await;
         self.counts()
     }
 }

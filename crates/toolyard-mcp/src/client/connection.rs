@@ -121,6 +121,14 @@ impl Connection {
         self.signals.lost.notified().await;
     }
 
+    /// Ends a process as its transport asks for. A session of HTTP is left to end by itself: the server
+    /// that keeps it may be gone.
+    pub(super) async fn close(&self) {
+        if let Transport::Stdio(stdio) = &self.transport {
+            stdio.close().await;
+        }
+    }
+
     async fn probe(&self) -> Result<Probe, OpenError> {
         match self.ask(method::DISCOVER, Object::new()).await? {
             Ok(result) => {

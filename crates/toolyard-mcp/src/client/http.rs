@@ -1,9 +1,12 @@
 //! Streamable HTTP, as a client of either era.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use tokio::time::timeout;
 use toolyard_core::{Client, Notice, Object};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::client::{Client as HttpClient, RequestError};
@@ -216,6 +219,9 @@ impl Events {
     }
 }
 
+/// How long the delivery of a withdrawal is tried. It is the one thing that outlives its request.
+const WITHDRAWAL_TIME: Duration = Duration::from_secs(5);
+
 /// Tells a legacy server that a request is not wanted any more, when it is dropped unanswered: there,
 /// unlike in the modern era, a closed connection does not say so.
 struct Withdrawal {
@@ -238,8 +244,8 @@ impl Drop for Withdrawal {
         let message = message::notification(method::CANCELLED, &cancelled(id));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = http.tell(message).await {
-                    tracing::debug!(%error, "a withdrawal was not delivered");
+                if !matches!(timeout(WITHDRAWAL_TIME, http.tell(message)).await, Ok(Ok(()))) {
+                    tracing::debug!("a withdrawal was not delivered");
                 }
             });
         }

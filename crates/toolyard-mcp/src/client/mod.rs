@@ -12,7 +12,7 @@ mod keeper;
 mod stdio;
 mod transport;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::http::Uri;
@@ -60,8 +60,8 @@ pub struct ClientOptions {
 pub struct McpBackend {
     catalog: watch::Receiver<Arc<Catalog>>,
     link: watch::Receiver<Link>,
-    /// The keeper. It ends when this is dropped, and with it the connection or the process.
-    _keeper: JoinSet<()>,
+    /// The task that keeps the connection. It ends when this is dropped, and with it the connection.
+    keeper: Mutex<JoinSet<()>>,
 }
 
 impl McpBackend {
@@ -73,7 +73,7 @@ impl McpBackend {
         let keeper = Keeper { name: name.into(), endpoint, options: Arc::new(options), catalog, link };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.keep());
-        Self { catalog: catalog_now, link: link_now, _keeper: tasks }
+        Self { catalog: catalog_now, link: link_now, keeper: Mutex::new(tasks) }
     }
 
     /// The connection. While it is being made, this waits: the keeper bounds for how long.
@@ -99,5 +99,15 @@ impl Backend for McpBackend {
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         Box::pin(async move { self.connection().await?.call(call).await })
+    }
+
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        let link = self.link.borrow().clone();
+        Box::pin(async move {
+            if let Link::Up(connection) = link {
+                connection.close().await;
+            }
+        })
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use toolyard_core::{Client, Notice, Object};
 use toolyard_process::{Child, Program, SpawnError};
 
@@ -18,12 +19,17 @@ use crate::wire::{Id, Message, message, meta, method};
 /// Messages that wait to be read by the server. A request beyond waits with its caller.
 const OUTBOX: usize = 64;
 
+/// How long a server may take to end once its input is closed, and again once it is told to.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// The pipes of a server. Dropping it ends the server.
 pub(super) struct Stdio {
     outbox: mpsc::Sender<Vec<Bytes>>,
     waiting: Arc<Waiting>,
+    /// The task that holds the server's standard input: when it ends, the input is closed.
+    writer: AbortHandle,
+    child: Mutex<Option<Child>>,
     _tasks: JoinSet<()>,
-    _child: Child,
 }
 
 /// The requests that the server has not answered, by their ids; `None` once nothing will be.
@@ -56,9 +62,9 @@ impl Stdio {
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(reader.read());
-        tasks.spawn(write(messages, pipes.stdin));
+        let writer = tasks.spawn(write(messages, pipes.stdin));
         tasks.spawn(log(name.clone(), pipes.stderr));
-        Ok(Self { outbox, waiting, _tasks: tasks, _child: child })
+        Ok(Self { outbox, waiting, writer, child: Mutex::new(Some(child)), _tasks: tasks })
     }
 
     pub(super) async fn request(
@@ -76,6 +82,15 @@ impl Stdio {
         let answer = answer.await;
         withdrawal.id = None;
         answer.map_err(|_| ended())
+    }
+
+    /// Closes the server's input and gives it time to end by itself.
+    pub(super) async fn close(&self) {
+        self.writer.abort();
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(child) = child {
+            child.end(GRACE).await;
+        }
     }
 
     /// Sends what wants no answer.

@@ -1,6 +1,6 @@
 //! The frontend: messages of clients become calls, outcomes become messages.
 //!
-//! The way of a `tools/call`: [`http`] or [`stdio`] (bytes -> message, session) -> [`Frontend::answer`]
+//! The way of a `tools/call`: [`http`] or [`stdio`] (bytes -> message, session) -> `Frontend::answer`
 //! (message -> call) -> [`toolyard_core::Gateway::invoke`], and back by the same stairs.
 
 mod convert;
