@@ -36,6 +36,8 @@ pub struct ServerInfo {
 pub struct Frontend {
     gateway: Arc<Gateway>,
     info: ServerInfo,
+    /// What follows the tools in a list of the modern era, up to its end.
+    list_rest: Bytes,
     /// Notices that may wait for one client; more are dropped.
     queued_notices: usize,
     /// Turns true when streams are to end.
@@ -68,7 +70,8 @@ impl Frontend {
         queued_notices: usize,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { gateway, info, queued_notices, stopping }
+        let list_rest = list_rest(&info);
+        Self { gateway, info, list_rest, queued_notices, stopping }
     }
 
     /// Answers a request of any method but those that open a stream.
@@ -95,27 +98,19 @@ impl Frontend {
     /// Every tool, on one page: the list is ready, and clients that stop at the first page miss nothing.
     async fn list_tools(&self, era: Era) -> Vec<Bytes> {
         let list = self.gateway.settled().await.list().bytes();
-        let end = match era {
+        let rest = match era {
             Era::Legacy => Bytes::from_static(b"}"),
-            Era::Modern => {
-                let end = format!(r#","ttlMs":{LIST_TTL},"cacheScope":"public","resultType":"complete"}}"#);
-                end.into()
-            }
+            Era::Modern => self.list_rest.clone(),
         };
-        vec![Bytes::from_static(b"{\"tools\":"), list, end]
+        vec![Bytes::from_static(b"{\"tools\":"), list, rest]
     }
 
     fn discover(&self) -> Vec<Bytes> {
         let versions = Revision::ALL.iter().rev().map(|revision| Json::string(revision.as_str()));
-        let meta = Object::new().with(meta::SERVER_INFO, self.describe());
         let result = Object::new()
-            .with("resultType", Json::string("complete"))
             .with("supportedVersions", Json::array(&versions.collect::<Vec<_>>()))
-            .with("capabilities", capabilities())
-            .with("_meta", meta.to_json())
-            .with("ttlMs", Json::integer(LIST_TTL))
-            .with("cacheScope", Json::string("public"));
-        vec![self.with_instructions(result).to_json().bytes()]
+            .with("capabilities", capabilities());
+        vec![cacheable(self.with_instructions(result), &self.info).to_json().bytes()]
     }
 
     /// The result of `initialize`.
@@ -127,7 +122,7 @@ impl Frontend {
         let result = Object::new()
             .with("protocolVersion", Json::string(revision.as_str()))
             .with("capabilities", capabilities())
-            .with("serverInfo", self.describe());
+            .with("serverInfo", describe(&self.info));
         Ok(vec![self.with_instructions(result).to_json().bytes()])
     }
 
@@ -137,11 +132,27 @@ impl Frontend {
             None => result,
         }
     }
+}
 
-    fn describe(&self) -> Json {
-        let info = Object::new().with("name", Json::string(&self.info.name));
-        info.with("version", Json::string(&self.info.version)).to_json()
-    }
+/// A result of the modern era that a client may keep for a while.
+fn cacheable(result: Object, info: &ServerInfo) -> Object {
+    let meta = Object::new().with(meta::SERVER_INFO, describe(info));
+    result
+        .with("ttlMs", Json::integer(LIST_TTL))
+        .with("cacheScope", Json::string("public"))
+        .with("resultType", Json::string("complete"))
+        .with("_meta", meta.to_json())
+}
+
+fn list_rest(info: &ServerInfo) -> Bytes {
+    let members = cacheable(Object::new(), info).to_json().bytes();
+    // The members stand behind others: a comma takes the place of the opening brace.
+    [b",", &members[1..]].concat().into()
+}
+
+fn describe(info: &ServerInfo) -> Json {
+    let description = Object::new().with("name", Json::string(&info.name));
+    description.with("version", Json::string(&info.version)).to_json()
 }
 
 fn capabilities() -> Json {
