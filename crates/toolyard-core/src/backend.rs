@@ -30,7 +30,7 @@ pub trait Backend: Send + Sync {
 pub struct Catalog {
     /// How the backend is.
     pub phase: Phase,
-    /// Its tools, in its order.
+    /// Its tools, in its order: where it is not ready, those that it had when it was.
     pub tools: Vec<Arc<Tool>>,
 }
 

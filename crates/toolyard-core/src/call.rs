@@ -20,7 +20,8 @@ pub struct Call {
     pub meta: Object,
     /// Who calls.
     pub caller: Caller,
-    /// When the caller stops waiting. Set by the deadline layer, or by a door that knows better.
+    /// When the caller stops waiting. A door may set it; [`crate::Gateway::invoke`] sees to it that it is
+    /// no later than the handler's limit allows.
     pub deadline: Option<Instant>,
     /// The way back while the call runs.
     pub client: Arc<dyn Client>,

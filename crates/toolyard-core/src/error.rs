@@ -32,8 +32,8 @@ pub enum Code {
 pub struct Row {
     /// The code as written in JSON, on every door.
     pub wire: &'static str,
-    /// The JSON-RPC error code on MCP. Outside of the range that JSON-RPC reserves, except where
-    /// the specification names a code (MCP 2026-07-28, basic: error codes).
+    /// The JSON-RPC error code on MCP: one of those that JSON-RPC itself defines. `error.data.code` tells
+    /// the rest.
     pub json_rpc: i32,
     /// The HTTP status on REST. Never a 5xx for what a tool said.
     pub http: u16,

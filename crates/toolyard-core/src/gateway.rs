@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::call::{Call, Target};
-use crate::layers::{
-    Answer, Arguments, Concurrency, DeadlineLayer, Gate, GateSize, Layer, Meter, Next, Observer,
-};
+use crate::gate::{Gate, GateSize};
+use crate::layers::{Answer, Arguments, Concurrency, Deadline, Layer, Meter, Next, Observer, contained};
 use crate::registry::Registry;
 
 /// The door that every call passes, whatever it came by: search for `invoke` to find all frontends.
@@ -38,8 +38,8 @@ impl Gateway {
             // Chunking of large results has its place here: outside of whatever repeats a call, so
             // that only the final result is stored. Then the shape: pinned arguments, mapped results.
 
-            // One budget for all the attempts together.
-            Box::new(DeadlineLayer),
+            // One budget, set when the call came in: for waiting, and for all the attempts together.
+            Box::new(Deadline),
             // Retry and breaker have their place here, next to what they repeat.
         ]
     }
@@ -49,10 +49,12 @@ impl Gateway {
     /// # Errors
     /// When the yard cannot run the call or its backend does not answer. A tool that ran and failed is
     /// an outcome.
-    pub async fn invoke(&self, call: Call) -> Answer {
+    pub async fn invoke(&self, mut call: Call) -> Answer {
         let Target::Tool(name) = &call.target;
         let entry = self.settled().await.resolve(name)?.clone();
-        Next::new(&self.layers, &entry).run(call).await
+        let limit = Instant::now().checked_add(entry.handler.limits.timeout);
+        call.deadline = [call.deadline, limit].into_iter().flatten().min();
+        contained(&entry, Next::new(&self.layers, &entry).run(call)).await
     }
 
     /// What there is, once the handlers have had their time to answer after the start.

@@ -7,7 +7,7 @@
 //! - [`call`], [`outcome`], [`error`]: what goes in and what comes out;
 //! - [`tool`], [`backend`]: who runs calls, and what it offers;
 //! - [`registry`], [`names`]: which name belongs to whom;
-//! - [`gateway`], [`layers`]: the door, and what stands around a backend.
+//! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend.
 
 pub mod json;
 
@@ -21,10 +21,12 @@ pub mod tool;
 pub mod names;
 pub mod registry;
 
+pub mod gate;
 pub mod gateway;
 pub mod layers;
 
-pub mod testing;
+#[cfg(test)]
+mod testing;
 
 pub use backend::{Backend, Catalog, Phase};
 pub use call::{Call, Caller, Client, NoClient, Notice, Target};

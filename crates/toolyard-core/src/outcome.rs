@@ -40,7 +40,7 @@ impl Output {
         let block = Object::new().with("type", Json::string("text")).with("text", Json::string(text));
         let mut body = Object::new().with("content", Json::array([&block.to_json()]));
         if is_error {
-            body.set("isError", Json::from_value(&true.into()));
+            body.set("isError", Json::boolean(true));
         }
         Self { body, is_error }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::backend::{Backend, Catalog, Phase};
 use crate::error::ToolError;
+use crate::gate::Gate;
 use crate::json::Json;
-use crate::layers::Gate;
 use crate::names::Names;
 use crate::tool::Tool;
 
@@ -75,7 +75,8 @@ impl Default for Registry {
 
 impl Registry {
     /// Brings what all handlers offer under unique names. Of two tools of one handler that share a
-    /// name, the first one counts.
+    /// name, the first one counts. The tools of a handler that is not ready are not listed, but found:
+    /// who has learnt their names is told that they are unavailable, not that they do not exist.
     #[must_use]
     pub fn assemble(parts: &[(Handler, Arc<Catalog>)], names: &mut Names) -> Self {
         let mut registry = Self { settled: true, ..Self::default() };
@@ -83,7 +84,8 @@ impl Registry {
             registry.phases.push((handler.name.clone(), catalog.phase.clone()));
             for tool in &catalog.tools {
                 let name = names.give(&handler.name, &tool.name);
-                registry.add(Entry { name, tool: tool.clone(), handler: handler.clone() });
+                let entry = Entry { name, tool: tool.clone(), handler: handler.clone() };
+                registry.add(entry, catalog.phase == Phase::Ready);
             }
         }
         registry.list =
@@ -91,14 +93,16 @@ impl Registry {
         registry
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: Entry, listed: bool) {
         let entry = Arc::new(entry);
         if self.by_name.contains_key(&entry.name) {
             tracing::warn!(handler = %entry.handler.name, tool = %entry.tool.name, "offered twice: the first one counts");
             return;
         }
         self.by_name.insert(entry.name.clone(), entry.clone());
-        self.entries.push(entry);
+        if listed {
+            self.entries.push(entry);
+        }
     }
 
     /// The tool that is called by this name.
@@ -109,13 +113,13 @@ impl Registry {
         self.by_name.get(name).ok_or_else(|| ToolError::unknown_tool(name))
     }
 
-    /// Every tool, in the order of the manifest and of its owner.
+    /// Every listed tool, in the order of the manifest and of its owner.
     #[must_use]
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
-    /// The definitions of all tools under their published names: an array, written once, so that a list
+    /// The definitions of all listed tools under their published names: an array, written once, so that a list
     /// of thousands costs a reader nothing but the sending.
     #[must_use]
     pub const fn list(&self) -> &Json {

@@ -8,17 +8,18 @@ use tokio::sync::watch;
 
 use crate::backend::{Backend, Catalog, Phase};
 use crate::call::Call;
+use crate::gate::{Gate, GateSize};
 use crate::json::Json;
-use crate::layers::{Answer, Finished, Gate, GateSize, Observer};
+use crate::layers::Answer;
 use crate::names::Names;
 use crate::registry::{Handler, Limits, Registry};
 use crate::tool::Tool;
 
 /// What a [`FakeBackend`] does with a call.
-pub type Behaviour = Box<dyn Fn(Call) -> BoxFuture<'static, Answer> + Send + Sync>;
+pub(crate) type Behaviour = Box<dyn Fn(Call) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// A backend that offers the given tools and behaves as it is told.
-pub struct FakeBackend {
+pub(crate) struct FakeBackend {
     catalog: watch::Sender<Arc<Catalog>>,
     behaviour: Behaviour,
 }
@@ -26,14 +27,14 @@ pub struct FakeBackend {
 impl FakeBackend {
     /// A backend with tools of these definitions. A definition that is none is left out.
     #[must_use]
-    pub fn new(definitions: &[&str], behaviour: Behaviour) -> Arc<Self> {
+    pub(crate) fn new(definitions: &[&str], behaviour: Behaviour) -> Arc<Self> {
         let backend = Self { catalog: watch::Sender::default(), behaviour };
         backend.offer(definitions);
         Arc::new(backend)
     }
 
     /// Offers other tools from now on.
-    pub fn offer(&self, definitions: &[&str]) {
+    pub(crate) fn offer(&self, definitions: &[&str]) {
         let read = |text: &&str| Tool::from_definition(&Json::parse(text.to_string()).ok()?).ok();
         let tools = definitions.iter().filter_map(read).map(Arc::new).collect();
         self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools }));
@@ -52,7 +53,7 @@ impl Backend for FakeBackend {
 
 /// A handler around a backend, with limits that do not matter.
 #[must_use]
-pub fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
+pub(crate) fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
     let gate = Gate::new(GateSize { running: 1000, waiting: 1000 });
     Handler {
         name: name.into(),
@@ -63,15 +64,8 @@ pub fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
 
 /// The registry of these handlers as they are now.
 #[must_use]
-pub fn registry_of(handlers: &[Handler]) -> Arc<Registry> {
+pub(crate) fn registry_of(handlers: &[Handler]) -> Arc<Registry> {
     let part = |handler: &Handler| (handler.clone(), handler.backend.catalog().borrow().clone());
     let parts: Vec<_> = handlers.iter().map(part).collect();
     Arc::new(Registry::assemble(&parts, &mut Names::default()))
-}
-
-/// An observer that looks away.
-pub struct Nobody;
-
-impl Observer for Nobody {
-    fn finished(&self, _call: Finished<'_>) {}
 }

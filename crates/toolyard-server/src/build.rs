@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use toolyard_core::Backend;
-use toolyard_core::layers::{Gate, GateSize};
+use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::registry::{Handler, Limits};
 use toolyard_manifest::{self as manifest, HandlerKind, Manifest, McpTransport, Process};
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};

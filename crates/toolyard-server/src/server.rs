@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toolyard_core::layers::GateSize;
+use toolyard_core::gate::GateSize;
 use toolyard_core::registry::Handler;
 use toolyard_core::{Gateway, Registry};
 use toolyard_manifest::Manifest;

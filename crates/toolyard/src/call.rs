@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
-use toolyard_core::{Backend, Call, Json, Outcome, Output, Tool};
+use toolyard_core::{Backend, Call, Json, Object, Outcome, Output, Tool};
 
 use crate::BadInput;
 use crate::output::{Format, print};
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         bail!("there is no tool {:?}: see `toolyard tools`", args.name);
     };
     let arguments = match &args.json {
-        Some(json) => Json::parse(json.clone()).map_err(|error| BadInput(format!("--json: {error}")))?,
+        Some(json) => object(json)?,
         None => arguments(&args.arguments, tool)?,
     };
     match server.call(Call::tool(&*args.name, arguments)).await {
@@ -50,6 +50,11 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => bail!("the tool wants more than one call"),
         Err(error) => Err(anyhow!(error)),
     }
+}
+
+fn object(json: &str) -> Result<Json, BadInput> {
+    let object = Object::parse(json.to_owned()).map_err(|error| BadInput(format!("--json: {error}")))?;
+    Ok(object.to_json())
 }
 
 fn arguments(pairs: &[String], tool: &Tool) -> Result<Json, BadInput> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use toolyard_core::layers::{Arguments, Gate, GateSize};
+use toolyard_core::gate::{Gate, GateSize};
+use toolyard_core::layers::Arguments;
 use toolyard_core::names::Names;
 use toolyard_core::registry::{Handler, Limits};
 use toolyard_core::{

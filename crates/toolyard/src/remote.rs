@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use toolyard_core::{Backend, Catalog, Phase};
-use toolyard_manifest::Process;
+use toolyard_manifest::{Invalid, Process};
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
 use toolyard_net::client::Client;
 
@@ -13,8 +13,19 @@ use toolyard_net::client::Client;
 #[derive(clap::Args)]
 pub(crate) struct Remote {
     /// The MCP endpoint to ask; any MCP server on streamable HTTP will do
-    #[arg(long, value_name = "URL", env = "TOOLYARD_URL", default_value = "http://127.0.0.1:8080/mcp")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TOOLYARD_URL",
+        default_value = "http://127.0.0.1:8080/mcp",
+        value_parser = url
+    )]
     url: http::Uri,
+}
+
+/// A URL as a manifest has it.
+fn url(text: &str) -> Result<http::Uri, Invalid> {
+    Ok(toolyard_manifest::Endpoint::parse(text)?.uri().clone())
 }
 
 impl Remote {

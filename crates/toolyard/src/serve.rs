@@ -108,12 +108,12 @@ fn found(registry: &Registry) -> String {
             Phase::Unavailable { reason } => format!("  {handler}: unavailable ({reason})"),
         });
     }
-    format!(
-        "\n{} tools of {} handlers\n{}",
-        registry.entries().len(),
-        registry.phases().len(),
-        lines.join("\n")
-    )
+    let (tools, handlers) = (registry.entries().len(), registry.phases().len());
+    format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), lines.join("\n"))
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// What Claude, Cursor and VS Code read alike.

@@ -72,7 +72,7 @@ async fn every_way_that_a_call_can_end() {
     {"content":[{"type":"text","text":"yes"}]}
     {"content":[{"type":"text","text":"no"}],"isError":true}
     ExecutionFailed: The tool failed because of a fault in the gateway
-    Timeout: The tool did not answer within 30s
+    Timeout: The tool did not answer in time
     InvalidArguments: Invalid arguments: /n: value is not of type "integer"
     InvalidArguments: Invalid arguments: "n" is a required property
     InvalidArguments: Invalid arguments: a member is named twice in the object

@@ -69,6 +69,12 @@ impl Json {
         Self(Bytes::from_static(b"null"))
     }
 
+    /// `true` or `false`.
+    #[must_use]
+    pub fn boolean(value: bool) -> Self {
+        Self(Bytes::from_static(if value { b"true" } else { b"false" }))
+    }
+
     /// A whole number.
     #[must_use]
     pub fn integer(number: i64) -> Self {

@@ -27,7 +27,10 @@ impl Member {
     fn is(&self, name: &str) -> bool {
         let quoted = self.key.as_bytes();
         let plain = &quoted[1..quoted.len() - 1];
-        plain == name.as_bytes() || (plain.contains(&b'\\') && self.key.to_str().as_deref() == Some(name))
+        if plain.contains(&b'\\') {
+            return self.key.to_str().as_deref() == Some(name);
+        }
+        plain == name.as_bytes()
     }
 }
 
@@ -172,12 +175,6 @@ impl Object {
     fn written_size(&self) -> usize {
         2 + self.members.iter().map(|m| m.key.as_bytes().len() + m.value.as_bytes().len() + 2).sum::<usize>()
     }
-}
-
-/// Calls `each` with the ranges of the members of an object that was scanned before.
-pub(super) fn each_member(text: &[u8], each: impl FnMut(Range<usize>, Range<usize>)) {
-    // It was scanned before: the only fault left would be that it is no object, and then it has none.
-    let _no_members = Scanner::new(text).members(each);
 }
 
 /// Shows the names only: values hold what users and tools say to each other.

@@ -45,6 +45,16 @@ impl<'a> Scanner<'a> {
         self.end()
     }
 
+    /// The text that `step` steps over.
+    pub(super) fn taken(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<(), JsonError>,
+    ) -> Result<&'a [u8], JsonError> {
+        let start = self.at;
+        step(self)?;
+        Ok(&self.text[start..self.at])
+    }
+
     fn value(&mut self, depth: usize) -> Result<Range<usize>, JsonError> {
         self.blanks();
         let start = self.at;
@@ -53,10 +63,7 @@ impl<'a> Scanner<'a> {
             Some(b'[') => self.array(depth, &mut |_| ())?,
             Some(b'"') => self.string()?,
             Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.word(b"true")?,
-            Some(b'f') => self.word(b"false")?,
-            Some(b'n') => self.word(b"null")?,
-            Some(_) => return self.fail("expected a value"),
+            Some(first) => self.skip_word(first)?,
             None => return self.fail("the text ends where a value is expected"),
         }
         Ok(start..self.at)
@@ -112,7 +119,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<(), JsonError> {
+    pub(super) fn string(&mut self) -> Result<(), JsonError> {
         self.expect(b'"', "expected a string")?;
         loop {
             self.at += plain_length(&self.text[self.at..]);
@@ -147,7 +154,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), JsonError> {
+    pub(super) fn number(&mut self) -> Result<(), JsonError> {
         self.skip(b'-');
         if !self.skip(b'0') {
             self.digits()?;
@@ -171,7 +178,13 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
+    /// Steps over the word that begins with `first`.
+    pub(super) fn skip_word(&mut self, first: u8) -> Result<(), JsonError> {
+        let word: &[u8] = match first {
+            b't' => b"true",
+            b'f' => b"false",
+            _ => b"null",
+        };
         if !self.text[self.at..].starts_with(word) {
             return self.fail("expected a value");
         }
@@ -179,18 +192,18 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn blanks(&mut self) {
+    pub(super) fn blanks(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
         }
     }
 
-    fn closes(&mut self, bracket: u8) -> bool {
+    pub(super) fn closes(&mut self, bracket: u8) -> bool {
         self.blanks();
         self.skip(bracket)
     }
 
-    fn skip(&mut self, byte: u8) -> bool {
+    pub(super) fn skip(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
@@ -205,7 +218,7 @@ impl<'a> Scanner<'a> {
         if self.at == self.text.len() { Ok(()) } else { self.fail("text after the value") }
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 

@@ -75,6 +75,8 @@ fn a_member_may_not_be_named_twice() {
         format!("{{{},\"{last}\":0}}", members.join(","))
     };
     assert!(Object::parse(many("other")).is_ok());
+    // A line break, and a backslash with an n.
+    assert!(Object::parse(r#"{"\n":1,"\\n":2}"#).is_ok() && Object::parse(r#"{"\\n":1,"\n":2}"#).is_ok());
     for text in
         [r#"{"a":1,"a":2}"#.to_owned(), r#"{"a":1,"\u0061":2}"#.to_owned(), many("m7"), many(r"\u006d7")]
     {
@@ -150,6 +152,7 @@ proptest! {
     #[test]
     fn opening_and_writing_changes_nothing_but_blanks(text in texts()) {
         let json = Json::parse(text).unwrap();
+        prop_assert_eq!(json.to_object().is_ok(), json.is_object());
         if let Ok(object) = json.to_object() {
             let written = object.to_json();
             let again = written.to_object().unwrap();

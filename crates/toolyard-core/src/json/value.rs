@@ -1,39 +1,67 @@
-//! From text to a typed value, for checks.
+//! From text to a typed value, for checks, in one pass.
 
 use serde_json::{Map, Number, Value};
 
-use super::Json;
+use super::scan::Scanner;
+use super::{Json, text};
 
-/// See [`Json::to_value`]. The text was scanned before, so that its depth is bounded.
+/// See [`Json::to_value`]. The text was scanned before: its depth is bounded, and it has no fault.
 pub(super) fn to_value(json: &Json) -> Value {
-    match json.as_bytes().first() {
-        Some(b'{') => object(json),
-        Some(b'[') => Value::Array(json.to_items().unwrap_or_default().iter().map(to_value).collect()),
-        Some(b'"') => Value::String(json.to_str().unwrap_or_default().into_owned()),
-        Some(b't') => Value::Bool(true),
-        Some(b'f') => Value::Bool(false),
-        Some(b'-' | b'0'..=b'9') => number(json.as_text()),
-        _ => Value::Null,
+    read(&mut Scanner::new(json.as_bytes())).unwrap_or_default()
+}
+
+fn read(scanner: &mut Scanner<'_>) -> Option<Value> {
+    scanner.blanks();
+    match scanner.peek()? {
+        b'{' => object(scanner),
+        b'[' => array(scanner),
+        b'"' => string(scanner).map(Value::String),
+        b'-' | b'0'..=b'9' => number(scanner),
+        word => {
+            scanner.skip_word(word).ok()?;
+            Some(if word == b'n' { Value::Null } else { Value::Bool(word == b't') })
+        }
     }
 }
 
 /// Of a member that is named twice the last one counts, as in most readers.
-fn object(json: &Json) -> Value {
-    let mut map = Map::new();
-    super::object::each_member(json.as_bytes(), |key, value| {
-        let part = |range| Json(json.0.slice(range));
-        map.insert(part(key).to_str().unwrap_or_default().into_owned(), to_value(&part(value)));
-    });
-    Value::Object(map)
+fn object(scanner: &mut Scanner<'_>) -> Option<Value> {
+    let mut members = Map::new();
+    scanner.skip(b'{');
+    while !scanner.closes(b'}') {
+        scanner.skip(b',');
+        scanner.blanks();
+        let name = string(scanner)?;
+        scanner.blanks();
+        scanner.skip(b':');
+        members.insert(name, read(scanner)?);
+    }
+    Some(Value::Object(members))
 }
 
-fn number(text: &str) -> Value {
+fn array(scanner: &mut Scanner<'_>) -> Option<Value> {
+    let mut items = Vec::new();
+    scanner.skip(b'[');
+    while !scanner.closes(b']') {
+        scanner.skip(b',');
+        items.push(read(scanner)?);
+    }
+    Some(Value::Array(items))
+}
+
+fn string(scanner: &mut Scanner<'_>) -> Option<String> {
+    let quoted = scanner.taken(Scanner::string).ok()?;
+    text::unquote(quoted).map(std::borrow::Cow::into_owned)
+}
+
+fn number(scanner: &mut Scanner<'_>) -> Option<Value> {
+    let text = std::str::from_utf8(scanner.taken(Scanner::number).ok()?).ok()?;
     if let Ok(number) = text.parse::<u64>() {
-        return number.into();
+        return Some(number.into());
     }
     if let Ok(number @ ..0) = text.parse::<i64>() {
-        return number.into();
+        return Some(number.into());
     }
     let number = text.parse::<f64>().unwrap_or_default().clamp(f64::MIN, f64::MAX);
-    Number::from_f64(number).map_or(Value::Null, Value::Number)
+    Number::from_f64(number).map(Value::Number)
 }

@@ -1,30 +1,24 @@
 //! Bounds the time of a call.
 
 use futures_util::future::BoxFuture;
-use tokio::time::{Instant, timeout_at};
 
 use super::{Answer, Layer, Next};
 use crate::call::Call;
 use crate::error::{Code, ToolError};
+use crate::gate::by;
 
-/// The layer that ends a call when its time is up: the handler's limit, or the door's where that is
-/// sooner. Dropping what runs is how it ends.
-pub struct DeadlineLayer;
+/// The layer that ends a call when its time is up. Dropping what runs is how it ends.
+pub struct Deadline;
 
-impl Layer for DeadlineLayer {
+impl Layer for Deadline {
     fn name(&self) -> &'static str {
         "deadline"
     }
 
-    fn call<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let limit = next.entry.handler.limits.timeout;
-            let ours = Instant::now() + limit;
-            let deadline = call.deadline.map_or(ours, |theirs| theirs.min(ours));
-            call.deadline = Some(deadline);
-            timeout_at(deadline, next.run(call)).await.unwrap_or_else(|_| {
-                Err(ToolError::new(Code::Timeout, format!("The tool did not answer within {limit:?}")))
-            })
+            let answer = by(call.deadline, next.run(call)).await;
+            answer.unwrap_or_else(|| Err(ToolError::new(Code::Timeout, "The tool did not answer in time")))
         })
     }
 }

@@ -20,8 +20,8 @@ use crate::outcome::Outcome;
 use crate::registry::Entry;
 
 pub use arguments::Arguments;
-pub use concurrency::{Concurrency, Gate, GateSize};
-pub use deadline::DeadlineLayer;
+pub use concurrency::Concurrency;
+pub use deadline::Deadline;
 pub use meter::{Finished, Meter, Observer};
 
 /// How a call ends, at every step of its way.
@@ -61,7 +61,12 @@ impl<'a> Next<'a> {
 /// Hands the call to its backend, under the name that the owner knows.
 async fn dispatch(mut call: Call, entry: &Entry) -> Answer {
     call.target = Target::Tool(entry.tool.name.clone());
-    match AssertUnwindSafe(entry.handler.backend.call(call)).catch_unwind().await {
+    contained(entry, async { entry.handler.backend.call(call).await }).await
+}
+
+/// Runs a future; a panic in it becomes an error.
+pub(crate) async fn contained(entry: &Entry, work: impl Future<Output = Answer>) -> Answer {
+    match AssertUnwindSafe(work).catch_unwind().await {
         Ok(answer) => answer,
         Err(panic) => Err(panicked(entry, panic.as_ref())),
     }
@@ -71,6 +76,6 @@ async fn dispatch(mut call: Call, entry: &Entry) -> Answer {
 fn panicked(entry: &Entry, panic: &(dyn Any + Send)) -> ToolError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    tracing::error!(handler = %entry.handler.name, tool = %entry.tool.name, panic = text, "a backend panicked");
+    tracing::error!(handler = %entry.handler.name, tool = %entry.tool.name, panic = text, "a call panicked");
     ToolError::new(Code::ExecutionFailed, "The tool failed because of a fault in the gateway")
 }

@@ -136,12 +136,7 @@ impl Connection {
                     result.to_object().ok().and_then(|result| result.get("supportedVersions").cloned());
                 chosen(versions.as_ref())
             }
-            Err(error) if error.code == error::UNSUPPORTED_VERSION => {
-                let data = error.body().to_object().ok().and_then(|body| body.get("data")?.to_object().ok());
-                chosen(data.and_then(|data| data.get("supported").cloned()).as_ref())
-            }
-            Err(error) if error::is_modern(error.code.into()) => Ok(Probe::Modern),
-            Err(_) => Ok(Probe::Legacy),
+            Err(error) => said_by(&error),
         }
     }
 
@@ -155,6 +150,7 @@ impl Connection {
         self.follow(Some(listen));
     }
 
+    /// Opens a session, where the server does not turn out to be of the modern era.
     async fn initialize(&mut self) -> Result<(), OpenError> {
         let params = Object::new()
             .with("protocolVersion", Json::string(Revision::LATEST_LEGACY.as_str()))
@@ -166,6 +162,13 @@ impl Connection {
             Transport::Http(http) => http.exchange(request, &NoClient).await?,
             Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
         };
+        if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern))) {
+            // It took longer to start than anybody waited for its answer to the first question. By that
+            // answer, which came after all, it is bound to the modern era.
+            self.revision = Revision::LATEST_MODERN;
+            self.be_modern();
+            return Ok(());
+        }
         self.revision = agreed(answer)?;
         let ready = message::notification(method::INITIALIZED, &Object::new());
         match &mut self.transport {
@@ -310,6 +313,15 @@ impl Connection {
 
 fn no_client() -> Arc<dyn Client> {
     Arc::new(NoClient)
+}
+
+/// The era of a server that refused the first question.
+fn said_by(error: &RpcError) -> Result<Probe, OpenError> {
+    if error.code == error::UNSUPPORTED_VERSION {
+        let data = error.body().to_object().ok().and_then(|body| body.get("data")?.to_object().ok());
+        return chosen(data.and_then(|data| data.get("supported").cloned()).as_ref());
+    }
+    Ok(if error::is_modern(error.code.into()) { Probe::Modern } else { Probe::Legacy })
 }
 
 /// The era to speak with a server that offers these revisions.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream};
+use futures_util::{FutureExt, StreamExt};
 use http::{HeaderValue, StatusCode, header};
 use tokio::sync::mpsc;
 use toolyard_core::{Client, Json, Notice, Object};
@@ -71,11 +71,15 @@ pub(super) async fn respond(
     mut messages: mpsc::Receiver<Bytes>,
     status: fn(&RpcError) -> StatusCode,
 ) -> Response {
-    let first = tokio::select! {
+    let (first, answer) = tokio::select! {
         biased;
-        answer = &mut answer => return plain(&id, answer, status),
-        Some(message) = messages.recv() => event([message]),
-        () = tokio::time::sleep(QUIET) => vec![sse::KEEP_ALIVE],
+        given = &mut answer => match messages.try_recv() {
+            // Both came at once, as when a server writes them together.
+            Ok(message) => (event([message]), std::future::ready(given).boxed()),
+            Err(_) => return plain(&id, given, status),
+        },
+        Some(message) = messages.recv() => (event([message]), answer),
+        () = tokio::time::sleep(QUIET) => (vec![sse::KEEP_ALIVE], answer),
     };
     let rest = Rest { id, answer, messages };
     streamed(stream::once(async { first }).chain(stream::unfold(Some(rest), Rest::next)))

@@ -95,7 +95,8 @@ impl Message {
     /// When the text is not JSON, not a JSON-RPC 2.0 message, or names a member of the envelope, of
     /// `params` or of `params._meta` twice.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, Malformed> {
-        let envelope = Object::parse(text).map_err(|error| not_json(&error))?;
+        let text = text.into();
+        let envelope = Object::parse(text.clone()).map_err(|error| no_envelope(text, &error))?;
         let id = envelope.get("id").filter(|id| !id.is_null());
         let (id, bad_id) = (id.and_then(Id::parse), id.is_some_and(|id| Id::parse(id).is_none()));
         if envelope.get_str("jsonrpc").as_deref() != Some("2.0") {
@@ -136,8 +137,8 @@ impl Message {
     }
 }
 
-fn not_json(error: &JsonError) -> Malformed {
-    if error.problem == NOT_AN_OBJECT {
+fn no_envelope(text: Bytes, error: &JsonError) -> Malformed {
+    if error.problem == NOT_AN_OBJECT && Json::parse(text).is_ok() {
         return Malformed::request(None, "a message is an object");
     }
     Malformed { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) }
@@ -181,7 +182,8 @@ fn write_method(method: &str, params: &Object, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The pieces of a response; `id` is `null` where none could be read.
+/// The pieces of a response. It has no `id` where none could be read: unlike in JSON-RPC, it is never `null`
+/// (2026-07-28, schema, `JSONRPCErrorResponse`).
 #[must_use]
 pub fn response(id: Option<&Id>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<Bytes> {
     let (name, body) = match answer {
@@ -189,8 +191,11 @@ pub fn response(id: Option<&Id>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<By
         Err(error) => ("error", vec![error.body().bytes()]),
     };
     let mut head = Vec::with_capacity(64);
-    head.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    head.extend_from_slice(id.map_or(b"null", |id| id.0.as_bytes()));
+    head.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+    if let Some(id) = id {
+        head.extend_from_slice(b",\"id\":");
+        head.extend_from_slice(id.0.as_bytes());
+    }
     head.extend_from_slice(b",\"");
     head.extend_from_slice(name.as_bytes());
     head.extend_from_slice(b"\":");

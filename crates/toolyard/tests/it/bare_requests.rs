@@ -1,0 +1,57 @@
+//! Requests without a handshake, as an operator sends them that only wants to list and call
+//! (the tool contract of `LanguageTool`: tool listing, tool invocation, health check, error responses).
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::gateway::Gateway;
+use crate::support::http;
+use crate::support::scripted::Scripted;
+
+/// Sends a body, and nothing else that the contract does not name; gives all of the answer.
+#[track_caller]
+fn answer(gateway: &Gateway, body: &str) -> String {
+    let response = http::send(gateway.address, "POST /mcp", &[("Content-Type", "application/json")], body);
+    let kind = response.header("content-type").unwrap();
+    assert_eq!(response.header("mcp-session-id"), None);
+    format!("{} {kind}\n{}", response.status, response.body)
+}
+
+#[test]
+fn tools_are_listed_and_called() {
+    let server = Scripted::new("memory");
+    server.open_gate();
+    let gateway = Gateway::of(&[server.handler()]);
+    assert_snapshot!(answer(&gateway, r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#), @r#"
+    200 application/json
+    {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"pid","description":"Tells its process id.","inputSchema":{"type": "object"}},{"name":"wait","description":"Waits for the gate.","inputSchema":{"type": "object"}}]}}
+    "#);
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait", "arguments": {}}});
+    assert_snapshot!(answer(&gateway, &call.to_string()), @r#"
+    200 application/json
+    {"jsonrpc":"2.0","id":2,"result":{"content":[{"type": "text", "text": "The gate is open."}]}}
+    "#);
+}
+
+#[test]
+fn errors_are_told_in_json() {
+    let server = Scripted::new("memory");
+    let gateway = Gateway::of(&[server.handler()]);
+    let call = r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "forget"}}"#;
+    assert_snapshot!(answer(&gateway, call), @r#"
+    200 application/json
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool: forget","data":{"code":"tool_not_found","reason":"Unknown tool: forget","retryable":false}}}
+    "#);
+    assert_snapshot!(answer(&gateway, r#"{"jsonrpc": "2.0", "id": 3, "method": "memory/list"}"#), @r#"
+    200 application/json
+    {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found: memory/list"}}
+    "#);
+    assert_snapshot!(answer(&gateway, "remember this"), @r#"
+    400 application/json
+    {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected an object at byte 0"}}
+    "#);
+    assert_snapshot!(answer(&gateway, "[]"), @r#"
+    400 application/json
+    {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    "#);
+}

@@ -1,0 +1,176 @@
+use insta::assert_snapshot;
+
+use super::toolyard_with;
+
+/// What is printed, without the blanks at the ends of lines.
+#[track_caller]
+fn help(args: &[&str]) -> String {
+    let ended = toolyard_with(args);
+    assert_eq!((ended.code, &*ended.stderr), (0, ""));
+    ended.stdout.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[test]
+fn of_all() {
+    assert_snapshot!(help(&["--help"]), @"
+    One yard for every tool an agent uses.
+
+    Toolyard reads ToolRegistry manifests and serves every tool behind them as one MCP endpoint.
+
+    Usage: toolyard [OPTIONS] <COMMAND>
+
+    Commands:
+      serve  Serve the handlers of manifests as one MCP endpoint
+      tools  List the tools of a running gateway
+      call   Call a tool of a running gateway
+      help   Print this message or the help of the given subcommand(s)
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+
+    Examples:
+      toolyard serve                        start with a demo server, to see it work
+      toolyard serve -f tools.yaml          serve the handlers of a manifest
+      toolyard tools                        list the tools of a running gateway
+      toolyard call add a=1 b=2             call one of them
+
+    Exit status:
+      0  done
+      1  it failed: the gateway cannot be reached, the tool said no
+      2  wrong usage, or a manifest with problems
+
+    Environment:
+      TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
+    ");
+}
+
+#[test]
+fn of_serve() {
+    assert_snapshot!(help(&["serve", "--help"]), @"
+    Serve the handlers of manifests as one MCP endpoint
+
+    Usage: toolyard serve [OPTIONS]
+
+    Options:
+      -f, --file <FILE>
+              A manifest, or a folder of them; without any, an embedded demo is served
+
+          --listen <ADDR>
+              The address to listen on, in the place of the manifest's
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard serve                              the embedded demo, on 127.0.0.1:8080
+      toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
+      toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
+
+    SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
+    ");
+}
+
+#[test]
+fn of_tools() {
+    assert_snapshot!(help(&["tools", "--help"]), @"
+    List the tools of a running gateway
+
+    Usage: toolyard tools [OPTIONS]
+
+    Options:
+          --url <URL>
+              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+
+              [env: TOOLYARD_URL=]
+              [default: http://127.0.0.1:8080/mcp]
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard tools
+      toolyard tools --url http://127.0.0.1:9000/mcp --output json
+    ");
+}
+
+#[test]
+fn of_call() {
+    assert_snapshot!(help(&["call", "--help"]), @r#"
+    Call a tool of a running gateway
+
+    Usage: toolyard call [OPTIONS] <NAME> [KEY=VALUE]...
+
+    Arguments:
+      <NAME>
+              The tool's name
+
+      [KEY=VALUE]...
+              Arguments, one by one
+
+    Options:
+          --json <OBJECT>
+              All arguments as one JSON object
+
+          --url <URL>
+              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+
+              [env: TOOLYARD_URL=]
+              [default: http://127.0.0.1:8080/mcp]
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard call add a=1 b=2
+      toolyard call search query='two words' limit=5
+      toolyard call add --json '{"a": 1, "b": 2}' --output json
+
+    A value is taken as text where the tool's schema says so, else as JSON where it is JSON.
+    The exit status is 1 when the tool says that it failed.
+    "#);
+}
+
+#[test]
+fn the_version() {
+    assert_eq!(help(&["--version"]), format!("toolyard {}\n", env!("CARGO_PKG_VERSION")));
+}

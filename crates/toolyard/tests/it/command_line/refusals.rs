@@ -1,0 +1,133 @@
+//! What is wrong is said at once, and the exit status tells whose mistake it is.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use insta::assert_snapshot;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::toolyard_with;
+use crate::support::gateway::{process_document, toolyard};
+use crate::support::process::{Process, run};
+
+#[test]
+fn wrong_usage() {
+    assert_snapshot!(toolyard_with(&["server"]), @"
+    --- stderr
+    error: unrecognized subcommand 'server'
+
+      tip: a similar subcommand exists: 'serve'
+
+    Usage: toolyard [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(toolyard_with(&["serve", "--listen", "localhost"]), @"
+    --- stderr
+    error: invalid value 'localhost' for '--listen <ADDR>': invalid socket address syntax
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(toolyard_with(&["call"]), @"
+    --- stderr
+    error: the following required arguments were not provided:
+      <NAME>
+
+    Usage: toolyard call <NAME> [KEY=VALUE]...
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(toolyard_with(&["call", "add", "a=1", "--json", "{}"]), @"
+    --- stderr
+    error: the argument '[KEY=VALUE]...' cannot be used with '--json <OBJECT>'
+
+    Usage: toolyard call <NAME> <KEY=VALUE>...
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(toolyard_with(&["tools", "--url", "localhost"]), @"
+    --- stderr
+    error: invalid value 'localhost' for '--url <URL>': this is not an endpoint: expected a URL such as https://mcp.example.com/mcp
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+}
+
+#[test]
+fn a_manifest_with_problems() {
+    const MANIFEST: &str = "\
+apiVersion: omnia.altairalabs.ai/v1alpha1
+kind: ToolRegistry
+metadata:
+  name: broken
+spec:
+  handlers:
+    - name: time
+      type: mcp
+      timeout: 30
+      mcpConfig:
+        transport: stdoi
+        command: mcp-server-time
+    - name: search
+      type: mcp
+      retries: 3
+      mcpConfig:
+        transport: streamable-http
+        endpoint: ${SEARCH_URL}
+";
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("tools.yaml"), MANIFEST).unwrap();
+    let mut serve = toolyard(folder.path());
+    serve.current_dir(folder.path()).args(["serve", "-f", "tools.yaml", "-f", "more.yaml"]);
+    assert_snapshot!(run(&mut serve), @"
+    --- stderr
+    error: the manifest has problems
+
+    more.yaml: this cannot be read: No such file or directory (os error 2)
+    tools.yaml:9:16: spec.handlers[0].timeout: found a number
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: add a unit, as in `30s`
+    tools.yaml:11:20: spec.handlers[0].mcpConfig.transport: `stdoi` is not a known transport
+      expected one of stdio, streamable-http
+      hint: did you mean `stdio`?
+    tools.yaml:15:7: spec.handlers[1].retries: `retries` is not yet supported
+    tools.yaml:18:19: spec.handlers[1].mcpConfig.endpoint: the environment variable `SEARCH_URL` is not set
+      hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
+    --- exit status 2
+    ");
+}
+
+#[test]
+fn an_address_that_is_open_to_everybody() {
+    assert_snapshot!(toolyard_with(&["serve", "--listen", "0.0.0.0:0"]), @"
+    --- stderr
+    error: 0.0.0.0:0 is reached from other machines, and nothing asks callers who they are: listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in front of it does
+    --- exit status 1
+    ");
+}
+
+#[test]
+fn an_address_that_is_open_to_everybody_by_decision() {
+    let folder = TempDir::new().unwrap();
+    let decision =
+        process_document(folder.path(), json!({"listen": "0.0.0.0:0", "allowUnauthenticated": true}));
+    let gateway = Process::start(toolyard(folder.path()).args(["serve", "-f"]).arg(decision));
+    gateway.stdout.wait_for("the URL", |text| text.contains("http://0.0.0.0:").then_some(()));
+}
+
+#[test]
+fn an_address_that_is_in_use() {
+    let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = other.local_addr().unwrap();
+    let ended = toolyard_with(&["serve", "--listen", &address.to_string()]);
+    assert_snapshot!(ended.to_string().replace(&address.port().to_string(), "PORT"), @"
+    --- stderr
+    error: cannot listen on 127.0.0.1:PORT: Address already in use (os error 98)
+    --- exit status 1
+    ");
+}

@@ -1,0 +1,16 @@
+//! The built binary among real peers: MCP servers and clients that other people wrote, as a user has them, and
+//! small servers that misbehave on purpose.
+//!
+//! Every test has its own gateway, on a port that the system chose, and its own folder.
+
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "the helpers of tests are tests too")]
+
+mod bare_requests;
+mod cancellation;
+mod command_line;
+mod examples;
+mod life;
+mod progress;
+mod real_servers;
+mod support;
+mod unruly_servers;

@@ -1,0 +1,29 @@
+"""The Python SDK as a client: lists the tools of a server, calls some, and prints what it saw as JSON.
+
+usage: client.py URL MODE CALLS
+
+MODE is `legacy`, or a revision of the modern era. CALLS is a JSON list of [tool, arguments].
+"""
+
+import asyncio
+import json
+import sys
+
+from mcp import Client
+
+
+async def main(url, mode, calls):
+    async with Client(url, mode=mode) as client:
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        texts, progress = [], []
+
+        async def on_progress(done, total, message):
+            progress.append([done, total])
+
+        for tool, arguments in calls:
+            result = await client.call_tool(tool, arguments, progress_callback=on_progress)
+            texts.append(result.content[0].text)
+    print(json.dumps({"tools": tools, "texts": texts, "progress": progress}))
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3])))

