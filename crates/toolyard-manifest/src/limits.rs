@@ -18,8 +18,8 @@ pub struct Limits {
     /// `requestBodyBytes`: bytes of a request from a client. 4 MiB: arguments are written by a model, which
     /// rarely writes more than some hundred KiB.
     pub request_body_bytes: usize,
-    /// `responseBytes`: bytes of the largest message from a handler. 64 MiB: results hold files and images,
-    /// and one message at a time is held in memory.
+    /// `responseBytes`: bytes of the largest message from a handler. 64 MiB: results hold files and images.
+    /// Each call that runs may hold one.
     pub response_bytes: usize,
     /// `headerBytes`: bytes of the head of a request, at least 8 KiB. 64 KiB: room for long tokens and
     /// cookies.
@@ -55,17 +55,20 @@ pub struct Timeouts {
     /// `connect`: how long a handler may take to connect and shake hands. 30 s: launchers such as `npx` fetch
     /// a package first.
     pub connect: Duration,
-    /// `eraProbe`: how long a server may take to show which revision of MCP it speaks. 3 s: silence is how an
-    /// old one says that it does not know the question.
+    /// `eraProbe`: how long a server may take to show which revision of MCP it speaks. 1.5 s: silence is how an
+    /// old one says that it does not know the question, and it should still make the first list.
     pub era_probe: Duration,
     /// `sessionIdle`: how long a session lives without a request. 30 min: a person's break.
     pub session_idle: Duration,
     /// `drain`: how long running calls may go on after the process was told to stop; may be zero. 10 s:
     /// within the 30 s that Kubernetes grants.
     pub drain: Duration,
-    /// `requestHead`: how long a client may take to send the head of a request. 30 s: for slow networks, yet
-    /// not for ever.
+    /// `requestHead`: how long a client may take to send the head of a request, and how long it may keep a
+    /// connection without one. 90 s: what clients commonly keep unused connections for.
     pub request_head: Duration,
+    /// `requestBody`: how long a client may take to send the body of a request. 60 s: for the largest body over
+    /// a slow network.
+    pub request_body: Duration,
 }
 
 impl Default for Limits {
@@ -91,10 +94,11 @@ impl Default for Timeouts {
         Self {
             first_list: Duration::from_secs(2),
             connect: Duration::from_secs(30),
-            era_probe: Duration::from_secs(3),
+            era_probe: Duration::from_millis(1500),
             session_idle: Duration::from_secs(30 * 60),
             drain: Duration::from_secs(10),
-            request_head: Duration::from_secs(30),
+            request_head: Duration::from_secs(90),
+            request_body: Duration::from_secs(60),
         }
     }
 }
@@ -135,6 +139,7 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         session_idle: fields.with_default("sessionIdle", Cursor::timeout, default.session_idle),
         drain: fields.with_default("drain", Cursor::duration, default.drain),
         request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
+        request_body: fields.with_default("requestBody", Cursor::timeout, default.request_body),
     };
     fields.finish();
     Some(timeouts)

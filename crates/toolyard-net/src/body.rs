@@ -85,18 +85,22 @@ pub struct Pieces {
 /// costs less than a gathered one.
 const WORTH_COPYING: usize = 8 * 1024;
 
+/// The same text in one piece where it is small, else as it is.
+#[must_use]
+pub fn joined(pieces: Vec<Bytes>) -> Vec<Bytes> {
+    let length: usize = pieces.iter().map(Bytes::len).sum();
+    match pieces.len() {
+        0 | 1 => pieces,
+        _ if length > WORTH_COPYING => pieces,
+        _ => vec![pieces.concat().into()],
+    }
+}
+
 impl Pieces {
     /// A body of `pieces`, one behind the other.
     #[must_use]
-    pub fn new(pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        let pieces: VecDeque<Bytes> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
-        let length: usize = pieces.iter().map(Bytes::len).sum();
-        if pieces.len() < 2 || length > WORTH_COPYING {
-            return Self { pieces };
-        }
-        let mut whole = BytesMut::with_capacity(length);
-        pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
-        Self { pieces: VecDeque::from([whole.freeze()]) }
+    pub fn new(pieces: Vec<Bytes>) -> Self {
+        Self { pieces: joined(pieces).into_iter().filter(|piece| !piece.is_empty()).collect() }
     }
 }
 
@@ -146,7 +150,8 @@ mod tests {
     #[test]
     fn small_pieces_become_one() {
         let piece = |length| Bytes::from(vec![b'x'; length]);
-        let frames = |lengths: &[usize]| Pieces::new(lengths.iter().map(|&n| piece(n))).pieces.len();
+        let frames =
+            |lengths: &[usize]| Pieces::new(lengths.iter().map(|&n| piece(n)).collect()).pieces.len();
         assert_eq!([frames(&[1, 2, 3]), frames(&[10, 0, WORTH_COPYING]), frames(&[0])], [1, 2, 0]);
     }
 }

@@ -23,7 +23,8 @@ pub struct ListenerLimits {
     pub connections: usize,
     /// Size of a request's head, in bytes.
     pub head_bytes: usize,
-    /// Time that a client has to send a request's head.
+    /// Time that a client has to send a request's head. A connection on which nothing is asked for as long
+    /// is closed as well.
     pub head_time: Duration,
     /// Time that open requests have to end once draining began.
     pub drain_time: Duration,
@@ -44,7 +45,8 @@ pub async fn serve(
     loop {
         tokio::select! {
             () = &mut stop => break,
-            Some((stream, place)) = accept(&listener, &places) => {
+            accepted = accept(&listener, &places) => {
+                let Some((stream, place)) = accepted else { continue };
                 let (watcher, router) = (open.watcher(), router.clone());
                 workers.spawn(async move {
                     let Ok(connection) = connect(stream, router, &builder(limits)) else { return };
@@ -62,7 +64,8 @@ pub async fn serve(
                 }
                 return;
             }
-            Some((stream, place)) = accept(&listener, &places) => {
+            accepted = accept(&listener, &places) => {
+                let Some((stream, place)) = accepted else { continue };
                 let router = router.clone();
                 workers.spawn(async move {
                     let Ok(connection) = connect(stream, router, builder(limits).keep_alive(false)) else { return };

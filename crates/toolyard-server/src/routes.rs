@@ -1,6 +1,6 @@
 //! The doors of the gateway.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -32,18 +32,32 @@ pub fn routes(
     stage: watch::Receiver<Stage>,
 ) -> Router {
     let guard = Guard {
+        own: host_of(address.ip()),
         hosts: process.allowed_hosts.clone(),
         origins: process.allowed_origins.clone(),
         exposed: !address.ip().is_loopback(),
     };
     let sessions = SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle };
-    let options = HttpOptions { guard, body_bytes: process.limits.request_body_bytes, sessions };
+    let options = HttpOptions {
+        guard,
+        body_bytes: process.limits.request_body_bytes,
+        body_time: process.timeouts.request_body,
+        sessions,
+    };
     let health = get(move || std::future::ready(health(*stage.borrow())));
     mcp::router(frontend, options).route("/health", health)
 }
 
+/// An address as a `Host` header has it.
+fn host_of(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
 /// For those who ask whether to send work here. Handlers that are down do not count: the gateway
-/// serves the others (`seeds`: the tool contract's health check).
+/// serves the others.
 fn health(stage: Stage) -> Response {
     let (status, body) = match stage {
         Stage::Starting => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"starting"}"#),

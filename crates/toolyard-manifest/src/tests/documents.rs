@@ -97,12 +97,14 @@ allowedHosts: [tools.example.com]
 allowedOrigins: [https://app.example.com]
 limits:
   requestBodyBytes: 1MiB
+  workers: 7
   responseBytes: 1GiB
   headerBytes: 16384
   connections: 1
   sessions: 2
   concurrentCalls: 3
   concurrentCallsPerHandler: 4
+  queuedCalls: 8
   queuedNotices: 5
   toolsPerHandler: 6
 timeouts:
@@ -112,6 +114,7 @@ timeouts:
   sessionIdle: 3h
   drain: 0s
   requestHead: 500ms
+  requestBody: 4s
 ";
     assert_debug_snapshot!(valid(&toolyard(text.trim())).process, @r#"
     Process {
@@ -124,6 +127,7 @@ timeouts:
             "https://app.example.com",
         ],
         limits: Limits {
+            workers: 7,
             request_body_bytes: 1048576,
             response_bytes: 1073741824,
             header_bytes: 16384,
@@ -131,6 +135,7 @@ timeouts:
             sessions: 2,
             concurrent_calls: 3,
             concurrent_calls_per_handler: 4,
+            queued_calls: 8,
             queued_notices: 5,
             tools_per_handler: 6,
         },
@@ -141,6 +146,7 @@ timeouts:
             session_idle: 10800s,
             drain: 0ns,
             request_head: 500ms,
+            request_body: 4s,
         },
     }
     "#);
@@ -148,13 +154,17 @@ timeouts:
 
 #[test]
 fn the_defaults_are_those_of_the_documentation() {
-    assert_debug_snapshot!(valid("").process, @"
+    let mut process = valid("").process;
+    // As many as the machine has processors.
+    process.limits.workers = 1;
+    assert_debug_snapshot!(process, @"
     Process {
         listen: 127.0.0.1:8080,
         allow_unauthenticated: false,
         allowed_hosts: [],
         allowed_origins: [],
         limits: Limits {
+            workers: 1,
             request_body_bytes: 4194304,
             response_bytes: 67108864,
             header_bytes: 65536,
@@ -162,16 +172,18 @@ fn the_defaults_are_those_of_the_documentation() {
             sessions: 10000,
             concurrent_calls: 2048,
             concurrent_calls_per_handler: 512,
+            queued_calls: 4096,
             queued_notices: 256,
             tools_per_handler: 10000,
         },
         timeouts: Timeouts {
             first_list: 2s,
-            connect: 10s,
-            era_probe: 3s,
+            connect: 30s,
+            era_probe: 1.5s,
             session_idle: 1800s,
             drain: 10s,
-            request_head: 30s,
+            request_head: 90s,
+            request_body: 60s,
         },
     }
     ");

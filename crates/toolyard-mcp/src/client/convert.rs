@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Target, ToolError};
 
 use super::transport::{Answer, TransportError};
-use crate::wire::{Era, Id, Revision, RpcError, meta};
+use crate::wire::{Era, Id, Revision, RpcError, error, meta};
 
 /// The members of `_meta` that say of a modern request what a legacy one says in its handshake.
 const MODERN_META: [&str; 4] =
@@ -61,13 +61,15 @@ fn capabilities(client: &dyn Client) -> Json {
 }
 
 /// What an answer to `tools/call` means.
-pub(super) fn outcome(answer: Answer) -> Result<Outcome, ToolError> {
+pub(super) fn outcome(answer: Answer, era: Era) -> Result<Outcome, ToolError> {
     let body = answer.map_err(|error| peer_error(&error))?;
     let body = body.to_object().map_err(|error| {
         ToolError::new(Code::ExecutionFailed, "The server's result is malformed").caused_by(error)
     })?;
     match body.get("resultType").map(Json::to_str) {
         None => Ok(done(body)),
+        // A member that means nothing to a legacy server is the tool's own.
+        _ if era == Era::Legacy => Ok(done(body)),
         Some(Some(kind)) if kind == "complete" => Ok(done(body)),
         Some(Some(kind)) if kind == "input_required" => Ok(Outcome::NeedsInput(body)),
         Some(Some(kind)) if kind == "task" => Ok(Outcome::Task(body)),
@@ -81,6 +83,12 @@ fn done(body: Object) -> Outcome {
 }
 
 fn peer_error(error: &RpcError) -> ToolError {
+    if [error::HEADER_MISMATCH, error::UNSUPPORTED_VERSION].contains(&error.code) {
+        // What it says is about the gateway's own request; the client would take it to be about its own.
+        let error = error.body().as_text().to_owned();
+        return ToolError::new(Code::ExecutionFailed, "The server refused the gateway's request")
+            .caused_by(error);
+    }
     let body = error.body();
     let message =
         body.to_object().ok().and_then(|body| body.get_str("message").map(|text| text.into_owned()));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use tokio::time::sleep;
 
 use super::http::Http;
@@ -12,25 +13,42 @@ use super::transport::{Outgoing, Signals, TransportError};
 /// (2025-11-25) end their streams on purpose, every few seconds.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Opens the stream of changes again and again until the server says that it has none, or cannot be
-/// reached.
-pub(super) async fn follow(name: Arc<str>, http: Http, listen: Option<Outgoing>, signals: Arc<Signals>) {
+/// Opens the stream of changes again and again, until the server says that it has none or cannot be
+/// reached. `listen` writes the request for it, with an id of its own each time; a legacy server is asked
+/// without one.
+pub(super) async fn follow(
+    name: Arc<str>,
+    http: Http,
+    listen: impl Fn() -> Option<Outgoing>,
+    signals: Arc<Signals>,
+) {
     let mut pause = PAUSE.0;
     loop {
-        match http.follow(listen.as_ref(), &signals).await {
+        match http.follow(listen(), &signals).await {
             Ok(()) => pause = PAUSE.0,
-            Err(TransportError::Unreachable(_) | TransportError::SessionOver) => {
+            Err(TransportError::Unreachable(_)) => {
                 signals.lost.notify_one();
                 return;
             }
-            Err(TransportError::Broken(_)) => pause = (pause * 2).min(PAUSE.1),
-            Err(error) => {
-                tracing::debug!(handler = %name, %error, "the server has no stream of changes");
+            Err(TransportError::Status(status)) if has_none(status) => {
+                tracing::debug!(handler = %name, %status, "the server has no stream of changes");
                 return;
+            }
+            Err(error) => {
+                tracing::debug!(handler = %name, %error, "the stream of changes broke");
+                pause = (pause * 2).min(PAUSE.1);
             }
         }
         sleep(pause).await;
         // Whatever changed while there was no stream was not announced.
         signals.changed.notify_one();
     }
+}
+
+/// Whether a server that answers like this will not have a stream a little later either. A session that
+/// is over answers so as well, which the next call finds out.
+fn has_none(status: StatusCode) -> bool {
+    status.is_client_error()
+        && status != StatusCode::TOO_MANY_REQUESTS
+        && status != StatusCode::REQUEST_TIMEOUT
 }

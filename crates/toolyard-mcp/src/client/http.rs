@@ -7,12 +7,12 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, h
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::time::timeout;
-use toolyard_core::{Client, Notice, Object};
+use toolyard_core::{Client, Notice};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::client::{Client as HttpClient, RequestError};
 use toolyard_net::sse::Decoder;
 
-use super::transport::{Answer, Outgoing, Signals, TransportError, parse, response_to};
+use super::transport::{Answer, Outgoing, Signals, TransportError, cancelled, parse, response_to};
 use crate::wire::headers::SESSION_ID;
 use crate::wire::{Id, Message, message, method};
 
@@ -57,14 +57,25 @@ impl Http {
         request: Outgoing,
         client: &dyn Client,
     ) -> Result<(Answer, HeaderMap), TransportError> {
-        let mut withdrawal = Withdrawal::of(self, request.id);
+        let withdrawal = Withdrawal { http: self, id: request.id };
+        let answer = self.attempt(request, client).await;
+        // It came to an end of its own: there is nothing to withdraw.
+        std::mem::forget(withdrawal);
+        answer
+    }
+
+    async fn attempt(
+        &self,
+        request: Outgoing,
+        client: &dyn Client,
+    ) -> Result<(Answer, HeaderMap), TransportError> {
+        let id = request.id;
         let response = self.send(Method::POST, Full::new(request.message), &request.headers).await?;
         let (head, response) = response.into_parts();
-        let answer = match self.open(head.status, &head.headers, response).await? {
-            Opened::Json(text) => answer_to(request.id, parse(text)?)?,
-            Opened::Stream(stream) => self.read_stream(request.id, stream, client).await?,
+        let answer = match self.open(id, head.status, &head.headers, response).await? {
+            Opened::Json(text) => answer_to(id, parse(text)?)?,
+            Opened::Stream(stream) => self.read_stream(id, stream, client).await?,
         };
-        withdrawal.done();
         Ok((answer, head.headers))
     }
 
@@ -81,7 +92,7 @@ impl Http {
     /// `subscriptions/listen` of the modern one. Returns when it has ended.
     pub(super) async fn follow(
         &self,
-        listen: Option<&Outgoing>,
+        listen: Option<Outgoing>,
         signals: &Signals,
     ) -> Result<(), TransportError> {
         let response = match listen {
@@ -91,7 +102,10 @@ impl Http {
             }
         };
         let (head, response) = response.into_parts();
-        let Opened::Stream(stream) = self.open(head.status, &head.headers, response).await? else {
+        if !head.status.is_success() {
+            return Err(TransportError::Status(head.status));
+        }
+        let Opened::Stream(stream) = self.open(0, head.status, &head.headers, response).await? else {
             return Err(TransportError::Malformed("not a stream".to_owned()));
         };
         let mut events = Events { stream, decoder: Decoder::new(self.message_bytes) };
@@ -100,7 +114,7 @@ impl Http {
                 Message::Notification { method, .. } if method == method::TOOLS_CHANGED => {
                     signals.changed.notify_one();
                 }
-                Message::Request { id, method, .. } => self.answer(&id, &method).await?,
+                Message::Request { id, method, .. } => self.answer(&id, &method).await,
                 // The server ends the stream of its own will.
                 Message::Response { .. } => return Ok(()),
                 Message::Notification { .. } => {}
@@ -122,15 +136,25 @@ impl Http {
                     client.notify(Notice::Progress(params));
                 }
                 Message::Notification { .. } => {}
-                Message::Request { id, method, .. } => self.answer(&id, &method).await?,
+                Message::Request { id, method, .. } => self.answer(&id, &method).await,
                 response @ Message::Response { .. } => return answer_to(id, response),
             }
         }
         Err(TransportError::Broken("the stream ended without an answer".into()))
     }
 
-    async fn answer(&self, id: &Id, method: &str) -> Result<(), TransportError> {
-        self.tell(response_to(id, method).concat().into()).await
+    /// Answers what the server asks. Where that is not delivered, the server is the one to mind.
+    async fn answer(&self, id: &Id, method: &str) {
+        if let Err(error) = self.tell(response_to(id, method).concat().into()).await {
+            tracing::debug!(%error, "a server's request could not be answered");
+        }
+    }
+
+    /// Ends the session, where there is one. A server need not allow it.
+    pub(super) async fn end_session(&self) {
+        if self.fixed.contains_key(SESSION_ID) {
+            let _refused = self.send(Method::DELETE, Full::default(), &HeaderMap::new()).await.map(drop);
+        }
     }
 
     async fn send(
@@ -158,6 +182,7 @@ impl Http {
 
     async fn open(
         &self,
+        id: u64,
         status: StatusCode,
         headers: &HeaderMap,
         response: Incoming,
@@ -168,25 +193,30 @@ impl Http {
         }
         // An error of JSON-RPC may come with any status of failure.
         match body::read(response, self.message_bytes).await {
-            Ok(text) if status.is_success() || says_error(&text) => Ok(Opened::Json(text)),
+            Ok(text) if status.is_success() || answers(id, &text) => Ok(Opened::Json(text)),
             Ok(_) => Err(self.failure(status)),
             Err(ReadError::TooLarge(limit)) => Err(TransportError::TooLarge(limit)),
             Err(error @ ReadError::Broken(_)) => Err(TransportError::Broken(error.into())),
         }
     }
 
+    /// What a failure means that is no answer to the request. Within a session it is most likely that the
+    /// session is over: the specification has 404 for that, and some servers say 400.
     fn failure(&self, status: StatusCode) -> TransportError {
         match status {
-            StatusCode::NOT_FOUND if self.fixed.contains_key(SESSION_ID) => TransportError::SessionOver,
+            StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST if self.fixed.contains_key(SESSION_ID) => {
+                TransportError::SessionOver
+            }
             status => TransportError::Status(status),
         }
     }
 }
 
-/// Whether the body of a failed request is an answer to it. An error without an id is about the
-/// request as such, a lost session for one.
-fn says_error(text: &Bytes) -> bool {
-    matches!(Message::parse(text.clone()), Ok(Message::Response { id: Some(_), answer: Err(_) }))
+/// Whether the body of a failed request answers it. Without the request's own id it is about something
+/// else: a lost session, for one.
+fn answers(id: u64, text: &Bytes) -> bool {
+    let answered = Message::parse(text.clone());
+    matches!(answered, Ok(Message::Response { id: Some(answered), answer: Err(_) }) if answered == Id::number(id))
 }
 
 fn answer_to(expected: u64, message: Message) -> Result<Answer, TransportError> {
@@ -206,8 +236,8 @@ impl Events {
     async fn next(&mut self) -> Result<Option<Message>, TransportError> {
         loop {
             match self.decoder.next_event().map_err(|error| TransportError::TooLarge(error.0))? {
-                // The first event of a resumable stream has an id and no data.
-                Some(event) if event.data.is_empty() => {}
+                // The first event of a resumable stream has an id and no data; other types are not ours.
+                Some(event) if event.data.is_empty() || !matches!(&*event.kind, "" | "message") => {}
                 Some(event) => return parse(event.data).map(Some),
                 None => match body::next_data(&mut self.stream).await {
                     Ok(Some(bytes)) => self.decoder.push(&bytes),
@@ -222,37 +252,25 @@ impl Events {
 /// How long the delivery of a withdrawal is tried. It is the one thing that outlives its request.
 const WITHDRAWAL_TIME: Duration = Duration::from_secs(5);
 
-/// Tells a legacy server that a request is not wanted any more, when it is dropped unanswered: there,
-/// unlike in the modern era, a closed connection does not say so.
-struct Withdrawal {
-    request: Option<(Http, u64)>,
+/// Tells a legacy server that a request is not wanted any more, when it is dropped: there, unlike in the
+/// modern era, a closed connection does not say so.
+struct Withdrawal<'a> {
+    http: &'a Http,
+    id: u64,
 }
 
-impl Withdrawal {
-    fn of(http: &Http, id: u64) -> Self {
-        Self { request: http.fixed.contains_key(SESSION_ID).then(|| (http.clone(), id)) }
-    }
-
-    fn done(&mut self) {
-        self.request = None;
-    }
-}
-
-impl Drop for Withdrawal {
+impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        let Some((http, id)) = self.request.take() else { return };
-        let message = message::notification(method::CANCELLED, &cancelled(id));
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if !matches!(timeout(WITHDRAWAL_TIME, http.tell(message)).await, Ok(Ok(()))) {
-                    tracing::debug!("a withdrawal was not delivered");
-                }
-            });
+        if !self.http.fixed.contains_key(SESSION_ID) {
+            return;
         }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (http, message) =
+            (self.http.clone(), message::notification(method::CANCELLED, &cancelled(self.id)));
+        runtime.spawn(async move {
+            if !matches!(timeout(WITHDRAWAL_TIME, http.tell(message)).await, Ok(Ok(()))) {
+                tracing::debug!("a withdrawal was not delivered");
+            }
+        });
     }
-}
-
-/// The parameters of `notifications/cancelled`.
-pub(super) fn cancelled(id: u64) -> Object {
-    Object::new().with("requestId", Id::number(id).to_json())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{Catalog, Phase, Tool};
 
 use super::connection::{Connection, OpenError};
@@ -13,6 +13,9 @@ use super::{ClientOptions, Endpoint};
 
 /// The first pause after a failure, and the longest. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+
+/// How long a change is left to be followed by others before the list is asked for.
+const DAMPING: Duration = Duration::from_millis(200);
 
 /// How the server is to be reached now.
 #[derive(Clone)]
@@ -40,18 +43,20 @@ impl Keeper {
         loop {
             match self.connect().await {
                 Ok(connection) => {
-                    pause = BACKOFF.0;
+                    let since = Instant::now();
                     self.stay(connection).await;
-                    // The tools stay listed: a server that comes back at once was never gone.
+                    // The tools stay listed: a server that comes back soon was never gone.
                     self.link.send_replace(Link::Connecting);
                     tracing::warn!(handler = %self.name, "the connection is lost");
+                    // A server that connects and ends, again and again, is as good as one that does not.
+                    if since.elapsed() >= BACKOFF.1 {
+                        pause = BACKOFF.0;
+                    }
                 }
-                Err(error) => {
-                    self.give_up(&error);
-                    sleep(pause).await;
-                    pause = (pause * 2).min(BACKOFF.1);
-                }
+                Err(error) => self.give_up(&error),
             }
+            sleep(pause).await;
+            pause = (pause * 2).min(BACKOFF.1);
         }
     }
 
@@ -77,7 +82,7 @@ impl Keeper {
         loop {
             tokio::select! {
                 () = connection.lost() => return,
-                () = connection.changed() => {}
+                () = connection.changed() => sleep(DAMPING).await,
             }
             match timeout(self.options.connect_time, connection.list_tools()).await {
                 Ok(Ok(tools)) => {

@@ -1,12 +1,13 @@
 //! The backend: calls become messages for a server, its answers become outcomes.
 //!
 //! - [`McpBackend`] is what the registry holds; a task of its own, the keeper, keeps it connected;
-//! - `connection`: one server in its own era: the handshake, lists, calls;
+//! - `handshake`, `connection`: one server, spoken to in its own era;
 //! - `transport`, `http`, `stdio`: how messages get there.
 
 mod connection;
 mod convert;
 mod follow;
+mod handshake;
 mod http;
 mod keeper;
 mod stdio;
@@ -78,6 +79,9 @@ impl McpBackend {
 
     /// The connection. While it is being made, this waits: the keeper bounds for how long.
     async fn connection(&self) -> Result<Arc<Connection>, ToolError> {
+        if let Link::Up(connection) = &*self.link.borrow() {
+            return Ok(connection.clone());
+        }
         let mut link = self.link.clone();
         let link = link.wait_for(|link| !matches!(link, Link::Connecting)).await;
         match link.as_deref() {

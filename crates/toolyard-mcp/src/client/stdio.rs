@@ -11,8 +11,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use toolyard_core::{Client, Notice, Object};
 use toolyard_process::{Child, Program, SpawnError};
 
-use super::http::cancelled;
-use super::transport::{Answer, Outgoing, Signals, TransportError, parse, response_to};
+use super::transport::{Answer, Outgoing, Signals, TransportError, cancelled, parse, response_to};
 use crate::lines::{self, Lines};
 use crate::wire::{Id, Message, message, meta, method};
 
@@ -39,7 +38,7 @@ struct Waiting {
 }
 
 struct Request {
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<Result<Answer, TransportError>>,
     client: Arc<dyn Client>,
 }
 
@@ -58,11 +57,11 @@ impl Stdio {
             lines: Lines::new(pipes.stdout, line_bytes),
             waiting: waiting.clone(),
             outbox: outbox.clone(),
-            signals,
+            signals: signals.clone(),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(reader.read());
-        let writer = tasks.spawn(write(messages, pipes.stdin));
+        let writer = tasks.spawn(write(messages, pipes.stdin, signals));
         tasks.spawn(log(name.clone(), pipes.stderr));
         Ok(Self { outbox, waiting, writer, child: Mutex::new(Some(child)), _tasks: tasks })
     }
@@ -81,7 +80,7 @@ impl Stdio {
         self.tell(vec![request.message]).await?;
         let answer = answer.await;
         withdrawal.id = None;
-        answer.map_err(|_| ended())
+        answer.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Closes the server's input and gives it time to end by itself.
@@ -174,21 +173,26 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     fn take(&self, line: Bytes) {
-        match parse(line) {
-            Ok(Message::Response { id, answer }) => self.answered(id, answer),
+        match parse(line.clone()) {
+            Ok(Message::Response { id, answer }) => {
+                self.answered(id.and_then(|id| id.to_number()), Ok(answer));
+            }
             Ok(Message::Notification { method, params }) => self.noticed(&method, params),
             Ok(Message::Request { id, method, .. }) => {
                 // Not awaited: a server that does not read while it writes would stop both of us.
                 let _full = self.outbox.try_send(response_to(&id, &method));
             }
-            // Programs print where they should not; what is no message is passed over.
-            Err(error) => tracing::debug!(handler = %self.name, %error, "a line is no message"),
+            Err(error) => {
+                tracing::warn!(handler = %self.name, %error, "a line is no message");
+                // Programs print where they should not, which is passed over. But a caller may be waiting
+                // for just this line.
+                self.answered(id_in(&line), Err(error));
+            }
         }
     }
 
-    fn answered(&self, id: Option<Id>, answer: Answer) {
-        let request = id.and_then(|id| id.to_number()).and_then(|id| self.waiting.take(id));
-        if let Some(request) = request {
+    fn answered(&self, id: Option<u64>, answer: Result<Answer, TransportError>) {
+        if let Some(request) = id.and_then(|id| self.waiting.take(id)) {
             // The caller may have left at this very moment.
             let _left = request.answer.send(answer);
         }
@@ -209,10 +213,24 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 }
 
+/// The id that a broken response seems to have.
+fn id_in(line: &[u8]) -> Option<u64> {
+    const KEY: &[u8] = b"\"id\":";
+    let rest = line[memchr::memmem::find(line, KEY)? + KEY.len()..].trim_ascii_start();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+}
+
 /// The task that writes what the server reads.
-async fn write(mut messages: mpsc::Receiver<Vec<Bytes>>, mut stdin: tokio::process::ChildStdin) {
+async fn write(
+    mut messages: mpsc::Receiver<Vec<Bytes>>,
+    mut stdin: tokio::process::ChildStdin,
+    signals: Arc<Signals>,
+) {
     while let Some(message) = messages.recv().await {
         if lines::write(&mut stdin, &message).await.is_err() {
+            // It still runs, maybe, but nothing reaches it any more.
+            signals.lost.notify_one();
             return;
         }
     }

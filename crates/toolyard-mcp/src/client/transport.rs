@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
-use toolyard_core::{Client, Json};
+use toolyard_core::{Client, Json, Object};
 
 use super::http::Http;
 use super::stdio::Stdio;
@@ -83,4 +83,9 @@ pub(super) fn response_to(id: &Id, method: &str) -> Vec<Bytes> {
 /// Reads a message of a server.
 pub(super) fn parse(text: Bytes) -> Result<Message, TransportError> {
     Message::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
+}
+
+/// The parameters of `notifications/cancelled`.
+pub(super) fn cancelled(id: u64) -> Object {
+    Object::new().with("requestId", Id::number(id).to_json())
 }

@@ -1,27 +1,30 @@
 //! Streamable HTTP, both eras on one endpoint.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use futures_util::StreamExt;
-use futures_util::future::{AbortRegistration, Abortable};
+use futures_util::future::Abortable;
 use futures_util::stream;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use toolyard_core::{Caller, Object};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::guard::Guard;
 use toolyard_net::sse;
 
 use super::listen::{self, Subscription};
-use super::reply::{self, Listener, QUIET, empty, plain, refusal, respond};
+use super::reply::{self, QUIET, empty, plain, refusal, respond};
+use super::requester::Requester;
 use super::session::{Session, SessionLimits, Sessions};
 use super::{Frontend, Request, modern};
-use crate::wire::error::{INVALID_REQUEST, PARSE_ERROR};
+use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
 use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
 
@@ -32,6 +35,8 @@ pub struct HttpOptions {
     pub guard: Guard,
     /// Size of a message from a client, in bytes.
     pub body_bytes: usize,
+    /// Time that a client has to send one.
+    pub body_time: Duration,
     /// Sessions of legacy clients.
     pub sessions: SessionLimits,
 }
@@ -59,6 +64,7 @@ async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Bod
     let (parts, body) = request.into_parts();
     match parts.method {
         Method::POST => endpoint.post(parts, body).await,
+        _ if !speaks_known_revision(&parts.headers) => empty(StatusCode::BAD_REQUEST),
         Method::GET => endpoint.open_stream(&parts.headers),
         Method::DELETE => endpoint.close_session(&parts.headers),
         _ => method_not_allowed(),
@@ -70,9 +76,11 @@ impl Endpoint {
         if !is_json(&parts.headers) {
             return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         }
-        let text = match body::read(body, self.options.body_bytes).await {
-            Ok(text) => text,
-            Err(error) => return unreadable(&error),
+        let read = timeout(self.options.body_time, body::read(body, self.options.body_bytes));
+        let text = match read.await {
+            Ok(Ok(text)) => text,
+            Ok(Err(error)) => return unreadable(&error),
+            Err(_) => return empty(StatusCode::REQUEST_TIMEOUT),
         };
         match Message::parse(text) {
             Ok(Message::Request { id, method, params, meta }) => {
@@ -102,7 +110,8 @@ impl Endpoint {
 
     /// A request that stands for itself.
     async fn modern(&self, headers: &HeaderMap, request: Request) -> Response {
-        let capabilities = match modern::check(&request, Some(headers), &self.frontend.gateway) {
+        let registry = self.frontend.gateway.settled().await;
+        let capabilities = match modern::check(&request, Some(headers), &registry) {
             Ok(capabilities) => capabilities,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
@@ -110,7 +119,7 @@ impl Endpoint {
             return self.listen(request);
         }
         let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
-        let client = Listener::new(Some(capabilities), &request.meta, &sender);
+        let client = Requester::new(Some(capabilities), &request.meta, &sender);
         let frontend = self.frontend.clone();
         let answer =
             async move { Some(frontend.answer(request, Era::Modern, Caller::default(), client).await) };
@@ -127,14 +136,14 @@ impl Endpoint {
         }
         let Ok(session) = self.session(headers) else { return session_not_found() };
         let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
-        let client = Listener::new(None, &request.meta, &sender);
+        let client = Requester::new(None, &request.meta, &sender);
         let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
         let frontend = self.frontend.clone();
-        let withdrawal = session.map(|session| Withdrawal::new(session, id.clone()));
+        let named = id.clone();
         let answer = async move {
             let answer = frontend.answer(request, Era::Legacy, caller, client);
-            match withdrawal {
-                Some((registration, _end)) => Abortable::new(answer, registration).await.ok(),
+            match session {
+                Some(session) => session.running().run(&named, answer).await,
                 None => Some(answer.await),
             }
         };
@@ -194,9 +203,9 @@ impl Endpoint {
         let registration = session.open_stream();
         let changes = self.frontend.changes();
         let events = stream::unfold((session, changes), |(session, mut changes)| async move {
-            let event = tokio::select! {
-                changed = changes.next() => changed.map(|()| reply::event([listen::tools_changed()]))?,
-                () = tokio::time::sleep(QUIET) => vec![sse::KEEP_ALIVE],
+            let event = match timeout(QUIET, changes.next()).await {
+                Ok(changed) => changed.map(|()| sse::message([listen::tools_changed()]))?,
+                Err(_) => vec![sse::KEEP_ALIVE],
             };
             Some((event, (session, changes)))
         });
@@ -205,17 +214,16 @@ impl Endpoint {
 
     fn listen(&self, request: Request) -> Response {
         let subscription = Subscription::new(request.id, &request.params);
-        let first = reply::event([subscription.acknowledgement()]);
+        let first = sse::message([subscription.acknowledgement()]);
         let state = Some((subscription, self.frontend.changes()));
         let rest = stream::unfold(state, |state| async move {
             let (subscription, mut changes) = state?;
-            tokio::select! {
-                changed = changes.next() => match changed {
-                    Some(()) if !subscription.tools => Some((vec![sse::KEEP_ALIVE], Some((subscription, changes)))),
-                    Some(()) => Some((reply::event([subscription.tools_changed()]), Some((subscription, changes)))),
-                    None => Some((reply::event(subscription.end()), None)),
-                },
-                () = tokio::time::sleep(QUIET) => Some((vec![sse::KEEP_ALIVE], Some((subscription, changes)))),
+            match timeout(QUIET, changes.next()).await {
+                Ok(Some(())) if subscription.tools => {
+                    Some((sse::message([subscription.tools_changed()]), Some((subscription, changes))))
+                }
+                Ok(Some(())) | Err(_) => Some((vec![sse::KEEP_ALIVE], Some((subscription, changes)))),
+                Ok(None) => Some((sse::message(subscription.end()), None)),
             }
         });
         reply::streamed(stream::once(async { first }).chain(rest))
@@ -225,28 +233,17 @@ impl Endpoint {
 /// The named session is over: its client has to open another.
 struct SessionOver;
 
-/// Keeps a request withdrawable for as long as it runs.
-struct Withdrawal {
-    session: Arc<Session>,
-    id: Id,
-}
-
-impl Withdrawal {
-    fn new(session: Arc<Session>, id: Id) -> (AbortRegistration, Self) {
-        (session.running().start(&id), Self { session, id })
-    }
-}
-
-impl Drop for Withdrawal {
-    fn drop(&mut self) {
-        self.session.running().end(&self.id);
-    }
-}
-
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
     let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
+}
+
+/// Whether the version header, where there is one, names a revision that is spoken here. For what is no
+/// request: a request is told which ones are.
+fn speaks_known_revision(headers: &HeaderMap) -> bool {
+    let known = |version: &HeaderValue| version.to_str().is_ok_and(|text| Revision::parse(text).is_some());
+    headers.get(PROTOCOL_VERSION).is_none_or(known)
 }
 
 fn accepts_stream(headers: &HeaderMap) -> bool {
@@ -259,7 +256,7 @@ fn unreadable(error: &ReadError) -> Response {
         ReadError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         ReadError::Broken(_) => StatusCode::BAD_REQUEST,
     };
-    refusal(status, None, RpcError::new(PARSE_ERROR, error.to_string()))
+    refusal(status, None, RpcError::new(INVALID_REQUEST, error.to_string()))
 }
 
 fn session_not_found() -> Response {
@@ -268,6 +265,6 @@ fn session_not_found() -> Response {
 
 fn method_not_allowed() -> Response {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
     response
 }

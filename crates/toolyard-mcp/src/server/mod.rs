@@ -8,6 +8,7 @@ pub mod http;
 mod listen;
 mod modern;
 mod reply;
+mod requester;
 mod session;
 pub mod stdio;
 
@@ -78,7 +79,7 @@ impl Frontend {
     async fn answer(&self, request: Request, era: Era, caller: Caller, client: Arc<dyn Client>) -> Answer {
         match (&*request.method, era) {
             (method::TOOLS_CALL, _) => self.call_tool(request, era, caller, client).await,
-            (method::TOOLS_LIST, _) => Ok(self.list_tools(era).await),
+            (method::TOOLS_LIST, _) => self.list_tools(&request.params, era).await,
             (method::DISCOVER, Era::Modern) => Ok(self.discover()),
             (method::PING, Era::Legacy) => Ok(vec![Bytes::from_static(b"{}")]),
             (method, _) => Err(RpcError::method_not_found(method)),
@@ -96,13 +97,16 @@ impl Frontend {
     }
 
     /// Every tool, on one page: the list is ready, and clients that stop at the first page miss nothing.
-    async fn list_tools(&self, era: Era) -> Vec<Bytes> {
+    async fn list_tools(&self, params: &Object, era: Era) -> Answer {
+        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
+            return Err(RpcError::invalid_params("`params.cursor` is none that was given out"));
+        }
         let list = self.gateway.settled().await.list().bytes();
         let rest = match era {
             Era::Legacy => Bytes::from_static(b"}"),
             Era::Modern => self.list_rest.clone(),
         };
-        vec![Bytes::from_static(b"{\"tools\":"), list, rest]
+        Ok(vec![Bytes::from_static(b"{\"tools\":"), list, rest])
     }
 
     fn discover(&self) -> Vec<Bytes> {

@@ -1,7 +1,7 @@
 //! What a request of the modern era says about itself, in its body and in its headers.
 
 use http::{HeaderMap, StatusCode};
-use toolyard_core::{Gateway, Json};
+use toolyard_core::{Json, Registry};
 
 use super::Request;
 use crate::wire::{Era, Revision, RpcError, error, headers, meta, method};
@@ -17,14 +17,18 @@ pub(super) fn is_modern(request: &Request) -> bool {
 /// # Errors
 /// When a part is missing or differs, or the revision is not spoken here. All of these are answered
 /// with the HTTP status 400.
-pub(super) fn check(request: &Request, map: Option<&HeaderMap>, gateway: &Gateway) -> Result<Json, RpcError> {
+pub(super) fn check(
+    request: &Request,
+    map: Option<&HeaderMap>,
+    registry: &Registry,
+) -> Result<Json, RpcError> {
     let missing =
         |name| RpcError::invalid_params(format!("`params._meta[\"{name}\"]` is missing or malformed"));
     let mismatch = |problem: String| RpcError::header_mismatch(&problem);
     let version =
         request.meta.get_str(meta::PROTOCOL_VERSION).ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
     if let Some(map) = map {
-        headers::check(map, &headers::PROTOCOL_VERSION, Some(&version)).map_err(mismatch)?;
+        headers::check_word(map, &headers::PROTOCOL_VERSION, &version).map_err(mismatch)?;
     }
     match Revision::parse(&version).map(Revision::era) {
         Some(Era::Modern) => {}
@@ -32,7 +36,7 @@ pub(super) fn check(request: &Request, map: Option<&HeaderMap>, gateway: &Gatewa
         Some(Era::Legacy) | None => return Err(RpcError::unsupported_version(&version)),
     }
     if let Some(map) = map {
-        check_headers(request, map, gateway).map_err(mismatch)?;
+        check_headers(request, map, registry).map_err(mismatch)?;
     }
     let capabilities =
         request.meta.get(meta::CLIENT_CAPABILITIES).filter(|capabilities| capabilities.is_object());
@@ -40,23 +44,22 @@ pub(super) fn check(request: &Request, map: Option<&HeaderMap>, gateway: &Gatewa
 }
 
 /// Compares the headers that tell of the method and its target with the body.
-fn check_headers(request: &Request, map: &HeaderMap, gateway: &Gateway) -> Result<(), String> {
-    headers::check(map, &headers::METHOD, Some(&request.method))?;
+fn check_headers(request: &Request, map: &HeaderMap, registry: &Registry) -> Result<(), String> {
+    headers::check_word(map, &headers::METHOD, &request.method)?;
     let name = match &*request.method {
-        method::TOOLS_CALL | "prompts/get" => request.params.get_str("name"),
-        "resources/read" => request.params.get_str("uri"),
+        method::TOOLS_CALL | method::PROMPTS_GET => request.params.get_str("name"),
+        method::RESOURCES_READ => request.params.get_str("uri"),
         _ => return Ok(()),
     };
     headers::check(map, &headers::NAME, name.as_deref())?;
     match request.method == method::TOOLS_CALL {
-        true => check_arguments(request, map, gateway),
+        true => check_arguments(request, map, registry),
         false => Ok(()),
     }
 }
 
 /// Compares the mirrored arguments of a tool that asks for them.
-fn check_arguments(request: &Request, map: &HeaderMap, gateway: &Gateway) -> Result<(), String> {
-    let registry = gateway.registry();
+fn check_arguments(request: &Request, map: &HeaderMap, registry: &Registry) -> Result<(), String> {
     let name = request.params.get_str("name").unwrap_or_default();
     let Ok(entry) = registry.resolve(&name) else { return Ok(()) };
     // An illegal annotation asks for nothing.
@@ -66,7 +69,7 @@ fn check_arguments(request: &Request, map: &HeaderMap, gateway: &Gateway) -> Res
     }
     let arguments = request.params.get("arguments").and_then(|arguments| arguments.to_object().ok());
     let arguments = arguments.unwrap_or_default();
-    params.iter().try_for_each(|param| headers::check(map, &param.header, param.value(&arguments).as_deref()))
+    params.iter().try_for_each(|param| param.check(map, &arguments))
 }
 
 /// The status of a response to a request that was well formed.

@@ -1,7 +1,7 @@
 //! How an answer reaches an HTTP client: as plain JSON, or as a stream once there is something to say
 //! before the answer.
 
-use std::sync::Arc;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,11 +12,11 @@ use futures_util::stream::{self, Stream};
 use futures_util::{FutureExt, StreamExt};
 use http::{HeaderValue, StatusCode, header};
 use tokio::sync::mpsc;
-use toolyard_core::{Client, Json, Notice, Object};
-use toolyard_net::{body::Pieces, sse};
+use toolyard_net::body::{self, Pieces};
+use toolyard_net::sse;
 
 use super::Answer;
-use crate::wire::{Id, RpcError, message, meta, method};
+use crate::wire::{Id, RpcError, message};
 
 /// How long a request is silent before its client is shown that it is still there. Proxies and clients
 /// commonly give up after 30 or 60 seconds.
@@ -24,45 +24,6 @@ pub(super) const QUIET: Duration = Duration::from_secs(15);
 
 /// An answer that is being worked out; `None` if the client withdrew the request meanwhile.
 pub(super) type Pending = BoxFuture<'static, Option<Answer>>;
-
-/// The client of one request, as its call sees it.
-#[derive(Debug)]
-pub(super) struct Listener {
-    capabilities: Option<Json>,
-    /// Where messages go, and what the client calls the progress of this request.
-    progress: Option<(mpsc::Sender<Bytes>, Json)>,
-}
-
-impl Listener {
-    /// A client with these capabilities, which said `meta` about its request. It gets messages where it
-    /// gave a token to name them by.
-    pub(super) fn new(
-        capabilities: Option<Json>,
-        meta: &Object,
-        messages: &mpsc::Sender<Bytes>,
-    ) -> Arc<Self> {
-        let token = meta.get(meta::PROGRESS_TOKEN);
-        Arc::new(Self { capabilities, progress: token.map(|token| (messages.clone(), token.clone())) })
-    }
-}
-
-impl Client for Listener {
-    fn capabilities(&self) -> Option<&Json> {
-        self.capabilities.as_ref()
-    }
-
-    fn listens(&self) -> bool {
-        self.progress.is_some()
-    }
-
-    fn notify(&self, notice: Notice) {
-        let Some((messages, token)) = &self.progress else { return };
-        let Notice::Progress(mut params) = notice;
-        params.set(meta::PROGRESS_TOKEN, token.clone());
-        // A full queue drops the notice: whoever reads slowly learns of later progress.
-        let _full = messages.try_send(message::notification(method::PROGRESS, &params));
-    }
-}
 
 /// Answers a request: plainly if the answer comes before anything else is to be said.
 pub(super) async fn respond(
@@ -75,10 +36,10 @@ pub(super) async fn respond(
         biased;
         given = &mut answer => match messages.try_recv() {
             // Both came at once, as when a server writes them together.
-            Ok(message) => (event([message]), std::future::ready(given).boxed()),
+            Ok(message) => (sse::message([message]), std::future::ready(given).boxed()),
             Err(_) => return plain(&id, given, status),
         },
-        Some(message) = messages.recv() => (event([message]), answer),
+        Some(message) = messages.recv() => (sse::message([message]), answer),
         () = tokio::time::sleep(QUIET) => (vec![sse::KEEP_ALIVE], answer),
     };
     let rest = Rest { id, answer, messages };
@@ -116,8 +77,9 @@ pub(super) fn empty(status: StatusCode) -> Response {
 
 /// A response that is a stream of events.
 pub(super) fn streamed(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) -> Response {
+    // Each piece becomes a chunk of its own: a small event is one.
     let pieces =
-        events.flat_map(|pieces| stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>)));
+        events.flat_map(|pieces| stream::iter(body::joined(pieces).into_iter().map(Ok::<_, Infallible>)));
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -125,11 +87,6 @@ pub(super) fn streamed(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) 
     // Proxies such as nginx would otherwise hold events back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
-}
-
-/// The pieces of an event that carries a message.
-pub(super) fn event(message: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
-    sse::message(message)
 }
 
 /// What is left of an answer that is being streamed.
@@ -144,7 +101,7 @@ impl Rest {
         let mut rest = state?;
         tokio::select! {
             biased;
-            Some(message) = rest.messages.recv() => Some((event([message]), Some(rest))),
+            Some(message) = rest.messages.recv() => Some((sse::message([message]), Some(rest))),
             answer = &mut rest.answer => Some((rest.last(answer?), None)),
             () = tokio::time::sleep(QUIET) => Some((vec![sse::KEEP_ALIVE], Some(rest))),
         }
@@ -154,9 +111,9 @@ impl Rest {
     fn last(&mut self, answer: Answer) -> Vec<Bytes> {
         let mut pieces = Vec::new();
         while let Ok(message) = self.messages.try_recv() {
-            pieces.extend(event([message]));
+            pieces.extend(sse::message([message]));
         }
-        pieces.extend(event(message::response(Some(&self.id), answer)));
+        pieces.extend(sse::message(message::response(Some(&self.id), answer)));
         pieces
     }
 }

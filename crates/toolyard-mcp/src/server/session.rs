@@ -1,12 +1,13 @@
 //! Sessions of legacy clients.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures_util::future::{AbortHandle, AbortRegistration};
+use futures_util::future::{AbortHandle, AbortRegistration, Abortable};
 use tokio::time::Instant;
 
 use crate::wire::Id;
@@ -14,7 +15,8 @@ use crate::wire::Id;
 /// How many sessions there are, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
-    /// Sessions that are open at once. A client that wants one more is told to come later.
+    /// Sessions that are open at once. For one more, the one that was silent for longest is closed; where
+    /// all of them are in use, the client is told to come later.
     pub sessions: usize,
     /// A session that was not used for as long is closed.
     pub idle: Duration,
@@ -44,7 +46,7 @@ impl Sessions {
         Self { table: RwLock::default(), limits, start: Instant::now() }
     }
 
-    /// Opens a session; `None` where there are too many.
+    /// Opens a session; `None` where there are too many in use.
     pub(super) fn open(&self) -> Option<Arc<Session>> {
         let session = Session {
             id: random_id()?,
@@ -58,7 +60,11 @@ impl Sessions {
             table.retain(|_, session| !self.is_over(session));
         }
         if table.len() >= self.limits.sessions {
-            return None;
+            // Few clients say when they leave. The one that was silent for longest opens another if it
+            // comes back after all.
+            let idle = table.values().filter(|session| Arc::strong_count(session) == 1);
+            let idlest = idle.min_by_key(|session| session.last_used.load(Ordering::Relaxed))?.id.clone();
+            table.remove(&idlest);
         }
         table.insert(session.id.clone(), session.clone());
         Some(session)
@@ -129,17 +135,18 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Notes a request. An id that is in use already is not noted again: which of the two a
-    /// withdrawal means could not be told.
-    pub(super) fn start(&self, id: &Id) -> AbortRegistration {
+    /// Runs a request; `None` if it was withdrawn meanwhile. An id that is in use already is not noted
+    /// again: which of the two a withdrawal means could not be told.
+    pub(super) async fn run<T>(&self, id: &Id, request: impl Future<Output = T>) -> Option<T> {
         let (handle, registration) = AbortHandle::new_pair();
-        self.lock().entry(id.clone()).or_insert(handle);
-        registration
-    }
-
-    /// Forgets a request that has been answered.
-    pub(super) fn end(&self, id: &Id) {
-        self.lock().remove(id);
+        let _noted = match self.lock().entry(id.clone()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => {
+                place.insert(handle);
+                Some(Noted { running: self, id })
+            }
+        };
+        Abortable::new(request, registration).await.ok()
     }
 
     /// Withdraws a request. An unknown id is none of our business: it may just have been answered.
@@ -155,6 +162,18 @@ impl Running {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Id, AbortHandle>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that can be withdrawn, until it is answered or dropped.
+struct Noted<'a> {
+    running: &'a Running,
+    id: &'a Id,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.running.lock().remove(self.id);
     }
 }
 

@@ -4,14 +4,14 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::{Abortable, BoxFuture, pending};
+use futures_util::future::{BoxFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolyard_core::{Caller, Object};
 
 use super::listen::{self, Changes, Subscription};
-use super::reply::Listener;
+use super::requester::Requester;
 use super::session::Running;
 use super::{Frontend, Request, modern};
 use crate::lines::{self, Lines};
@@ -111,13 +111,13 @@ impl Connection {
             let answer = self.frontend.initialize(&request.params);
             return Some(message::response(Some(&request.id), answer));
         }
-        let client = Listener::new(None, &request.meta, &self.notices);
+        let client = Requester::new(None, &request.meta, &self.notices);
         running.push(self.run(request, Era::Legacy, client));
         None
     }
 
     fn modern(&mut self, request: Request, running: &mut FuturesUnordered<Work>) -> Option<Vec<Bytes>> {
-        let capabilities = match modern::check(&request, None, &self.frontend.gateway) {
+        let capabilities = match modern::check(&request, None, &self.frontend.gateway.registry()) {
             Ok(capabilities) => capabilities,
             Err(error) => return Some(message::response(Some(&request.id), Err(error))),
         };
@@ -127,18 +127,16 @@ impl Connection {
             self.subscriptions.push((request.id, subscription));
             return Some(vec![acknowledgement]);
         }
-        let client = Listener::new(Some(capabilities), &request.meta, &self.notices);
+        let client = Requester::new(Some(capabilities), &request.meta, &self.notices);
         running.push(self.run(request, Era::Modern, client));
         None
     }
 
-    fn run(&self, request: Request, era: Era, client: Arc<Listener>) -> Work {
+    fn run(&self, request: Request, era: Era, client: Arc<Requester>) -> Work {
         let (frontend, running, id) = (self.frontend.clone(), self.running.clone(), request.id.clone());
-        let registration = running.start(&id);
         Box::pin(async move {
             let answer = frontend.answer(request, era, Caller::default(), client);
-            let answer = Abortable::new(answer, registration).await.ok()?;
-            running.end(&id);
+            let answer = running.run(&id, answer).await?;
             Some(message::response(Some(&id), answer))
         })
     }

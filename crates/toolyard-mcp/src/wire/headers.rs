@@ -10,6 +10,8 @@ use memchr::memmem;
 use serde_json::Value;
 use toolyard_core::{Json, Object};
 
+use super::Revision;
+
 /// The revision of the request.
 pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The method of the request.
@@ -25,7 +27,7 @@ const PARAM_PREFIX: &str = "mcp-param-";
 const ENCODED_PREFIX: &str = "=?base64?";
 const ENCODED_SUFFIX: &str = "?=";
 /// The largest integer that every JSON reader keeps exact: 2^53 - 1.
-const SAFE_INTEGER: i64 = (1 << 53) - 1;
+const SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// An argument that is to be mirrored in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct HeaderParam {
     pub header: HeaderName,
     /// The names that lead from the arguments to the value.
     path: Vec<String>,
+    /// Integers are compared as numbers: `42.0` is `42`.
+    is_integer: bool,
 }
 
 /// An annotation that the specification forbids. The tool that carries it is left out.
@@ -109,14 +113,15 @@ fn annotated(
     if !reachable || path.is_empty() {
         return bad("stands where `properties` alone do not lead");
     }
-    if !matches!(kind.and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+    let kind = kind.and_then(Value::as_str);
+    if !matches!(kind, Some("string" | "integer" | "boolean")) {
         return bad(format!("is on `{}`, which is no string, integer or boolean", path.join(".")));
     }
     let Some(name) = name.as_str().filter(|name| !name.is_empty()) else {
         return bad("is no name");
     };
     match HeaderName::try_from(format!("{PARAM_PREFIX}{name}")) {
-        Ok(header) => Ok(HeaderParam { header, path: path.to_vec() }),
+        Ok(header) => Ok(HeaderParam { header, path: path.to_vec(), is_integer: kind == Some("integer") }),
         Err(_) => bad(format!("is no header name: {name:?}")),
     }
 }
@@ -146,30 +151,76 @@ impl HeaderParam {
 #[expect(clippy::cast_possible_truncation, reason = "the number is checked to be whole and within 2^53")]
 fn integer(text: &str) -> Option<i64> {
     let number = text.parse::<f64>().ok()?;
-    let integer = number as i64;
-    (number.fract() == 0.0 && integer.abs() <= SAFE_INTEGER).then_some(integer)
+    (number.fract() == 0.0 && number.abs() <= SAFE_INTEGER).then_some(number as i64)
 }
 
-/// Checks one mirrored value against its header.
+/// Checks a header that mirrors a word of the protocol, which is never encoded.
+///
+/// # Errors
+/// Says in what they differ.
+pub fn check_word(headers: &HeaderMap, header: &HeaderName, body: &str) -> Result<(), String> {
+    match only(headers, header)? {
+        None => Err(format!("the {header} header is missing")),
+        Some(value) if value == body => Ok(()),
+        Some(_) => Err(format!("the {header} header does not match the body")),
+    }
+}
+
+/// Checks a header that mirrors a value of the body, which may be encoded.
 ///
 /// # Errors
 /// Says in what they differ.
 pub fn check(headers: &HeaderMap, header: &HeaderName, body: Option<&str>) -> Result<(), String> {
-    match (headers.get(header), body) {
+    compare(headers, header, body, |text, body| text == body)
+}
+
+impl HeaderParam {
+    /// Checks the header that mirrors this argument.
+    ///
+    /// # Errors
+    /// Says in what they differ.
+    pub fn check(&self, headers: &HeaderMap, arguments: &Object) -> Result<(), String> {
+        let same_number = |text: &str, body: &str| integer(text).is_some_and(|n| Some(n) == integer(body));
+        compare(headers, &self.header, self.value(arguments).as_deref(), |text, body| {
+            text == body || (self.is_integer && same_number(text, body))
+        })
+    }
+}
+
+fn compare(
+    headers: &HeaderMap,
+    header: &HeaderName,
+    body: Option<&str>,
+    same: impl FnOnce(&str, &str) -> bool,
+) -> Result<(), String> {
+    match (only(headers, header)?, body) {
         (None, None) => Ok(()),
         (None, Some(_)) => Err(format!("the {header} header is missing")),
         (Some(_), None) => Err(format!("the {header} header mirrors nothing in the body")),
-        (Some(value), Some(body)) => {
-            let Some(text) = decode(value) else {
-                return Err(format!("the {header} header has invalid characters"));
-            };
-            let same_number = || integer(&text).is_some_and(|number| Some(number) == integer(body));
-            if text == body || (header.as_str().starts_with(PARAM_PREFIX) && same_number()) {
-                return Ok(());
-            }
-            Err(format!("the {header} header does not match the body"))
-        }
+        (Some(value), Some(body)) => match decode(value) {
+            None => Err(format!("the {header} header has invalid characters")),
+            Some(text) if same(&text, body) => Ok(()),
+            Some(_) => Err(format!("the {header} header does not match the body")),
+        },
     }
+}
+
+/// A header that may be there once.
+fn only<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a HeaderValue>, String> {
+    let mut values = headers.get_all(header).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(format!("the {header} header is there twice")),
+    }
+}
+
+/// What every modern request carries.
+#[must_use]
+pub fn of_method(revision: Revision, method: &'static str) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+    headers.insert(METHOD, HeaderValue::from_static(method));
+    headers
 }
 
 /// A value as a header carries it.
@@ -274,15 +325,23 @@ mod tests {
 
     #[test]
     fn a_header_is_compared_with_the_body() {
-        let param = HeaderName::from_static("mcp-param-n");
-        let check = |header: &'static str, body| {
-            let mut headers = HeaderMap::new();
-            headers.insert(&param, HeaderValue::from_static(header));
-            super::check(&headers, &param, body).is_ok()
+        let schema = r#"{"properties":{"n":{"type":"integer","x-mcp-header":"N"},"s":{"type":"string","x-mcp-header":"S"}}}"#;
+        let params = header_params(Some(&Json::parse(schema).unwrap())).unwrap();
+        let check = |param: usize, headers: &[&'static str], arguments: &str| {
+            let mut map = HeaderMap::new();
+            for header in headers {
+                map.append(&params[param].header, HeaderValue::from_static(header));
+            }
+            params[param].check(&map, &Object::parse(arguments.to_owned()).unwrap()).is_ok()
         };
-        assert!(check("42", Some("42")) && check("42.0", Some("42")) && check("=?base64?NDI=?=", Some("42")));
-        assert!(!check("43", Some("42")) && !check("42", None) && !check("a", Some("A")));
-        assert!(super::check(&HeaderMap::new(), &param, None).is_ok());
-        assert!(super::check(&HeaderMap::new(), &param, Some("x")).is_err());
+        for header in ["42", "42.0", "=?base64?NDI=?="] {
+            assert!(check(0, &[header], r#"{"n":42}"#), "{header}");
+        }
+        for header in ["43", "-1e19", "", "=?base64?!?="] {
+            assert!(!check(0, &[header], r#"{"n":42}"#), "{header}");
+        }
+        assert!(check(1, &["1e3"], r#"{"s":"1e3"}"#) && !check(1, &["1000"], r#"{"s":"1e3"}"#));
+        assert!(check(1, &[], "{}") && !check(1, &[], r#"{"s":"x"}"#) && !check(1, &["x"], "{}"));
+        assert!(!check(1, &["x", "x"], r#"{"s":"x"}"#));
     }
 }

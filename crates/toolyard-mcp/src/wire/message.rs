@@ -150,7 +150,8 @@ fn params(envelope: &Object) -> Result<(Object, Object), &'static str> {
         return Ok((Object::new(), Object::new()));
     };
     let params = params.to_object().map_err(|_| "`params` is not an object with unique members")?;
-    let meta = params.get("_meta").map_or_else(|| Ok(Object::new()), Json::to_object);
+    let meta = params.get("_meta").filter(|meta| !meta.is_null());
+    let meta = meta.map_or_else(|| Ok(Object::new()), Json::to_object);
     let meta = meta.map_err(|_| "`params._meta` is not an object with unique members")?;
     Ok((params, meta))
 }

@@ -27,6 +27,10 @@ pub mod method {
     pub const TOOLS_LIST: &str = "tools/list";
     /// Calls a tool.
     pub const TOOLS_CALL: &str = "tools/call";
+    /// Fills in a prompt.
+    pub const PROMPTS_GET: &str = "prompts/get";
+    /// Reads a resource.
+    pub const RESOURCES_READ: &str = "resources/read";
     /// The list of tools is not what it was.
     pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
     /// How far a request is.

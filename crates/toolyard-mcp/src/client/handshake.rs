@@ -1,0 +1,184 @@
+//! The beginning of a connection: which era the server is of, and the session where it wants one.
+
+use std::sync::Arc;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{HeaderMap, HeaderValue};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use toolyard_core::{Json, NoClient, Object};
+
+use super::connection::{Connection, OpenError, no_client, refused};
+use super::follow::follow;
+use super::http::Http;
+use super::stdio::Stdio;
+use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
+use super::{ClientOptions, Endpoint, convert};
+use crate::wire::{Era, Id, Revision, RpcError, error, headers, message, method};
+
+/// What a server says to the first question.
+enum Probe {
+    /// It is of the modern era.
+    Modern,
+    /// It is not, or speaks older revisions only.
+    Legacy,
+}
+
+impl Connection {
+    /// Finds out the era of the server, and opens a session where it wants one
+    /// (2026-07-28, basic/versioning, backward compatibility).
+    pub(super) async fn open(
+        name: &Arc<str>,
+        endpoint: &Endpoint,
+        options: Arc<ClientOptions>,
+    ) -> Result<Self, OpenError> {
+        let mut connection = Self::dial(name, endpoint, options.clone())?;
+        match timeout(options.probe_time, connection.probe()).await {
+            Ok(Ok(Probe::Modern)) => connection.be_modern(),
+            Ok(Err(error @ OpenError::Revision(_))) => return Err(error),
+            // A process may have died of a question that it did not know.
+            Ok(Err(OpenError::Transport(TransportError::Broken(_))))
+                if matches!(endpoint, Endpoint::Stdio(_)) =>
+            {
+                connection = Self::dial(name, endpoint, options)?;
+                connection.initialize().await?;
+            }
+            Ok(Err(OpenError::Transport(
+                error @ (TransportError::Unreachable(_) | TransportError::Broken(_)),
+            ))) => return Err(error.into()),
+            Ok(Ok(Probe::Legacy) | Err(_)) | Err(_) => connection.initialize().await?,
+        }
+        Ok(connection)
+    }
+
+    fn dial(name: &Arc<str>, endpoint: &Endpoint, options: Arc<ClientOptions>) -> Result<Self, OpenError> {
+        let signals = Arc::new(Signals::default());
+        let transport = match endpoint {
+            Endpoint::Http { url, client } => {
+                Transport::Http(Http::new(url.clone(), client.clone(), options.message_bytes))
+            }
+            Endpoint::Stdio(program) => {
+                Transport::Stdio(Stdio::start(name, program, options.message_bytes, signals.clone())?)
+            }
+        };
+        let info = Object::new().with("name", Json::string(&options.name));
+        let info = info.with("version", Json::string(&options.version)).to_json();
+        Ok(Self {
+            transport,
+            revision: Revision::LATEST_MODERN,
+            info,
+            options,
+            ids: Arc::new(AtomicU64::new(1)),
+            mirrored: RwLock::default(),
+            signals,
+            follower: JoinSet::new(),
+            name: name.clone(),
+        })
+    }
+
+    async fn probe(&self) -> Result<Probe, OpenError> {
+        match self.ask(method::DISCOVER, Object::new()).await? {
+            Ok(result) => {
+                let versions =
+                    result.to_object().ok().and_then(|result| result.get("supportedVersions").cloned());
+                chosen(versions.as_ref())
+            }
+            Err(error) => said_by(&error),
+        }
+    }
+
+    fn be_modern(&mut self) {
+        match &self.transport {
+            Transport::Stdio(stdio) => stdio.post(vec![listen(&self.ids, &self.info).message]),
+            Transport::Http(http) => {
+                let (ids, info) = (self.ids.clone(), self.info.clone());
+                let (name, signals) = (self.name.clone(), self.signals.clone());
+                self.follower.spawn(follow(name, http.clone(), move || Some(listen(&ids, &info)), signals));
+            }
+        }
+    }
+
+    /// Opens a session, where the server does not turn out to be of the modern era.
+    async fn initialize(&mut self) -> Result<(), OpenError> {
+        let params = Object::new()
+            .with("protocolVersion", Json::string(Revision::LATEST_LEGACY.as_str()))
+            .with("capabilities", Object::new().to_json())
+            .with("clientInfo", self.info.clone());
+        self.revision = Revision::LATEST_LEGACY;
+        let request = self.outgoing(method::INITIALIZE, |_, _| params);
+        let (answer, head) = match &self.transport {
+            Transport::Http(http) => http.exchange(request, &NoClient).await?,
+            Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
+        };
+        if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern))) {
+            // It took longer to start than anybody waited for its answer to the first question. By that
+            // answer, which came after all, it is bound to the modern era.
+            self.revision = Revision::LATEST_MODERN;
+            self.be_modern();
+            return Ok(());
+        }
+        self.revision = agreed(answer)?;
+        let ready = message::notification(method::INITIALIZED, &Object::new());
+        match &mut self.transport {
+            Transport::Stdio(stdio) => stdio.tell(vec![ready]).await?,
+            Transport::Http(http) => {
+                *http = http.clone().with_fixed(session_headers(&head, self.revision));
+                http.tell(ready).await?;
+                let (name, signals) = (self.name.clone(), self.signals.clone());
+                self.follower.spawn(follow(name, http.clone(), || None, signals));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request for the stream of changes.
+fn listen(ids: &AtomicU64, info: &Json) -> Outgoing {
+    let id = ids.fetch_add(1, Ordering::Relaxed);
+    let filter = Object::new().with("toolsListChanged", Json::boolean(true));
+    let mut params = Object::new().with("notifications", filter.to_json());
+    convert::set_meta(&mut params, Object::new(), id, Revision::LATEST_MODERN, info, &NoClient);
+    let message = message::request(&Id::number(id), method::LISTEN, &params);
+    Outgoing { id, message, headers: headers::of_method(Revision::LATEST_MODERN, method::LISTEN) }
+}
+
+/// The era of a server that refused the first question.
+fn said_by(error: &RpcError) -> Result<Probe, OpenError> {
+    if error.code == error::UNSUPPORTED_VERSION {
+        let data = error.body().to_object().ok().and_then(|body| body.get("data")?.to_object().ok());
+        return chosen(data.and_then(|data| data.get("supported").cloned()).as_ref());
+    }
+    Ok(if error::is_modern(error.code.into()) { Probe::Modern } else { Probe::Legacy })
+}
+
+/// The era to speak with a server that offers these revisions.
+fn chosen(offered: Option<&Json>) -> Result<Probe, OpenError> {
+    let offered = offered.ok_or(OpenError::Malformed(method::DISCOVER))?;
+    let versions = offered.to_items().map_err(|_| OpenError::Malformed(method::DISCOVER))?;
+    let known = |version: &Json| Revision::parse(&version.to_str()?);
+    match versions.iter().filter_map(known).max() {
+        Some(Revision::LATEST_MODERN) => Ok(Probe::Modern),
+        Some(_) => Ok(Probe::Legacy),
+        None => Err(OpenError::Revision(offered.as_text().to_owned())),
+    }
+}
+
+/// The revision that a server has agreed on in `initialize`.
+fn agreed(answer: Answer) -> Result<Revision, OpenError> {
+    let result = answer.map_err(|error| refused(method::INITIALIZE, &error))?;
+    let result = result.to_object().map_err(|_| OpenError::Malformed(method::INITIALIZE))?;
+    let version = result.get_str("protocolVersion").ok_or(OpenError::Malformed(method::INITIALIZE))?;
+    let revision = Revision::parse(&version).filter(|revision| revision.era() == Era::Legacy);
+    revision.ok_or_else(|| OpenError::Revision(version.into_owned()))
+}
+
+/// What every further request of a session carries.
+fn session_headers(head: &HeaderMap, revision: Revision) -> HeaderMap {
+    let mut fixed = HeaderMap::new();
+    fixed.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+    if let Some(session) = head.get(headers::SESSION_ID) {
+        fixed.insert(headers::SESSION_ID, session.clone());
+    }
+    fixed
+}
