@@ -4,8 +4,12 @@
 //! MCP asks servers to check `Origin` (2026-07-28, basic/transports/streamable-http, security); the
 //! `Host` header gives the rebound name away even where a browser sends no origin.
 
-use http::header::{HOST, ORIGIN};
-use http::{Request, Uri};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN,
+    VARY,
+};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 
 /// Which `Host` and `Origin` a request may carry.
 #[derive(Debug, Clone, Default)]
@@ -66,6 +70,28 @@ impl Guard {
         // A page of this machine, on whatever port: it could call without a browser as well.
         let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
         !self.exposed && host.is_some_and(|host| is_loopback(&host))
+    }
+}
+
+/// Lets the page that a request came from read the response (Fetch, CORS protocol). Only for a request that
+/// has passed [`Guard::check`]: its origin is one that may call. `exposed` are the response's headers that
+/// the page may see beside the usual ones.
+pub fn let_read<B>(request: &HeaderMap, response: &mut Response<B>, exposed: &'static str) {
+    let Some(origin) = request.get(ORIGIN) else { return };
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
+    headers.append(VARY, HeaderValue::from_static("origin"));
+}
+
+/// Answers a browser that asks before it sends a request for a page. Every header is allowed: which ones
+/// there are, the tools decide.
+pub fn let_send<B>(request: &HeaderMap, response: &mut Response<B>, methods: &'static str) {
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("3600"));
+    if let Some(asked) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
     }
 }
 

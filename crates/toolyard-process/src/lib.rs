@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, setrlimit};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 /// What a child inherits from the gateway's environment, as the official MCP SDKs have it, and what
@@ -91,6 +91,17 @@ pub fn spawn(program: &Program) -> Result<(Child, Pipes), SpawnError> {
             Ok((Child { inner, group }, Pipes { stdin, stdout, stderr }))
         }
         _ => Err(failed(io::Error::other("no pipes"))),
+    }
+}
+
+/// Raises the number of files that this process may have open as far as the system lets it: a thousand
+/// callers, with a connection behind each, are more than most shells allow by default.
+pub fn raise_file_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        tracing::debug!(%error, "the limit of open files stays as it is");
     }
 }
 

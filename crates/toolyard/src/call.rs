@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toolyard_core::{Backend, Call, Json, Object, Outcome, Output, Tool};
 
 use crate::BadInput;
@@ -59,22 +59,21 @@ fn object(json: &str) -> Result<Json, BadInput> {
 
 fn arguments(pairs: &[String], tool: &Tool) -> Result<Json, BadInput> {
     let schema = tool.input_schema().map(Json::to_value).unwrap_or_default();
-    let mut arguments = Map::new();
+    let mut arguments = Object::new();
     for pair in pairs {
         let Some((key, value)) = pair.split_once('=') else {
             return Err(BadInput(format!("{pair:?} is not KEY=VALUE")));
         };
-        arguments.insert(key.to_owned(), typed(value, &schema["properties"][key]));
+        arguments.set(key, typed(value, &schema["properties"][key]["type"]));
     }
-    Ok(Json::from_value(&Value::Object(arguments)))
+    Ok(arguments.to_json())
 }
 
-fn typed(value: &str, schema: &Value) -> Value {
-    let text = || Value::String(value.to_owned());
-    if schema["type"] == "string" {
-        return text();
-    }
-    serde_json::from_str(value).unwrap_or_else(|_| text())
+/// A value as the schema's type wants it: text where that may be, else JSON where it is JSON.
+fn typed(value: &str, kind: &Value) -> Json {
+    let is_text = kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&"string".into()));
+    let json = (!is_text).then(|| Json::parse(value.to_owned()).ok()).flatten();
+    json.unwrap_or_else(|| Json::string(value))
 }
 
 fn show(output: &Output, format: Format) -> ExitCode {

@@ -47,6 +47,7 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     if let Some(listen) = args.listen {
         manifest.process.listen = listen;
     }
+    toolyard_process::raise_file_limit();
     let options = Options { without_layers: args.without_layer };
     let running = toolyard_server::start(&manifest, &options).await?;
     tokio::select! {

@@ -29,7 +29,9 @@ impl<'a> Scanner<'a> {
     ) -> Result<(), JsonError> {
         self.blanks();
         if self.peek() != Some(b'{') {
-            return self.fail(NOT_AN_OBJECT);
+            // Only a value can be the wrong kind of value.
+            self.whole_value()?;
+            return Err(JsonError { problem: NOT_AN_OBJECT, offset: 0 });
         }
         self.object(MAX_DEPTH, &mut each)?;
         self.end()

@@ -1,5 +1,6 @@
 //! From a call to the parameters of a request, and from its answer to an outcome.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Target, ToolError};
@@ -90,10 +91,19 @@ fn peer_error(error: &RpcError) -> ToolError {
             .caused_by(error);
     }
     let body = error.body();
-    let message =
-        body.to_object().ok().and_then(|body| body.get_str("message").map(|text| text.into_owned()));
-    let message = message.unwrap_or_else(|| "The server answered with an error".to_owned());
+    let Some(message) = message_of(body) else {
+        // Clients take a response with such an error for no message at all, and go on waiting.
+        let body = body.as_text().to_owned();
+        return ToolError::new(Code::ExecutionFailed, "The server's error is malformed").caused_by(body);
+    };
     ToolError::new(Code::ExecutionFailed, message).from_peer(body.clone())
+}
+
+/// The message of an error that is one: its code is a whole number, its message a string.
+fn message_of(error: &Json) -> Option<String> {
+    let error = error.to_object().ok()?;
+    error.get("code")?.as_text().parse::<i64>().ok()?;
+    error.get_str("message").map(Cow::into_owned)
 }
 
 /// The server did not answer.

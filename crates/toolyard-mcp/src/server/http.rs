@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use toolyard_core::{Caller, Object};
 use toolyard_net::body::{self, ReadError};
-use toolyard_net::guard::Guard;
+use toolyard_net::guard::{self, Guard};
 use toolyard_net::sse;
 
 use super::listen::{self, Subscription};
@@ -62,18 +62,32 @@ async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Bod
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     }
     let (parts, body) = request.into_parts();
-    match parts.method {
-        Method::POST => endpoint.post(parts, body).await,
-        _ if !speaks_known_revision(&parts.headers) => empty(StatusCode::BAD_REQUEST),
-        Method::GET => endpoint.open_stream(&parts.headers),
-        Method::DELETE => endpoint.close_session(&parts.headers),
-        _ => method_not_allowed(),
-    }
+    let mut response = endpoint.answer(&parts, body).await;
+    guard::let_read(&parts.headers, &mut response, "mcp-session-id");
+    response
 }
 
+/// What the endpoint is asked by.
+const METHODS: &str = "GET, POST, DELETE";
+
 impl Endpoint {
-    async fn post(&self, parts: Parts, body: Body) -> Response {
-        if !is_json(&parts.headers) {
+    async fn answer(&self, parts: &Parts, body: Body) -> Response {
+        match parts.method {
+            Method::POST => self.post(&parts.headers, body).await,
+            Method::OPTIONS if parts.headers.contains_key(header::ORIGIN) => {
+                let mut response = empty(StatusCode::NO_CONTENT);
+                guard::let_send(&parts.headers, &mut response, METHODS);
+                response
+            }
+            _ if !speaks_known_revision(&parts.headers) => empty(StatusCode::BAD_REQUEST),
+            Method::GET => self.open_stream(&parts.headers),
+            Method::DELETE => self.close_session(&parts.headers),
+            _ => method_not_allowed(),
+        }
+    }
+
+    async fn post(&self, headers: &HeaderMap, body: Body) -> Response {
+        if !is_json(headers) {
             return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         }
         let read = timeout(self.options.body_time, body::read(body, self.options.body_bytes));
@@ -84,11 +98,9 @@ impl Endpoint {
         };
         match Message::parse(text) {
             Ok(Message::Request { id, method, params, meta }) => {
-                self.request(&parts.headers, Request { id, method, params, meta }).await
+                self.request(headers, Request { id, method, params, meta }).await
             }
-            Ok(Message::Notification { method, params }) => {
-                self.notification(&parts.headers, &method, &params)
-            }
+            Ok(Message::Notification { method, params }) => self.notification(headers, &method, &params),
             // Nothing is ever asked of clients that are answered here.
             Ok(Message::Response { .. }) => empty(StatusCode::ACCEPTED),
             Err(bad) => refusal(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error),
@@ -265,6 +277,6 @@ fn session_not_found() -> Response {
 
 fn method_not_allowed() -> Response {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
     response
 }

@@ -12,6 +12,7 @@ use futures_util::stream::{self, Stream};
 use futures_util::{FutureExt, StreamExt};
 use http::{HeaderValue, StatusCode, header};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use toolyard_net::body::{self, Pieces};
 use toolyard_net::sse;
 
@@ -42,7 +43,10 @@ pub(super) async fn respond(
         Some(message) = messages.recv() => (sse::message([message]), answer),
         () = tokio::time::sleep(QUIET) => (vec![sse::KEEP_ALIVE], answer),
     };
-    let rest = Rest { id, answer, messages };
+    // From here on the client's reading sets the pace of the stream, and must not set that of the call.
+    let mut work = JoinSet::new();
+    work.spawn(answer);
+    let rest = Rest { id, work, messages };
     streamed(stream::once(async { first }).chain(stream::unfold(Some(rest), Rest::next)))
 }
 
@@ -92,7 +96,8 @@ pub(super) fn streamed(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) 
 /// What is left of an answer that is being streamed.
 struct Rest {
     id: Id,
-    answer: Pending,
+    /// The task that works the answer out. It ends when the client leaves and this is dropped.
+    work: JoinSet<Option<Answer>>,
     messages: mpsc::Receiver<Bytes>,
 }
 
@@ -102,7 +107,7 @@ impl Rest {
         tokio::select! {
             biased;
             Some(message) = rest.messages.recv() => Some((sse::message([message]), Some(rest))),
-            answer = &mut rest.answer => Some((rest.last(answer?), None)),
+            Some(answer) = rest.work.join_next() => Some((rest.last(answer.ok()??), None)),
             () = tokio::time::sleep(QUIET) => Some((vec![sse::KEEP_ALIVE], Some(rest))),
         }
     }

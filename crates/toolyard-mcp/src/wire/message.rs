@@ -95,8 +95,7 @@ impl Message {
     /// When the text is not JSON, not a JSON-RPC 2.0 message, or names a member of the envelope, of
     /// `params` or of `params._meta` twice.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, Malformed> {
-        let text = text.into();
-        let envelope = Object::parse(text.clone()).map_err(|error| no_envelope(text, &error))?;
+        let envelope = Object::parse(text).map_err(|error| no_envelope(&error))?;
         let id = envelope.get("id").filter(|id| !id.is_null());
         let (id, bad_id) = (id.and_then(Id::parse), id.is_some_and(|id| Id::parse(id).is_none()));
         if envelope.get_str("jsonrpc").as_deref() != Some("2.0") {
@@ -137,11 +136,11 @@ impl Message {
     }
 }
 
-fn no_envelope(text: Bytes, error: &JsonError) -> Malformed {
-    if error.problem == NOT_AN_OBJECT && Json::parse(text).is_ok() {
-        return Malformed::request(None, "a message is an object");
+fn no_envelope(error: &JsonError) -> Malformed {
+    match error.problem {
+        NOT_AN_OBJECT => Malformed::request(None, "a message is an object"),
+        _ => Malformed { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) },
     }
-    Malformed { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) }
 }
 
 /// The parameters, which may be left out or `null`, and what they say about the message.

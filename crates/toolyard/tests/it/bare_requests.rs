@@ -48,7 +48,7 @@ fn errors_are_told_in_json() {
     "#);
     assert_snapshot!(answer(&gateway, "remember this"), @r#"
     400 application/json
-    {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected an object at byte 0"}}
+    {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
     "#);
     assert_snapshot!(answer(&gateway, "[]"), @r#"
     400 application/json
