@@ -1,7 +1,10 @@
 //! How a gateway begins and ends.
 
+use std::net::TcpStream;
+
 use rustix::process::Signal;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::support::gateway::{Gateway, over_http, stdio};
 use crate::support::message;
@@ -45,6 +48,22 @@ fn check_drain(signal: Signal) {
     server.open_gate();
     assert_eq!(caller.response().unwrap().result()["content"][0]["text"], "The gate is open.");
     assert_eq!(gateway.process.wait().code(), Some(0));
+}
+
+/// More callers than the system lets it have open files, who then leave: the next one is served.
+#[test]
+fn it_recovers_when_it_was_out_of_files() {
+    let folder = TempDir::new().unwrap();
+    let mut command = peers::command("sh", folder.path());
+    command.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_toolyard"), "serve"]);
+    let gateway = Gateway::start(folder, &mut command);
+    let callers: Vec<_> = (0..100).map(|_| TcpStream::connect(gateway.address).unwrap()).collect();
+    gateway
+        .process
+        .stderr
+        .wait_for("a failed accept", |text| text.contains("cannot accept a connection").then_some(()));
+    drop(callers);
+    assert_eq!(gateway.health().unwrap().status, 200);
 }
 
 #[test]
