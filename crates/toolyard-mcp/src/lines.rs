@@ -31,14 +31,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             if let Some(line) = self.take_line() {
+                self.check(line.len())?;
                 if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
                     return Ok(Some(line));
                 }
                 continue;
             }
-            if self.buffer.len() > self.limit {
-                return Err(io::Error::other(format!("a line is longer than {} bytes", self.limit)));
-            }
+            self.check(self.buffer.len())?;
             self.buffer.reserve(CHUNK);
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
                 self.searched = 0;
@@ -46,6 +45,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok((!rest.is_empty()).then_some(rest));
             }
         }
+    }
+
+    fn check(&self, length: usize) -> io::Result<()> {
+        let problem = || io::Error::other(format!("a line is longer than {} bytes", self.limit));
+        if length > self.limit { Err(problem()) } else { Ok(()) }
     }
 
     fn take_line(&mut self) -> Option<Bytes> {
@@ -82,6 +86,8 @@ mod tests {
             read.push(line);
         }
         assert_eq!(read, ["one\r", "two", "last"]);
-        assert!(Lines::new(&b"123456"[..], 5).next().await.is_err());
+        for too_long in [&b"123456"[..], b"123456\n", b"123456\n1\n"] {
+            assert!(Lines::new(too_long, 5).next().await.is_err());
+        }
     }
 }

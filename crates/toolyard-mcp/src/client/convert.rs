@@ -123,3 +123,6 @@ impl From<TransportError> for ToolError {
         Self::new(code, message).caused_by(error)
     }
 }
+
+#[cfg(test)]
+mod tests;

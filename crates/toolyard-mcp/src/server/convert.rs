@@ -39,3 +39,6 @@ fn failure(error: &ToolError, era: Era) -> Answer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,3 +46,6 @@ impl Client for Requester {
         let _full = messages.try_send(message::notification(method::PROGRESS, &params));
     }
 }
+
+#[cfg(test)]
+mod tests;

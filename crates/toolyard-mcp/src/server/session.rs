@@ -187,3 +187,6 @@ fn random_id() -> Option<Arc<str>> {
     }
     Some(id.into())
 }
+
+#[cfg(test)]
+mod tests;

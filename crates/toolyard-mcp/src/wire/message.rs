@@ -202,3 +202,6 @@ pub fn response(id: Option<&Id>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<By
     let head = std::iter::once(Bytes::from(head));
     head.chain(body).chain(std::iter::once(Bytes::from_static(b"}"))).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+use http::StatusCode;
+use insta::assert_snapshot;
+use toolyard_core::Notice;
+
+use super::*;
+
+/// A client of a request.
+#[derive(Debug)]
+struct Asking {
+    capabilities: Option<Json>,
+    listens: bool,
+}
+
+impl Client for Asking {
+    fn capabilities(&self) -> Option<&Json> {
+        self.capabilities.as_ref()
+    }
+
+    fn listens(&self) -> bool {
+        self.listens
+    }
+
+    fn notify(&self, _notice: Notice) {}
+}
+
+fn object(text: &str) -> Object {
+    Object::parse(text.to_owned()).unwrap()
+}
+
+/// The parameters that reach a server of each era, for a client that listens or does not.
+fn sent(params: &str, capabilities: &str, listens: bool) -> String {
+    let sent = |revision: Revision| {
+        let params = object(params);
+        let meta = params.get("_meta").map(|meta| meta.to_object().unwrap()).unwrap_or_default();
+        let capabilities = Some(Json::parse(capabilities.to_owned()).unwrap());
+        let call = Call { params, meta, ..Call::tool("own", Json::null()) };
+        let call = Call { client: Arc::new(Asking { capabilities, listens }), ..call };
+        let (name, params) = call_params(call, 42, revision, &Json::string("gateway"));
+        assert_eq!(&*name, "own");
+        params.to_json().as_text().to_owned()
+    };
+    [Revision::LATEST_LEGACY, Revision::LATEST_MODERN].map(sent).join("\n")
+}
+
+#[test]
+fn parameters_of_a_bare_call() {
+    assert_snapshot!(sent(r#"{"name":"given"}"#, "{}", false), @"");
+    assert_snapshot!(sent(r#"{"arguments":{ "n":1.0 }}"#, "{}", true), @"");
+}
+
+#[test]
+fn parameters_keep_their_order_and_what_nobody_knows() {
+    let params =
+        r#"{"z":1,"_meta":{"a":1.10,"progressToken":"mine","traceparent":"t"},"name":"given","\u0061":{}}"#;
+    assert_snapshot!(sent(params, "{}", true), @"");
+    assert_snapshot!(sent(params, "{}", false), @"");
+}
+
+#[test]
+fn a_server_is_told_of_the_client_in_the_words_of_its_era() {
+    let params = r#"{"_meta":{
+        "io.modelcontextprotocol/protocolVersion":"2099-01-01",
+        "io.modelcontextprotocol/clientInfo":{"name":"client"},
+        "io.modelcontextprotocol/clientCapabilities":{"forged":{}},
+        "io.modelcontextprotocol/logLevel":"debug",
+        "io.modelcontextprotocol/related-task":{"taskId":"1"}
+    }}"#;
+    let capabilities = r#"{"elicitation":{},"extensions":{"x":{}},"y":1}"#;
+    assert_snapshot!(sent(params, capabilities, false), @"");
+    assert_snapshot!(sent("{}", "7", false), @"");
+}
+
+/// What a call comes to when a server of each era says this.
+fn comes_to(answer: &str, answered: impl Fn(Json) -> Answer) -> String {
+    let outcome = |era| match outcome(answered(Json::parse(answer.to_owned()).unwrap()), era) {
+        Ok(Outcome::Done(output)) if output.is_error => "failed".to_owned(),
+        Ok(Outcome::Done(_)) => "done".to_owned(),
+        Ok(Outcome::NeedsInput(_)) => "needs input".to_owned(),
+        Ok(Outcome::Task(_)) => "task".to_owned(),
+        Err(error) => {
+            let peer = error.peer().map_or("not passed on", |_| "passed on");
+            format!("{:?} ({error}; {peer})", error.code())
+        }
+    };
+    format!("{answer}: {} | {}", outcome(Era::Legacy), outcome(Era::Modern))
+}
+
+#[test]
+fn results() {
+    let results = [
+        "{}",
+        r#"{"isError":true}"#,
+        r#"{"isError":"true"}"#,
+        r#"{"resultType":"complete","isError":true}"#,
+        r#"{"resultType":"input_required"}"#,
+        r#"{"resultType":"t\u0061sk"}"#,
+        r#"{"resultType":"later"}"#,
+        r#"{"resultType":null}"#,
+        r#"{"a":1,"a":2}"#,
+        "[]",
+    ];
+    assert_snapshot!(results.map(|result| comes_to(result, Ok)).join("\n"), @"");
+}
+
+#[test]
+fn errors() {
+    let errors = [
+        r#"{"code":1,"message":"m","data":[],"x":1}"#,
+        r#"{"code":-32020,"message":"m"}"#,
+        r#"{"code":-32022,"message":"m"}"#,
+        r#"{"code":"1","message":"m"}"#,
+        r#"{"code":1.5,"message":"m"}"#,
+        r#"{"code":1}"#,
+        r#"{"code":1,"code":2,"message":"m"}"#,
+        "\"m\"",
+        "null",
+    ];
+    assert_snapshot!(errors.map(|error| comes_to(error, |body| Err(RpcError::from_peer(body)))).join("\n"), @"");
+}
+
+#[test]
+fn no_answer() {
+    let errors = [
+        TransportError::Unreachable("refused".into()),
+        TransportError::Broken("reset".into()),
+        TransportError::SessionOver,
+        TransportError::Status(StatusCode::BAD_GATEWAY),
+        TransportError::Status(StatusCode::UNAUTHORIZED),
+        TransportError::Malformed("oops".into()),
+        TransportError::TooLarge(7),
+    ];
+    let lines = errors.map(|error| {
+        let error = ToolError::from(error);
+        format!("{:?}: {error} <- {}", error.code(), std::error::Error::source(&error).unwrap())
+    });
+    assert_snapshot!(lines.join("\n"), @"");
+}

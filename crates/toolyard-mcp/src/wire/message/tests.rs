@@ -1,0 +1,112 @@
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+
+/// What a text is read as.
+fn show(text: &str) -> String {
+    match Message::parse(text.to_owned()) {
+        Ok(Message::Request { id, method, params, meta }) => {
+            let (params, meta) = (params.to_json(), meta.to_json());
+            format!("request {id:?} {method} {} {}", params.as_text(), meta.as_text())
+        }
+        Ok(Message::Notification { method, params }) => {
+            format!("notification {method} {}", params.to_json().as_text())
+        }
+        Ok(Message::Response { id, answer: Ok(result) }) => format!("result {id:?} {}", result.as_text()),
+        Ok(Message::Response { id, answer: Err(error) }) => {
+            format!("error {id:?} {} {}", error.code, error.body().as_text())
+        }
+        Err(bad) => format!("malformed {:?} {}", bad.id, bad.error.body().as_text()),
+    }
+}
+
+fn table(members: &[&str]) -> String {
+    let line = |members: &&str| show(&format!("{{\"jsonrpc\":\"2.0\"{members}}}"));
+    members.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn messages() {
+    assert_snapshot!(table(&[
+        r#","id":1,"method":"m""#,
+        r#","id":"1","method":"m","params":null"#,
+        r#","id":1.0,"method":"a\u0062","params":{"x":1.10,"_meta":{"y":[ ]}}"#,
+        r#","id":1,"method":"m","params":{"_meta":null}"#,
+        r#","method":"m","params":{"_meta":{}}"#,
+        r#","id":1,"result":{ "a" : 1 }"#,
+        r#","id":1,"result":null"#,
+        r#","id":1,"error":{"code":-32601,"message":"m","x":1}"#,
+        r#","id":1,"error":{"code":1e3}"#,
+        r#","error":"oops""#,
+        r#","id":null,"error":{}"#,
+        // A peer may add members of its own; a method makes it a request whatever else is there.
+        r#","id":1,"method":"m","result":{},"x":1"#,
+    ]), @"");
+}
+
+#[test]
+fn what_is_no_message() {
+    assert_snapshot!(table(&[
+        "",
+        r#","id":1"#,
+        r#","id":null,"method":"m""#,
+        r#","id":{},"method":"m""#,
+        r#","id":1,"method":null"#,
+        r#","id":1,"method":"m","params":[]"#,
+        r#","id":1,"method":"m","params":{"a":1,"\u0061":2}"#,
+        r#","id":1,"method":"m","params":{"_meta":1}"#,
+        r#","id":1,"method":"m","params":{"_meta":{"a":1,"a":2}}"#,
+        r#","id":1,"result":1,"error":{}"#,
+        r#","id":1,"id":1,"method":"m""#,
+        r#","jsonrpc":"2.0""#,
+    ]), @"");
+    assert_snapshot!(["", "[]", "7", "{", r#"{"id":1,"method":"m"}"#, r#"{"jsonrpc":2,"id":[]}"#].map(show).join("\n"), @"");
+}
+
+#[test]
+fn ids_that_are_written_differently_differ() {
+    let ids = ["1", "1.0", "1e0", "\"1\"", "\"\\u0031\"", "01"]
+        .map(|text| Json::parse(text).ok().and_then(|json| Id::parse(&json)));
+    assert!(ids[..5].iter().all(Option::is_some) && ids[5].is_none());
+    for (i, id) in ids[..5].iter().enumerate() {
+        assert!(ids[..i].iter().all(|other| other != id), "{id:?}");
+    }
+    assert_eq!(ids.map(|id| id?.to_number()), [Some(1), None, None, None, None, None]);
+}
+
+#[test]
+fn responses_have_an_id_where_there_is_one() {
+    let id = Id::parse(&Json::string("a")).unwrap();
+    let result = || Ok(vec![Bytes::from_static(b"{\"x\":"), Bytes::from_static(b"1}")]);
+    let error = || Err(RpcError::invalid_params("no"));
+    let lines = [response(Some(&id), result()), response(Some(&id), error()), response(None, error())];
+    let lines = lines.map(|pieces| String::from_utf8(pieces.concat()).unwrap());
+    assert_snapshot!(lines.join("\n"), @"");
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(number: u64, method: String, key: String, text: String) {
+        let params = Object::new().with(&key, Json::string(&text));
+        let id = Id::number(number);
+        let written = request(&id, &method, &params);
+        // Streams are framed by lines.
+        prop_assert!(!written.contains(&b'\n'));
+        let read = Message::parse(written);
+        if key == "_meta" {
+            prop_assert!(read.is_err());
+        } else {
+            let meta = Object::new();
+            let expect = Message::Request { id, method: method.clone(), params: params.clone(), meta };
+            prop_assert_eq!(read, Ok(expect));
+            let read = Message::parse(notification(&method, &params));
+            prop_assert_eq!(read, Ok(Message::Notification { method, params }));
+        }
+    }
+
+    #[test]
+    fn nothing_panics(bytes: Vec<u8>) {
+        let _ = Message::parse(bytes);
+    }
+}

@@ -1,0 +1,129 @@
+//! JSON as tokens: everything that a text says, as it says it, without the white space between.
+//!
+//! A reader of its own, because the one under test must not judge itself, and others lose what these tests
+//! are about: the digits of numbers, escapes, the order of members, and members that are named twice.
+
+/// One value. Numbers, words and strings are kept as they are written, strings with their quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    Object(Vec<(String, Node)>),
+    Array(Vec<Node>),
+    Token(String),
+}
+
+/// Reads a text that must be one JSON value.
+#[track_caller]
+pub(crate) fn read(text: &str) -> Node {
+    let mut rest = text;
+    let node = value(&mut rest);
+    assert!(rest.trim().is_empty(), "text behind the value: {rest:?} in {text:?}");
+    node
+}
+
+impl Node {
+    /// A member of an object, by the text between the quotes of its name.
+    #[track_caller]
+    pub(crate) fn get(&self, name: &str) -> &Self {
+        self.find(name).unwrap_or_else(|| panic!("no {name} in {}", self.text()))
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// What a string says, where it says it without escapes; the text of anything else.
+    pub(crate) fn plain(&self) -> String {
+        let text = self.text();
+        text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text).to_owned()
+    }
+
+    /// The members of an object, to be changed.
+    #[track_caller]
+    pub(crate) fn members(&mut self) -> &mut Vec<(String, Self)> {
+        match self {
+            Self::Object(members) => members,
+            other => panic!("no object: {}", other.text()),
+        }
+    }
+
+    pub(crate) fn items(&self) -> &[Self] {
+        match self {
+            Self::Array(items) => items,
+            other => panic!("no array: {}", other.text()),
+        }
+    }
+
+    /// The text without white space between the tokens.
+    pub(crate) fn text(&self) -> String {
+        let join = |parts: Vec<String>| parts.join(",");
+        match self {
+            Self::Object(members) => {
+                let member = |(key, value): &(String, Self)| format!("\"{key}\":{}", value.text());
+                format!("{{{}}}", join(members.iter().map(member).collect()))
+            }
+            Self::Array(items) => format!("[{}]", join(items.iter().map(Self::text).collect())),
+            Self::Token(text) => text.clone(),
+        }
+    }
+}
+
+#[track_caller]
+fn value(rest: &mut &str) -> Node {
+    *rest = rest.trim_start();
+    match rest.bytes().next() {
+        Some(b'{') => Node::Object(list(rest, '}', |rest| {
+            let key = string(rest);
+            skip(rest, ':');
+            (key[1..key.len() - 1].to_owned(), value(rest))
+        })),
+        Some(b'[') => Node::Array(list(rest, ']', value)),
+        Some(b'"') => Node::Token(string(rest)),
+        _ => {
+            let end = rest.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(rest.len());
+            assert!(end > 0, "no value: {rest:?}");
+            Node::Token(take(rest, end))
+        }
+    }
+}
+
+#[track_caller]
+fn list<T>(rest: &mut &str, close: char, item: impl Fn(&mut &str) -> T) -> Vec<T> {
+    take(rest, 1);
+    let mut items = Vec::new();
+    while !rest.trim_start().starts_with(close) {
+        if !items.is_empty() {
+            skip(rest, ',');
+        }
+        items.push(item(rest));
+    }
+    skip(rest, close);
+    items
+}
+
+#[track_caller]
+fn string(rest: &mut &str) -> String {
+    *rest = rest.trim_start();
+    assert!(rest.starts_with('"'), "no string: {rest:?}");
+    let mut escaped = false;
+    let closes = |byte: u8| {
+        let quote = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        quote
+    };
+    let end = rest.bytes().skip(1).position(closes).expect("a string has an end");
+    take(rest, end + 2)
+}
+
+#[track_caller]
+fn skip(rest: &mut &str, expect: char) {
+    *rest = rest.trim_start();
+    assert!(rest.starts_with(expect), "no {expect} at {rest:?}");
+    take(rest, 1);
+}
+
+fn take(rest: &mut &str, length: usize) -> String {
+    let (taken, left) = rest.split_at(length);
+    *rest = left;
+    taken.to_owned()
+}

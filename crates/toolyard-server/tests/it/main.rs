@@ -1,0 +1,41 @@
+//! The whole gateway in process, between raw clients and raw servers on real sockets.
+//!
+//! Both sides are written here byte by byte: a library would repair, reorder or refuse what these tests
+//! are about. `json` and `http1` are what such peers need, `upstream` is the server, `client` the client.
+
+#![cfg(test)]
+
+mod bad_upstreams;
+mod catalogs;
+mod client;
+mod fidelity;
+mod http1;
+mod json;
+mod load;
+mod malformed;
+mod sessions;
+mod stdio;
+mod texts;
+mod upstream;
+
+use std::net::SocketAddr;
+
+use toolyard_server::{Options, Running};
+
+/// A gateway in front of the given servers: their names, their addresses, and what else their manifest
+/// entries say, with a comma behind it. `process` is what the `Toolyard` document says beside the address.
+async fn gateway(handlers: &[(&str, SocketAddr, &str)], process: &str) -> Running {
+    let handler = |(name, address, rest): &(&str, SocketAddr, &str)| {
+        let config = format!("{{transport: streamable-http, endpoint: 'http://{address}/mcp'}}");
+        format!("    - {{name: {name}, type: mcp, {rest} mcpConfig: {config}}}\n")
+    };
+    let handlers: String = handlers.iter().map(handler).collect();
+    let text = format!(
+        "apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {{listen: '127.0.0.1:0', {process}}}\n---\n\
+         apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: test}}\n\
+         spec:\n  handlers:\n{handlers}"
+    );
+    let source = toolyard_manifest::Source { name: "test.yaml".into(), text };
+    let manifest = toolyard_manifest::parse(&[source]).unwrap();
+    toolyard_server::start(&manifest, &Options::default()).await.unwrap()
+}

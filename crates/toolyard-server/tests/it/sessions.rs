@@ -1,0 +1,315 @@
+//! What the gateway remembers of clients: sessions, streams, requests that run, and tokens of progress.
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use insta::assert_snapshot;
+use tokio::sync::watch;
+use toolyard_server::Running;
+
+use crate::client::{Client, Connection, Response, Speech, post};
+use crate::gateway;
+use crate::json;
+use crate::upstream::{Era, Received, Reply, Script, Server, TOOL, Upstream};
+
+async fn start(era: Era, call: impl Script, process: &str) -> (Upstream, Running) {
+    let upstream = Upstream::start(Server::new(era, &[TOOL], call));
+    let running = gateway(&[("h", upstream.address, "")], process).await;
+    (upstream, running)
+}
+
+fn never(_: &Received) -> Reply {
+    Reply::never()
+}
+
+/// What is said to one request.
+async fn send(running: &Running, bytes: &[u8]) -> Response {
+    let mut connection = Connection::open(running.address()).await;
+    connection.send(bytes).await;
+    connection.response().await.unwrap()
+}
+
+/// Ends a session; gives the status.
+async fn delete(running: &Running, session: &str) -> u16 {
+    let head = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {session}\r\n\r\n");
+    send(running, head.as_bytes()).await.head.status()
+}
+
+fn id_of(client: &Client) -> String {
+    match &client.speech {
+        Speech::Session(id) => id.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn versions() {
+    let (_upstream, running) = start(Era::Legacy, never, "").await;
+    let mut client = Client::new(running.address(), Speech::Bare).await;
+    let mut lines = Vec::new();
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "1999-01-01", ""] {
+        let params = format!(r#"{{"protocolVersion":"{version}","capabilities":{{}}}}"#);
+        let response = client.ask("initialize", &params).await;
+        let session = response.head.header("mcp-session-id").unwrap();
+        assert!(session.len() == 32 && session.bytes().all(|byte| byte.is_ascii_hexdigit()), "{session}");
+        lines.push(format!(
+            "{version}: {}",
+            json::read(&response.body).get("result").get("protocolVersion").plain()
+        ));
+    }
+    assert_snapshot!(lines.join("\n"), @"
+    2024-11-05: 2024-11-05
+    2025-03-26: 2025-03-26
+    2025-06-18: 2025-06-18
+    2025-11-25: 2025-11-25
+    2026-07-28: 2025-11-25
+    1999-01-01: 2025-11-25
+    : 2025-11-25
+    ");
+    let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
+    let body = client.ask("initialize", params).await.body.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    assert_snapshot!(body, @r#"{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"toolyard","version":"VERSION"}}}"#);
+}
+
+#[tokio::test]
+async fn a_session_ends_when_its_client_says_so() {
+    let (_upstream, running) = start(Era::Legacy, never, "").await;
+    let mut client = Client::in_session(running.address()).await;
+    let mut other = Client::in_session(running.address()).await;
+    assert_ne!(client.speech, other.speech);
+    assert_eq!(client.ask("ping", "{}").await.head.status(), 200);
+    assert_eq!(delete(&running, &id_of(&client)).await, 204);
+    assert_eq!(delete(&running, &id_of(&client)).await, 404);
+    assert_eq!(client.ask("ping", "{}").await.head.status(), 404);
+    assert_eq!(other.ask("ping", "{}").await.head.status(), 200);
+}
+
+#[tokio::test]
+async fn what_runs_in_a_session_ends_with_it() {
+    let (upstream, running) = start(Era::Legacy, never, "").await;
+    let mut client = Client::in_session(running.address()).await;
+    let stream = Client::new(running.address(), client.speech.clone()).await.changes().await;
+    let session = id_of(&client);
+    let (response, ()) = tokio::join!(client.call("t", "{}"), async {
+        upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
+        assert_eq!(delete(&running, &session).await, 204);
+    });
+    assert_eq!((response.head.status(), &*response.body), (202, ""));
+    let mut stream = stream;
+    assert_eq!(stream.message().await, None);
+    upstream.saw(|log| log.count("notifications/cancelled") == 1, |_| ()).await;
+    assert_eq!(running.counts().cancelled, 1);
+}
+
+#[tokio::test]
+async fn there_are_only_so_many() {
+    let (_upstream, running) = start(Era::Legacy, never, "limits: {sessions: 2}").await;
+    let mut silent = Client::in_session(running.address()).await;
+    let in_use = Client::in_session(running.address()).await;
+    let _stream = in_use.changes().await;
+    // The one that says nothing and listens to nothing makes room for another.
+    let another = Client::in_session(running.address()).await;
+    assert_eq!(silent.ask("ping", "{}").await.head.status(), 404);
+    let session = id_of(&another);
+    let stream = another.changes().await;
+    let mut late = Client::new(running.address(), Speech::Bare).await;
+    let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
+    let refused = late.ask("initialize", params).await;
+    assert_eq!(refused.head.status(), 503);
+    assert_snapshot!(refused.body, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Too many sessions are open: try again later"}}"#);
+    assert_eq!(delete(&running, &session).await, 204);
+    drop(stream);
+    assert_eq!(late.ask("initialize", params).await.head.status(), 200);
+}
+
+#[tokio::test]
+async fn a_second_stream_takes_the_place_of_the_first() {
+    let (tools, offered) = watch::channel(vec![TOOL.to_owned()]);
+    let upstream = Upstream::start(Server { era: Era::Modern, tools: offered, call: Box::new(never) });
+    let running = gateway(&[("h", upstream.address, "")], "").await;
+    upstream.saw(|log| log.count("subscriptions/listen") > 0, |_| ()).await;
+    let client = Client::in_session(running.address()).await;
+    let speech = client.speech.clone();
+    let mut first = client.changes().await;
+    let mut second = Client::new(running.address(), speech.clone()).await.changes().await;
+    assert_eq!(first.message().await, None);
+    tools.send_replace(Vec::new());
+    assert!(second.message().await.unwrap().contains("tools/list_changed"));
+}
+
+#[tokio::test]
+async fn ids_come_back_as_they_were_written() {
+    let (_upstream, running) =
+        start(Era::Legacy, |request: &Received| Reply::result(request, "{}"), "").await;
+    let ids = [
+        "0",
+        "-1",
+        "1.0",
+        "1e3",
+        "1.10",
+        "123456789012345678901234567890",
+        r#""""#,
+        r#""1""#,
+        r#""\u0061\/""#,
+        r#""\ud800""#,
+        "\"\u{1f980}\"",
+    ];
+    for id in ids {
+        for method in ["ping", "tools/call", "x"] {
+            let body =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"name":"t"}}}}"#);
+            let response = send(&running, &post("", &body)).await;
+            assert_eq!(json::read(&response.body).get("id").text(), id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_withdrawn_by_its_id() {
+    let (upstream, running) = start(Era::Legacy, never, "").await;
+    let mut client = Client::in_session(running.address()).await;
+    let headers = client.headers("", "{}");
+    let withdraw = async |id: &str| {
+        let params = format!(r#"{{"requestId":{id},"reason":"enough"}}"#);
+        let body = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
+        assert_eq!(send(&running, &post(&headers, &body)).await.head.status(), 202);
+    };
+    let (response, ()) = tokio::join!(client.call("t", "{}"), async {
+        upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
+        // Neither of these is the id of the call, which is 7.
+        for other in ["\"7\"", "7.0", "8", "null"] {
+            withdraw(other).await;
+        }
+        assert_eq!(running.counts().cancelled, 0);
+        withdraw("7").await;
+    });
+    assert_eq!((response.head.status(), &*response.body), (202, ""));
+    let (call, withdrawn) = upstream
+        .saw(
+            |log| log.count("notifications/cancelled") == 1,
+            |log| {
+                (
+                    log.last("tools/call").id(),
+                    log.last("notifications/cancelled").params().get("requestId").text(),
+                )
+            },
+        )
+        .await;
+    assert_eq!(call, withdrawn);
+    withdraw("7").await;
+    assert_eq!(running.counts().cancelled, 1);
+}
+
+/// A session may not withdraw what runs in another one.
+#[tokio::test]
+async fn a_request_of_another_session_is_not_withdrawn() {
+    let (release, released) = watch::channel(false);
+    let waiting = move |request: &Received| {
+        let mut released = released.clone();
+        Reply::result(request, "{}").after(async move {
+            released.wait_for(|released| *released).await.unwrap();
+        })
+    };
+    let (upstream, running) = start(Era::Legacy, waiting, "").await;
+    let mut client = Client::in_session(running.address()).await;
+    let other = Client::in_session(running.address()).await;
+    let (response, ()) = tokio::join!(client.call("t", "{}"), async {
+        upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
+        let body = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+        assert_eq!(send(&running, &post(&other.headers("", "{}"), body)).await.head.status(), 202);
+        release.send_replace(true);
+    });
+    assert_eq!(response.body, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+}
+
+/// Tells twice how far it is, with the token that it was given, and what it was called with.
+fn telling(request: &Received) -> Reply {
+    let params = request.params();
+    let who = params.get("arguments").get("who").text();
+    let token = params.find("_meta").and_then(|meta| meta.find("progressToken")).map(json::Node::text);
+    let token = token.unwrap_or_else(|| "1".to_owned());
+    let notice = |progress: u8| {
+        let params = format!(r#"{{"progressToken":{token},"progress":{progress},"message":{who}}}"#);
+        format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{params}}}\n\n")
+    };
+    let answer = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}\n\n", request.id());
+    Reply::events([notice(1), notice(2), answer].map(Bytes::from))
+}
+
+/// Everything that a caller hears.
+async fn hears(running: &Running, speech: Speech, who: &str, meta: &str) -> Vec<String> {
+    let client = Client::new(running.address(), speech).await;
+    let params = client.call_params("t", &format!(r#"{{"who":"{who}"}}"#), meta);
+    let mut stream = client.open("tools/call", &params).await;
+    let mut heard = Vec::new();
+    while let Some(message) = stream.message().await {
+        heard.push(message);
+    }
+    heard
+}
+
+#[tokio::test]
+async fn progress_has_the_token_of_its_caller() {
+    let mut heard = Vec::new();
+    for era in [Era::Legacy, Era::Modern] {
+        let (_upstream, running) = start(era, telling, "").await;
+        let mut lines = Vec::new();
+        for token in ["\"mine\"", "12345678901234567890", "1.0", "\"\""] {
+            let meta = format!("\"progressToken\":{token}");
+            lines.push(hears(&running, Speech::Modern, "a", &meta).await.join("\n"));
+        }
+        heard.push(lines.join("\n\n"));
+        // Who gave no token is told nothing.
+        let params = r#"{"name":"t","arguments":{"who":"a"}}"#;
+        let mut client = Client::new(running.address(), Speech::Bare).await;
+        assert_eq!(client.ask("tools/call", params).await.body, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+    }
+    assert_eq!(heard[0], heard[1]);
+    assert_snapshot!(heard[0], @r#"
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":1,"message":"a"}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":2,"message":"a"}}
+    {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":12345678901234567890,"progress":1,"message":"a"}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":12345678901234567890,"progress":2,"message":"a"}}
+    {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1.0,"progress":1,"message":"a"}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1.0,"progress":2,"message":"a"}}
+    {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"","progress":1,"message":"a"}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"","progress":2,"message":"a"}}
+    {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
+    "#);
+}
+
+#[tokio::test]
+async fn callers_with_the_same_token_hear_only_of_their_own() {
+    const CALLERS: usize = 20;
+    for era in [Era::Legacy, Era::Modern] {
+        // All calls are there before any of them is answered.
+        let (arrived, all) = watch::channel(0);
+        let together = move |request: &Received| {
+            arrived.send_modify(|arrived| *arrived += 1);
+            let mut all = all.clone();
+            telling(request).after(async move {
+                all.wait_for(|arrived| *arrived == CALLERS).await.unwrap();
+            })
+        };
+        let (upstream, running) = start(era, together, "").await;
+        let caller = async |number: usize| {
+            let heard = hears(&running, Speech::Bare, &number.to_string(), r#""progressToken":1"#).await;
+            assert_eq!(heard.len(), 3);
+            let own = format!(r#""message":"{number}""#);
+            assert!(heard[..2].iter().all(|notice| notice.contains(&own)), "{number} heard {heard:?}");
+        };
+        join_all((0..CALLERS).map(caller)).await;
+        let tokens = upstream.now(|log| {
+            let calls = log.requests.iter().filter(|request| request.method() == "tools/call");
+            calls
+                .map(|call| call.params().get("_meta").get("progressToken").text())
+                .collect::<std::collections::HashSet<_>>()
+        });
+        assert_eq!(tokens.len(), CALLERS);
+    }
+}

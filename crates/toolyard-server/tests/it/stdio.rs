@@ -1,0 +1,231 @@
+//! One client on a pair of streams, which may speak both eras.
+
+use std::io;
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use toolyard_mcp::server::stdio::{self, StdioLimits};
+use toolyard_mcp::server::{Frontend, ServerInfo};
+use toolyard_server::Running;
+
+use crate::client::MODERN_META;
+use crate::gateway;
+use crate::json;
+use crate::upstream::{Era, Received, Reply, Script, Server, TOOL, Upstream};
+
+/// A client at the other end of a pipe.
+struct Piped {
+    input: Option<WriteHalf<DuplexStream>>,
+    output: BufReader<ReadHalf<DuplexStream>>,
+    served: JoinHandle<io::Result<()>>,
+    upstream: Upstream,
+    _stopping: watch::Sender<bool>,
+    _running: Running,
+}
+
+impl Piped {
+    async fn start(tools: watch::Receiver<Vec<String>>, call: impl Script) -> Self {
+        let upstream = Upstream::start(Server { era: Era::Modern, tools, call: Box::new(call) });
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        let (stopping, stopping_now) = watch::channel(false);
+        let info = ServerInfo { name: "test".into(), version: "1".into(), instructions: None };
+        let frontend = Arc::new(Frontend::new(running.gateway().clone(), info, 16, stopping_now));
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (theirs_in, theirs_out) = tokio::io::split(theirs);
+        let limits = StdioLimits { line_bytes: 10_000, requests: 100 };
+        let served = tokio::spawn(stdio::serve(frontend, theirs_in, theirs_out, limits));
+        let (output, input) = tokio::io::split(ours);
+        let output = BufReader::new(output);
+        Self { input: Some(input), output, served, upstream, _stopping: stopping, _running: running }
+    }
+
+    async fn with_tool(call: impl Script) -> Self {
+        let (_, tools) = watch::channel(vec![TOOL.to_owned()]);
+        Self::start(tools, call).await
+    }
+
+    async fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// The next line; empty at the end.
+    async fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).await.unwrap();
+        line.trim_end().to_owned()
+    }
+
+    async fn ask(&mut self, line: &str) -> String {
+        self.say(line).await;
+        self.hear().await
+    }
+
+    /// Says nothing more.
+    async fn end(&mut self) {
+        self.input.take().unwrap().shutdown().await.unwrap();
+    }
+}
+
+fn good(request: &Received) -> Reply {
+    Reply::result(request, "{}")
+}
+
+fn legacy(id: &str, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#)
+}
+
+fn modern(id: &str, method: &str, params: &str) -> String {
+    let comma = if params.is_empty() { "" } else { "," };
+    legacy(id, method, &format!("{params}{comma}\"_meta\":{{{MODERN_META}}}"))
+}
+
+const CANCELLED: &str = "notifications/cancelled";
+
+fn notification(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{{params}}}}}"#)
+}
+
+#[tokio::test]
+async fn both_eras_on_one_pipe() {
+    let mut client = Piped::with_tool(good).await;
+    let call = r#""name":"t","arguments":{}"#;
+    let lines = [
+        modern("1", "server/discover", ""),
+        legacy("2", "initialize", r#""protocolVersion":"2025-06-18","capabilities":{}"#),
+        modern("\"3\"", "tools/list", ""),
+        legacy("4", "tools/list", ""),
+        modern("5", "tools/call", call),
+        legacy("6", "tools/call", call),
+        legacy("7", "ping", ""),
+        modern("8", "ping", ""),
+        legacy("9", "server/discover", ""),
+        modern("10", "tools/call", r#""name":"x""#),
+        "oops".to_owned(),
+        "[]".to_owned(),
+        r#"{"jsonrpc":"2.0","id":11}"#.to_owned(),
+    ];
+    let mut heard = Vec::new();
+    for line in &lines {
+        heard.push(client.ask(line).await);
+    }
+    assert_snapshot!(heard.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}
+    {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"test","version":"1"}}}
+    {"jsonrpc":"2.0","id":"3","result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}
+    {"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}
+    {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete"}}
+    {"jsonrpc":"2.0","id":6,"result":{}}
+    {"jsonrpc":"2.0","id":7,"result":{}}
+    {"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: ping"}}
+    {"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"`params._meta[\"io.modelcontextprotocol/protocolVersion\"]` is missing or malformed"}}
+    {"jsonrpc":"2.0","id":10,"error":{"code":-32602,"message":"Unknown tool: x","data":{"code":"tool_not_found","reason":"Unknown tool: x","retryable":false}}}
+    {"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: expected a value at byte 0"}}
+    {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
+    {"jsonrpc":"2.0","id":11,"error":{"code":-32600,"message":"Invalid request: none of `method`, `result` and `error`"}}
+    "#);
+}
+
+#[tokio::test]
+async fn many_requests_run_at_once() {
+    let (arrived, all) = watch::channel(0);
+    let together = move |request: &Received| {
+        arrived.send_modify(|arrived| *arrived += 1);
+        let mut all = all.clone();
+        let reply = Reply::result(request, &request.params().get("arguments").text());
+        reply.after(async move {
+            all.wait_for(|arrived| *arrived == 50).await.unwrap();
+        })
+    };
+    let mut client = Piped::with_tool(together).await;
+    for number in 0..50 {
+        let params = format!(r#""name":"t","arguments":{{"n":{number}}}"#);
+        client.say(&legacy(&number.to_string(), "tools/call", &params)).await;
+    }
+    let mut answered = Vec::new();
+    for _ in 0..50 {
+        let message = json::read(&client.hear().await);
+        assert_eq!(message.get("id").text(), message.get("result").get("n").text());
+        answered.push(message.get("id").text().parse::<u32>().unwrap());
+    }
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..50));
+}
+
+#[tokio::test]
+async fn a_withdrawn_request_is_not_answered() {
+    let mut client = Piped::with_tool(|_: &Received| Reply::never()).await;
+    for (already, request) in [legacy, modern].into_iter().enumerate() {
+        client.say(&request("\"a\"", "tools/call", r#""name":"t""#)).await;
+        client.upstream.saw(|log| log.count("tools/call") > already, |_| ()).await;
+        client.say(&notification(CANCELLED, r#""requestId":"a""#)).await;
+        client.upstream.saw(|log| log.dropped.len() > already, |_| ()).await;
+        assert_eq!(client.ask(&legacy("2", "ping", "")).await, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    }
+    client.end().await;
+    assert_eq!(client.hear().await, "");
+    client.served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn changes_are_told_to_who_asked() {
+    let (tools, offered) = watch::channel(vec![TOOL.to_owned()]);
+    let mut client = Piped::start(offered, good).await;
+    client.upstream.saw(|log| log.count("subscriptions/listen") > 0, |_| ()).await;
+    let mut heard = Vec::new();
+    let filter = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
+    heard.push(client.ask(&modern("\"s\"", "subscriptions/listen", filter)).await);
+    heard.push(client.ask(&modern("2", "subscriptions/listen", "")).await);
+    // The answer shows that what was said before has been read.
+    client.say(&notification("notifications/initialized", "")).await;
+    client.ask(&legacy("3", "ping", "")).await;
+    tools.send_replace(vec![TOOL.replace("\"t\"", "\"u\"")]);
+    let mut told = [client.hear().await, client.hear().await];
+    told.sort();
+    heard.extend(told);
+    client.say(&notification(CANCELLED, r#""requestId":"s""#)).await;
+    client.ask(&legacy("4", "ping", "")).await;
+    tools.send_replace(Vec::new());
+    heard.push(client.hear().await);
+    heard.push(client.ask(&legacy("5", "ping", "")).await);
+    assert_snapshot!(heard.join("\n"), @r#"
+    {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"},"notifications":{"toolsListChanged":true}}}
+    {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2},"notifications":{}}}
+    {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}
+    {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}
+    {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}
+    {"jsonrpc":"2.0","id":5,"result":{}}
+    "#);
+}
+
+#[tokio::test]
+async fn what_runs_when_the_input_ends_is_answered() {
+    let (release, released) = watch::channel(false);
+    let waiting = move |request: &Received| {
+        let mut released = released.clone();
+        good(request).after(async move {
+            released.wait_for(|released| *released).await.unwrap();
+        })
+    };
+    let mut client = Piped::with_tool(waiting).await;
+    client.say(&legacy("1", "tools/call", r#""name":"t""#)).await;
+    client.upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
+    client.end().await;
+    assert!(!client.served.is_finished());
+    release.send_replace(true);
+    assert_eq!(client.hear().await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(client.hear().await, "");
+    client.served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_ends_it() {
+    let mut client = Piped::with_tool(good).await;
+    client.say(&"x".repeat(10_001)).await;
+    assert_eq!(client.hear().await, "");
+    let error = client.served.await.unwrap().unwrap_err();
+    assert_snapshot!(error, @"a line is longer than 10000 bytes");
+}
