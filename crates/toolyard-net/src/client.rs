@@ -10,8 +10,8 @@ use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client as HyperClient, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::runtime;
@@ -74,16 +74,21 @@ impl Client {
         Self { pools: Arc::default(), connector }
     }
 
-    /// The pool of the runtime that this is called on.
-    fn pool(&self) -> Pool {
+    /// Has the pool of the runtime that this is called on send a request.
+    fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
         let runtime = runtime::Handle::current().id();
         if let Some(pool) = self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&runtime) {
-            return pool.clone();
+            return pool.request(request);
         }
         let mut builder = HyperClient::builder(TokioExecutor::new());
         let pool =
             builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).build(self.connector.clone());
-        self.pools.write().unwrap_or_else(PoisonError::into_inner).entry(runtime).or_insert(pool).clone()
+        self.pools
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(runtime)
+            .or_insert(pool)
+            .request(request)
     }
 
     /// Sends a request and waits for the head of the response.
@@ -91,7 +96,7 @@ impl Client {
     /// # Errors
     /// When there is no response. A status of failure is a response.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
-        self.pool().request(request).await.map_err(|error| match error.is_connect() {
+        self.request(request).await.map_err(|error| match error.is_connect() {
             true => RequestError::Connect(error.into()),
             false => RequestError::Broken(error.into()),
         })

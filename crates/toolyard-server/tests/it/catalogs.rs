@@ -132,9 +132,6 @@ async fn a_server_that_comes_later() {
     let legacy = Client::in_session(running.address()).await;
     let mut legacy = legacy.changes().await;
     let mut modern = Client::new(running.address(), Speech::Modern).await.changes().await;
-    let mut deaf = Client::new(running.address(), Speech::Modern).await;
-    let meta = deaf.call_params("", "{}", "");
-    deaf.send("accept: text/event-stream\r\n", "subscriptions/listen", &meta).await;
     assert_eq!(names(&running).await, "");
     let mut heard = vec![modern.message().await.unwrap()];
     let late = reserved.start(Server::new(Era::Modern, &[TOOL], |r: &Received| Reply::result(r, "{}")));

@@ -263,7 +263,7 @@ fn parameters_on_the_way_to_the_server() {
     let runtime = runtime();
     let yard = runtime.block_on(Yard::start());
     *yard.says.lock().unwrap() = Says { member: "\"result\":{}".to_owned(), status: 200, ..Says::default() };
-    for_all(200, &calls(), &runtime, async |calls| {
+    for_all(120, &calls(), &runtime, async |calls| {
         for ((server, _, owners_name), params) in yard.servers().into_iter().zip(&calls) {
             // A request that names its revision is modern whoever sends it: legacy clients never do.
             let legacy =

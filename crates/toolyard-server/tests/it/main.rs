@@ -1,7 +1,8 @@
 //! The whole gateway in process, between raw clients and raw servers on real sockets.
 //!
 //! Both sides are written here byte by byte: a library would repair, reorder or refuse what these tests
-//! are about. `json` and `http1` are what such peers need, `upstream` is the server, `client` the client.
+//! are about. `json` and `http1` are what such peers need, `upstream` is the server, `client` the client, and
+//! `texts` makes arbitrary JSON.
 
 #![cfg(test)]
 
@@ -22,8 +23,9 @@ use std::net::SocketAddr;
 
 use toolyard_server::{Options, Running};
 
-/// A gateway in front of the given servers: their names, their addresses, and what else their manifest
-/// entries say, with a comma behind it. `process` is what the `Toolyard` document says beside the address.
+/// A gateway in front of the given servers, whose first list is there: their names, their addresses, and what
+/// else their manifest entries say, with a comma behind it. `process` is what the `Toolyard` document says
+/// beside the address.
 async fn gateway(handlers: &[(&str, SocketAddr, &str)], process: &str) -> Running {
     let handler = |(name, address, rest): &(&str, SocketAddr, &str)| {
         let config = format!("{{transport: streamable-http, endpoint: 'http://{address}/mcp'}}");
@@ -37,5 +39,8 @@ async fn gateway(handlers: &[(&str, SocketAddr, &str)], process: &str) -> Runnin
     );
     let source = toolyard_manifest::Source { name: "test.yaml".into(), text };
     let manifest = toolyard_manifest::parse(&[source]).unwrap();
-    toolyard_server::start(&manifest, &Options::default()).await.unwrap()
+    let running = toolyard_server::start(&manifest, &Options::default()).await.unwrap();
+    // Who listens before the first list is told when it comes.
+    running.gateway().settled().await;
+    running
 }

@@ -44,16 +44,28 @@ fn sent(params: &str, capabilities: &str, listens: bool) -> String {
 
 #[test]
 fn parameters_of_a_bare_call() {
-    assert_snapshot!(sent(r#"{"name":"given"}"#, "{}", false), @"");
-    assert_snapshot!(sent(r#"{"arguments":{ "n":1.0 }}"#, "{}", true), @"");
+    assert_snapshot!(sent(r#"{"name":"given"}"#, "{}", false), @r#"
+    {"name":"own"}
+    {"name":"own","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":"gateway"}}
+    "#);
+    assert_snapshot!(sent(r#"{"arguments":{ "n":1.0 }}"#, "{}", true), @r#"
+    {"arguments":{ "n":1.0 },"name":"own","_meta":{"progressToken":42}}
+    {"arguments":{ "n":1.0 },"name":"own","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":"gateway","progressToken":42}}
+    "#);
 }
 
 #[test]
 fn parameters_keep_their_order_and_what_nobody_knows() {
     let params =
         r#"{"z":1,"_meta":{"a":1.10,"progressToken":"mine","traceparent":"t"},"name":"given","\u0061":{}}"#;
-    assert_snapshot!(sent(params, "{}", true), @"");
-    assert_snapshot!(sent(params, "{}", false), @"");
+    assert_snapshot!(sent(params, "{}", true), @r#"
+    {"z":1,"_meta":{"a":1.10,"progressToken":42,"traceparent":"t"},"name":"own","\u0061":{}}
+    {"z":1,"_meta":{"a":1.10,"progressToken":42,"traceparent":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":"gateway"},"name":"own","\u0061":{}}
+    "#);
+    assert_snapshot!(sent(params, "{}", false), @r#"
+    {"z":1,"_meta":{"a":1.10,"traceparent":"t"},"name":"own","\u0061":{}}
+    {"z":1,"_meta":{"a":1.10,"traceparent":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":"gateway"},"name":"own","\u0061":{}}
+    "#);
 }
 
 #[test]
@@ -66,8 +78,14 @@ fn a_server_is_told_of_the_client_in_the_words_of_its_era() {
         "io.modelcontextprotocol/related-task":{"taskId":"1"}
     }}"#;
     let capabilities = r#"{"elicitation":{},"extensions":{"x":{}},"y":1}"#;
-    assert_snapshot!(sent(params, capabilities, false), @"");
-    assert_snapshot!(sent("{}", "7", false), @"");
+    assert_snapshot!(sent(params, capabilities, false), @r#"
+    {"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}},"name":"own"}
+    {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"client"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"y":1},"io.modelcontextprotocol/related-task":{"taskId":"1"}},"name":"own"}
+    "#);
+    assert_snapshot!(sent("{}", "7", false), @r#"
+    {"name":"own"}
+    {"name":"own","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":"gateway"}}
+    "#);
 }
 
 /// What a call comes to when a server of each era says this.
@@ -99,7 +117,18 @@ fn results() {
         r#"{"a":1,"a":2}"#,
         "[]",
     ];
-    assert_snapshot!(results.map(|result| comes_to(result, Ok)).join("\n"), @"");
+    assert_snapshot!(results.map(|result| comes_to(result, Ok)).join("\n"), @r#"
+    {}: done | done
+    {"isError":true}: failed | failed
+    {"isError":"true"}: done | done
+    {"resultType":"complete","isError":true}: failed | failed
+    {"resultType":"input_required"}: done | needs input
+    {"resultType":"t\u0061sk"}: done | task
+    {"resultType":"later"}: done | ExecutionFailed (The server's result is of an unknown type; not passed on)
+    {"resultType":null}: done | ExecutionFailed (The server's result is of an unknown type; not passed on)
+    {"a":1,"a":2}: ExecutionFailed (The server's result is malformed; not passed on) | ExecutionFailed (The server's result is malformed; not passed on)
+    []: ExecutionFailed (The server's result is malformed; not passed on) | ExecutionFailed (The server's result is malformed; not passed on)
+    "#);
 }
 
 #[test]
@@ -115,7 +144,17 @@ fn errors() {
         "\"m\"",
         "null",
     ];
-    assert_snapshot!(errors.map(|error| comes_to(error, |body| Err(RpcError::from_peer(body)))).join("\n"), @"");
+    assert_snapshot!(errors.map(|error| comes_to(error, |body| Err(RpcError::from_peer(body)))).join("\n"), @r#"
+    {"code":1,"message":"m","data":[],"x":1}: ExecutionFailed (m; passed on) | ExecutionFailed (m; passed on)
+    {"code":-32020,"message":"m"}: ExecutionFailed (The server refused the gateway's request; not passed on) | ExecutionFailed (The server refused the gateway's request; not passed on)
+    {"code":-32022,"message":"m"}: ExecutionFailed (The server refused the gateway's request; not passed on) | ExecutionFailed (The server refused the gateway's request; not passed on)
+    {"code":"1","message":"m"}: ExecutionFailed (The server's error is malformed; not passed on) | ExecutionFailed (The server's error is malformed; not passed on)
+    {"code":1.5,"message":"m"}: ExecutionFailed (The server's error is malformed; not passed on) | ExecutionFailed (The server's error is malformed; not passed on)
+    {"code":1}: ExecutionFailed (The server's error is malformed; not passed on) | ExecutionFailed (The server's error is malformed; not passed on)
+    {"code":1,"code":2,"message":"m"}: ExecutionFailed (The server's error is malformed; not passed on) | ExecutionFailed (The server's error is malformed; not passed on)
+    "m": ExecutionFailed (The server's error is malformed; not passed on) | ExecutionFailed (The server's error is malformed; not passed on)
+    null: ExecutionFailed (The server's error is malformed; not passed on) | ExecutionFailed (The server's error is malformed; not passed on)
+    "#);
 }
 
 #[test]
@@ -133,5 +172,13 @@ fn no_answer() {
         let error = ToolError::from(error);
         format!("{:?}: {error} <- {}", error.code(), std::error::Error::source(&error).unwrap())
     });
-    assert_snapshot!(lines.join("\n"), @"");
+    assert_snapshot!(lines.join("\n"), @"
+    Unavailable: The server cannot be reached <- the server cannot be reached
+    Unavailable: The connection to the server broke <- the connection broke before an answer came
+    Unavailable: The server has ended the session <- the server has ended the session
+    Unavailable: The server failed to answer <- the server answered with HTTP status 502 Bad Gateway
+    ExecutionFailed: The server refused the request <- the server answered with HTTP status 401 Unauthorized
+    ExecutionFailed: The server's answer is malformed <- the server's answer is no MCP message: oops
+    ExecutionFailed: The server's answer is too large <- the server's answer is larger than 7 bytes
+    ");
 }

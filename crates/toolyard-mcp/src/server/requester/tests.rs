@@ -15,7 +15,10 @@ fn a_client_is_told_under_its_own_token_as_far_as_it_keeps_up() {
     while let Ok(message) = messages.try_recv() {
         told.push(String::from_utf8(message.to_vec()).unwrap());
     }
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":2,"progressToken":1}}
+    "#);
 }
 
 #[test]

@@ -42,7 +42,20 @@ fn messages() {
         r#","id":null,"error":{}"#,
         // A peer may add members of its own; a method makes it a request whatever else is there.
         r#","id":1,"method":"m","result":{},"x":1"#,
-    ]), @"");
+    ]), @r#"
+    request 1 m {} {}
+    request "1" m {} {}
+    request 1.0 ab {"x":1.10,"_meta":{"y":[ ]}} {"y":[ ]}
+    request 1 m {"_meta":null} {}
+    notification m {"_meta":{}}
+    result Some(1) { "a" : 1 }
+    result Some(1) null
+    error Some(1) -32601 {"code":-32601,"message":"m","x":1}
+    error Some(1) 0 {"code":1e3}
+    error None 0 "oops"
+    error None 0 {}
+    request 1 m {} {}
+    "#);
 }
 
 #[test]
@@ -60,8 +73,28 @@ fn what_is_no_message() {
         r#","id":1,"result":1,"error":{}"#,
         r#","id":1,"id":1,"method":"m""#,
         r#","jsonrpc":"2.0""#,
-    ]), @"");
-    assert_snapshot!(["", "[]", "7", "{", r#"{"id":1,"method":"m"}"#, r#"{"jsonrpc":2,"id":[]}"#].map(show).join("\n"), @"");
+    ]), @r#"
+    malformed None {"code":-32600,"message":"Invalid request: none of `method`, `result` and `error`"}
+    malformed Some(1) {"code":-32600,"message":"Invalid request: none of `method`, `result` and `error`"}
+    malformed None {"code":-32600,"message":"Invalid request: `id` is null"}
+    malformed None {"code":-32600,"message":"Invalid request: `id` is neither a string nor a number"}
+    malformed Some(1) {"code":-32600,"message":"Invalid request: `method` is not a string"}
+    malformed Some(1) {"code":-32602,"message":"`params` is not an object with unique members"}
+    malformed Some(1) {"code":-32602,"message":"`params` is not an object with unique members"}
+    malformed Some(1) {"code":-32602,"message":"`params._meta` is not an object with unique members"}
+    malformed Some(1) {"code":-32602,"message":"`params._meta` is not an object with unique members"}
+    malformed Some(1) {"code":-32600,"message":"Invalid request: both `result` and `error`"}
+    malformed None {"code":-32700,"message":"Parse error: a member is named twice in the object at byte 0"}
+    malformed None {"code":-32700,"message":"Parse error: a member is named twice in the object at byte 0"}
+    "#);
+    assert_snapshot!(["", "[]", "7", "{", r#"{"id":1,"method":"m"}"#, r#"{"jsonrpc":2,"id":[]}"#].map(show).join("\n"), @r#"
+    malformed None {"code":-32700,"message":"Parse error: the text ends where a value is expected at byte 0"}
+    malformed None {"code":-32600,"message":"Invalid request: a message is an object"}
+    malformed None {"code":-32600,"message":"Invalid request: a message is an object"}
+    malformed None {"code":-32700,"message":"Parse error: expected a string at byte 1"}
+    malformed Some(1) {"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}
+    malformed None {"code":-32600,"message":"Invalid request: `jsonrpc` is not \"2.0\""}
+    "#);
 }
 
 #[test]
@@ -82,7 +115,11 @@ fn responses_have_an_id_where_there_is_one() {
     let error = || Err(RpcError::invalid_params("no"));
     let lines = [response(Some(&id), result()), response(Some(&id), error()), response(None, error())];
     let lines = lines.map(|pieces| String::from_utf8(pieces.concat()).unwrap());
-    assert_snapshot!(lines.join("\n"), @"");
+    assert_snapshot!(lines.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":"a","result":{"x":1}}
+    {"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"no"}}
+    {"jsonrpc":"2.0","error":{"code":-32602,"message":"no"}}
+    "#);
 }
 
 proptest! {
