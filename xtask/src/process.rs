@@ -48,7 +48,8 @@ pub(crate) struct Process(Child);
 impl Process {
     /// Starts a program. The thread that calls must live as long as the xtask: the kernel watches threads.
     pub(crate) fn launch(program: impl AsRef<OsStr>, args: &[&OsStr], stderr: Stdio) -> anyhow::Result<Self> {
-        let mut launcher = Command::new(std::env::current_exe().context("find this program")?);
+        // Not by its path: a build that runs meanwhile may have put another binary there.
+        let mut launcher = Command::new("/proc/self/exe");
         launcher.args(["launch", "--"]).arg(&program).args(args);
         let child = launcher.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn();
         Ok(Self(child.with_context(|| format!("start {}", program.as_ref().display()))?))
