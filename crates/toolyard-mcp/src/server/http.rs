@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::Abortable;
 use futures_util::stream;
@@ -14,13 +15,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use toolyard_core::{Caller, Object};
+use toolyard_core::{Caller, Json, Object};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::guard::{self, Guard};
 use toolyard_net::sse;
 
 use super::listen::{self, Subscription};
-use super::reply::{self, QUIET, empty, plain, refusal, respond};
+use super::reply::{self, QUIET, empty, refusal, respond};
 use super::requester::Requester;
 use super::session::{Session, SessionLimits, Sessions};
 use super::{Frontend, Request, modern};
@@ -79,7 +80,7 @@ impl Endpoint {
                 guard::let_send(&parts.headers, &mut response, METHODS);
                 response
             }
-            _ if !speaks_known_revision(&parts.headers) => empty(StatusCode::BAD_REQUEST),
+            _ if era_of(&parts.headers).is_err() => empty(StatusCode::BAD_REQUEST),
             Method::GET => self.open_stream(&parts.headers),
             Method::DELETE => self.close_session(&parts.headers),
             _ => method_not_allowed(),
@@ -108,15 +109,12 @@ impl Endpoint {
     }
 
     async fn request(&self, headers: &HeaderMap, request: Request) -> Response {
-        let version = headers.get(PROTOCOL_VERSION).map(|version| version.to_str().unwrap_or_default());
-        match version.map(|version| Revision::parse(version).map(Revision::era)) {
+        match era_of(headers) {
+            // What the body says counts; that the header says the same is checked there.
             _ if modern::is_modern(&request) => self.modern(headers, request).await,
-            Some(Some(Era::Modern)) => self.modern(headers, request).await,
-            Some(None) => {
-                let error = RpcError::unsupported_version(version.unwrap_or_default());
-                refusal(StatusCode::BAD_REQUEST, Some(&request.id), error)
-            }
-            None | Some(Some(Era::Legacy)) => self.legacy(headers, request).await,
+            Ok(Era::Modern) => self.modern(headers, request).await,
+            Ok(Era::Legacy) => self.legacy(headers, request).await,
+            Err(error) => refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         }
     }
 
@@ -130,15 +128,11 @@ impl Endpoint {
         if request.method == method::LISTEN {
             return self.listen(request);
         }
-        let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
-        let client = Requester::new(Some(capabilities), &request.meta, &sender);
-        let frontend = self.frontend.clone();
+        let (client, messages) = self.requester(Some(capabilities), &request.meta, headers);
+        let (id, frontend) = (request.id.clone(), self.frontend.clone());
         let answer =
             async move { Some(frontend.answer(request, Era::Modern, Caller::default(), client).await) };
-        match accepts_stream(headers) {
-            true => respond(id, Box::pin(answer), messages, modern::status).await,
-            false => plain(&id, answer.await, modern::status),
-        }
+        respond(id, Box::pin(answer), messages, modern::status).await
     }
 
     /// A request in a session, or a bare one, as operators send it that only want to list and call.
@@ -147,25 +141,38 @@ impl Endpoint {
             return self.open_session(&request);
         }
         let Ok(session) = self.session(headers) else { return session_not_found() };
-        let (id, (sender, messages)) = (request.id.clone(), mpsc::channel(self.frontend.queued_notices));
-        let client = Requester::new(None, &request.meta, &sender);
-        let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
-        let frontend = self.frontend.clone();
-        let named = id.clone();
+        let (client, messages) = self.requester(None, &request.meta, headers);
+        let (id, frontend) = (request.id.clone(), self.frontend.clone());
         let answer = async move {
+            let id = request.id.clone();
+            let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
             let answer = frontend.answer(request, Era::Legacy, caller, client);
             match session {
-                Some(session) => session.running().run(&named, answer).await,
+                Some(session) => session.running().run(&id, answer).await,
                 None => Some(answer.await),
             }
         };
-        match accepts_stream(headers) {
-            true => respond(id, Box::pin(answer), messages, |_| StatusCode::OK).await,
-            false => plain(&id, answer.await, |_| StatusCode::OK),
+        respond(id, Box::pin(answer), messages, |_| StatusCode::OK).await
+    }
+
+    /// The client of a request, and what it is told while the request runs, if it takes a stream.
+    fn requester(
+        &self,
+        capabilities: Option<Json>,
+        meta: &Object,
+        headers: &HeaderMap,
+    ) -> (Arc<Requester>, Option<mpsc::Receiver<Bytes>>) {
+        if !accepts_stream(headers) {
+            return (Requester::new(capabilities, meta, None), None);
         }
+        let (sender, messages) = mpsc::channel(self.frontend.queued_notices);
+        (Requester::new(capabilities, meta, Some(&sender)), Some(messages))
     }
 
     fn notification(&self, headers: &HeaderMap, method: &str, params: &Object) -> Response {
+        if era_of(headers).is_err() {
+            return empty(StatusCode::BAD_REQUEST);
+        }
         let Ok(session) = self.session(headers) else { return session_not_found() };
         let id = || params.get("requestId").and_then(Id::parse);
         if let (Some(session), method::CANCELLED, Some(id)) = (session, method, id()) {
@@ -251,11 +258,11 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-/// Whether the version header, where there is one, names a revision that is spoken here. For what is no
-/// request: a request is told which ones are.
-fn speaks_known_revision(headers: &HeaderMap) -> bool {
-    let known = |version: &HeaderValue| version.to_str().is_ok_and(|text| Revision::parse(text).is_some());
-    headers.get(PROTOCOL_VERSION).is_none_or(known)
+/// The era of the revision that the version header names. Clients before 2025-06-18 send none.
+fn era_of(headers: &HeaderMap) -> Result<Era, RpcError> {
+    let Some(version) = headers.get(PROTOCOL_VERSION) else { return Ok(Era::Legacy) };
+    let version = version.to_str().unwrap_or_default();
+    Revision::parse(version).map(Revision::era).ok_or_else(|| RpcError::unsupported_version(version))
 }
 
 fn accepts_stream(headers: &HeaderMap) -> bool {

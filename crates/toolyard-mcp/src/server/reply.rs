@@ -26,13 +26,15 @@ pub(super) const QUIET: Duration = Duration::from_secs(15);
 /// An answer that is being worked out; `None` if the client withdrew the request meanwhile.
 pub(super) type Pending = BoxFuture<'static, Option<Answer>>;
 
-/// Answers a request: plainly if the answer comes before anything else is to be said.
+/// Answers a request: plainly if the answer comes before anything else is to be said, or if the client
+/// takes no stream, in which case there are no `messages`.
 pub(super) async fn respond(
     id: Id,
     mut answer: Pending,
-    mut messages: mpsc::Receiver<Bytes>,
+    messages: Option<mpsc::Receiver<Bytes>>,
     status: fn(&RpcError) -> StatusCode,
 ) -> Response {
+    let Some(mut messages) = messages else { return plain(&id, answer.await, status) };
     let (first, answer) = tokio::select! {
         biased;
         given = &mut answer => match messages.try_recv() {
@@ -51,7 +53,7 @@ pub(super) async fn respond(
 }
 
 /// A response that is one JSON text. A withdrawn request gets none.
-pub(super) fn plain(id: &Id, answer: Option<Answer>, status: fn(&RpcError) -> StatusCode) -> Response {
+fn plain(id: &Id, answer: Option<Answer>, status: fn(&RpcError) -> StatusCode) -> Response {
     let Some(answer) = answer else { return empty(StatusCode::ACCEPTED) };
     match answer {
         Ok(result) => json(StatusCode::OK, message::response(Some(id), Ok(result))),

@@ -17,15 +17,15 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    /// A client with these capabilities, which said `meta` about its request. It gets messages where it
-    /// gave a token to name them by.
+    /// A client with these capabilities, which said `meta` about its request. It is told of progress where
+    /// it gave a token to call it by, and takes messages at all.
     pub(super) fn new(
         capabilities: Option<Json>,
         meta: &Object,
-        messages: &mpsc::Sender<Bytes>,
+        messages: Option<&mpsc::Sender<Bytes>>,
     ) -> Arc<Self> {
-        let token = meta.get(meta::PROGRESS_TOKEN);
-        Arc::new(Self { capabilities, progress: token.map(|token| (messages.clone(), token.clone())) })
+        let progress = messages.cloned().zip(meta.get(meta::PROGRESS_TOKEN).cloned());
+        Arc::new(Self { capabilities, progress })
     }
 }
 

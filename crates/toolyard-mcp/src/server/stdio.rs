@@ -111,7 +111,7 @@ impl Connection {
             let answer = self.frontend.initialize(&request.params);
             return Some(message::response(Some(&request.id), answer));
         }
-        let client = Requester::new(None, &request.meta, &self.notices);
+        let client = Requester::new(None, &request.meta, Some(&self.notices));
         running.push(self.run(request, Era::Legacy, client));
         None
     }
@@ -127,7 +127,7 @@ impl Connection {
             self.subscriptions.push((request.id, subscription));
             return Some(vec![acknowledgement]);
         }
-        let client = Requester::new(Some(capabilities), &request.meta, &self.notices);
+        let client = Requester::new(Some(capabilities), &request.meta, Some(&self.notices));
         running.push(self.run(request, Era::Modern, client));
         None
     }

@@ -8,7 +8,7 @@ fn progress(number: i64) -> Notice {
 fn a_client_is_told_under_its_own_token_as_far_as_it_keeps_up() {
     let (sender, mut messages) = mpsc::channel(2);
     let meta = Object::new().with("progressToken", Json::integer(1));
-    let client = Requester::new(None, &meta, &sender);
+    let client = Requester::new(None, &meta, Some(&sender));
     assert!(client.listens());
     (1..=3).for_each(|number| client.notify(progress(number)));
     let mut told = Vec::new();
@@ -24,7 +24,7 @@ fn a_client_is_told_under_its_own_token_as_far_as_it_keeps_up() {
 #[test]
 fn who_gave_no_token_is_told_nothing() {
     let (sender, mut messages) = mpsc::channel(1);
-    let client = Requester::new(Some(Object::new().to_json()), &Object::new(), &sender);
+    let client = Requester::new(Some(Object::new().to_json()), &Object::new(), Some(&sender));
     assert!(!client.listens() && client.capabilities().is_some());
     client.notify(progress(1));
     assert!(messages.try_recv().is_err());
