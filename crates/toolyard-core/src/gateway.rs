@@ -33,7 +33,7 @@ impl Gateway {
 
             // Before the arguments are looked at: checking them is work too.
             Box::new(Concurrency::new(Gate::new(size))),
-            // Behind policy, so that a schema's complaints tell nothing to whom the tool is hidden.
+            // Behind policy, so that the schema of a hidden tool does not show in what it complains about.
             Box::new(Arguments),
             // Chunking of large results has its place here: outside of whatever repeats a call, so
             // that only the final result is stored. Then the shape: pinned arguments, mapped results.

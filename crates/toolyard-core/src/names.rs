@@ -55,8 +55,8 @@ impl Names {
         if free(&legal) {
             return legal.into();
         }
-        // Two different names may become one when they are made legal: a hash tells them apart. That
-        // somebody's own name looks like that is unlikely, and still must not take the name away.
+        // Two different names may become one when they are made legal: a hash tells them apart. Where
+        // somebody's own name happens to be that one, the next hash is tried.
         let hashed = (0..).map(|attempt| with_hash(&legal, &format!("{full}{}", "#".repeat(attempt))));
         hashed.into_iter().find(|name| free(name)).unwrap_or(legal).into()
     }

@@ -25,7 +25,7 @@ pub(crate) struct FakeBackend {
 }
 
 impl FakeBackend {
-    /// A backend with tools of these definitions. A definition that is none is left out.
+    /// A backend with tools of these definitions. What is no definition is skipped.
     #[must_use]
     pub(crate) fn new(definitions: &[&str], behaviour: Behaviour) -> Arc<Self> {
         let backend = Self { catalog: watch::Sender::default(), behaviour };

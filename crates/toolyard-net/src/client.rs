@@ -20,6 +20,12 @@ use tokio::runtime;
 /// that few requests meet a closed one; those that do are sent again, for they were not read.
 const IDLE: Duration = Duration::from_secs(4);
 
+/// How long a connection may take to be made: a machine that is switched off does not refuse it.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long a connection is silent before the system asks whether the peer is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
 /// An HTTP/1.1 client with pools of connections; cloning shares them.
 ///
 /// There is a pool for each runtime that makes requests: a connection is driven by the runtime that
@@ -66,6 +72,9 @@ impl Client {
         http.enforce_http(false);
         // Without it a small request waits for the acknowledgement of the one before: 40 ms.
         http.set_nodelay(true);
+        http.set_connect_timeout(Some(CONNECT));
+        // For streams, which may be silent for hours: a peer that has gone without a word is noticed.
+        http.set_keepalive(Some(KEEP_ALIVE));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()

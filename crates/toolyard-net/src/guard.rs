@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 pub struct Guard {
     /// The host of the address that is listened on, as a `Host` header has it.
     pub own: String,
-    /// Hosts (without port) that are ours beside that one and the loopback names. Where this is empty and the
+    /// Hosts (a port does not matter) that are ours beside that one and the loopback names. Where this is empty and the
     /// listener is reached from other machines, any host is: nobody can know all names of a machine.
     pub hosts: Vec<String>,
     /// Origins of pages that may call, such as `https://inspector.example.com`.
@@ -56,7 +56,7 @@ impl Guard {
     }
 
     fn is_our_host(&self, host: &str) -> bool {
-        let listed = self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host));
+        let listed = self.hosts.iter().any(|ours| without_port(ours).eq_ignore_ascii_case(host));
         listed
             || is_loopback(host)
             || (host == self.own && !host.is_empty())
@@ -139,7 +139,7 @@ mod tests {
         let open = Guard { exposed: true, ..Guard::default() };
         check(&open, "gateway.internal:8080", None, Ok(()));
         check(&open, "gateway.internal", Some("http://localhost:3000"), Err(Refusal::Origin));
-        let named = Guard { own: "10.0.0.1".into(), hosts: vec!["gateway.internal".into()], ..open };
+        let named = Guard { own: "10.0.0.1".into(), hosts: vec!["gateway.internal:8080".into()], ..open };
         check(&named, "gateway.internal:8080", None, Ok(()));
         check(&named, "10.0.0.1:8080", None, Ok(()));
         check(&named, "other.internal", None, Err(Refusal::Host));

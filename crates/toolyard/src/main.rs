@@ -52,7 +52,7 @@ enum Command {
     DemoServer,
 }
 
-/// What is wrong with the input, as against with the world: exit status 2.
+/// The input is wrong, as opposed to the world around: exit status 2.
 #[derive(Debug)]
 pub(crate) struct BadInput(pub(crate) String);
 

@@ -21,13 +21,14 @@ Examples:
   toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
   toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
 
-SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.")]
+SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
+A second one ends at once.")]
 pub(crate) struct Args {
     /// A manifest, or a folder of them; without any, an embedded demo is served
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The address to listen on, in the place of the manifest's
+    /// The address to listen on, instead of the manifest's
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
 
@@ -50,16 +51,24 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     toolyard_process::raise_file_limit();
     let options = Options { without_layers: args.without_layer };
     let running = toolyard_server::start(&manifest, &options).await?;
+    let mut told_to_stop = async || {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
     tokio::select! {
-        () = greet(&running, format) => {}
-        _ = terminate.recv() => return Ok(stop(running).await),
-        _ = interrupt.recv() => return Ok(stop(running).await),
+        () = async {
+            greet(&running, format).await;
+            std::future::pending().await
+        } => {}
+        () = told_to_stop() => {}
     }
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        code = stop(running) => Ok(code),
+        // Whoever says it twice does not want to wait.
+        () = told_to_stop() => Ok(ExitCode::FAILURE),
     }
-    Ok(stop(running).await)
 }
 
 fn manifest(args: &Args) -> anyhow::Result<Manifest> {

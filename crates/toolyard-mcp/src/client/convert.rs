@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use http::StatusCode;
 use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Target, ToolError};
 
 use super::transport::{Answer, TransportError};
@@ -106,6 +107,11 @@ fn message_of(error: &Json) -> Option<String> {
     error.get_str("message").map(Cow::into_owned)
 }
 
+/// A refusal that says nothing about the request.
+pub(super) fn is_transient(status: StatusCode) -> bool {
+    [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT].contains(&status)
+}
+
 /// The server did not answer.
 impl From<TransportError> for ToolError {
     fn from(error: TransportError) -> Self {
@@ -113,7 +119,7 @@ impl From<TransportError> for ToolError {
             TransportError::Unreachable(_) => (Code::Unavailable, "The server cannot be reached"),
             TransportError::Broken(_) => (Code::Unavailable, "The connection to the server broke"),
             TransportError::SessionOver => (Code::Unavailable, "The server has ended the session"),
-            TransportError::Status(status) if status.is_server_error() => {
+            TransportError::Status(status) if status.is_server_error() || is_transient(*status) => {
                 (Code::Unavailable, "The server failed to answer")
             }
             TransportError::Status(_) => (Code::ExecutionFailed, "The server refused the request"),

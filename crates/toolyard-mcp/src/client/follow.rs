@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
+use super::convert::is_transient;
 use super::http::Http;
 use super::transport::{Outgoing, Signals, TransportError};
 
@@ -24,8 +25,10 @@ pub(super) async fn follow(
 ) {
     let mut pause = PAUSE.0;
     loop {
+        let since = Instant::now();
         match http.follow(listen(), &signals).await {
-            Ok(()) => pause = PAUSE.0,
+            Ok(()) if since.elapsed() >= PAUSE.0 => pause = PAUSE.0,
+            Ok(()) => pause = (pause * 2).min(PAUSE.1),
             Err(TransportError::Unreachable(_)) => {
                 signals.lost.notify_one();
                 return;
@@ -48,7 +51,5 @@ pub(super) async fn follow(
 /// Whether a server that answers like this will not have a stream a little later either. A session that
 /// is over answers so as well, which the next call finds out.
 fn has_none(status: StatusCode) -> bool {
-    status.is_client_error()
-        && status != StatusCode::TOO_MANY_REQUESTS
-        && status != StatusCode::REQUEST_TIMEOUT
+    status.is_client_error() && !is_transient(status)
 }

@@ -112,8 +112,7 @@ impl Connection {
             Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
         };
         if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern))) {
-            // It took longer to start than anybody waited for its answer to the first question. By that
-            // answer, which came after all, it is bound to the modern era.
+            // It was slow to start: its late answer to the first question has committed it to the modern era.
             self.revision = Revision::LATEST_MODERN;
             self.be_modern();
             return Ok(());
@@ -157,9 +156,9 @@ fn chosen(offered: Option<&Json>) -> Result<Probe, OpenError> {
     let offered = offered.ok_or(OpenError::Malformed(method::DISCOVER))?;
     let versions = offered.to_items().map_err(|_| OpenError::Malformed(method::DISCOVER))?;
     let known = |version: &Json| Revision::parse(&version.to_str()?);
-    match versions.iter().filter_map(known).max() {
-        Some(Revision::LATEST_MODERN) => Ok(Probe::Modern),
-        Some(_) => Ok(Probe::Legacy),
+    match versions.iter().filter_map(known).max().map(Revision::era) {
+        Some(Era::Modern) => Ok(Probe::Modern),
+        Some(Era::Legacy) => Ok(Probe::Legacy),
         None => Err(OpenError::Revision(offered.as_text().to_owned())),
     }
 }

@@ -84,7 +84,7 @@ impl Http {
         let response = self.send(Method::POST, Full::new(message), &HeaderMap::new()).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
-            status => Err(self.failure(status)),
+            status => Err(self.failure(status, &Bytes::new())),
         }
     }
 
@@ -145,8 +145,9 @@ impl Http {
 
     /// Answers what the server asks. Where that is not delivered, the server is the one to mind.
     async fn answer(&self, id: &Id, method: &str) {
-        if let Err(error) = self.tell(response_to(id, method).concat().into()).await {
-            tracing::debug!(%error, "a server's request could not be answered");
+        let told = timeout(TELL_TIME, self.tell(response_to(id, method).concat().into())).await;
+        if !matches!(told, Ok(Ok(()))) {
+            tracing::debug!("a server's request could not be answered");
         }
     }
 
@@ -194,19 +195,20 @@ impl Http {
         // An error of JSON-RPC may come with any status of failure.
         match body::read(response, self.message_bytes).await {
             Ok(text) if status.is_success() || answers(id, &text) => Ok(Opened::Json(text)),
-            Ok(_) => Err(self.failure(status)),
+            Ok(text) => Err(self.failure(status, &text)),
             Err(ReadError::TooLarge(limit)) => Err(TransportError::TooLarge(limit)),
             Err(error @ ReadError::Broken(_)) => Err(TransportError::Broken(error.into())),
         }
     }
 
-    /// What a failure means that is no answer to the request. Within a session it is most likely that the
-    /// session is over: the specification has 404 for that, and some servers say 400.
-    fn failure(&self, status: StatusCode) -> TransportError {
+    /// What a failure means that is no answer to the request. The specification has 404 for a session that
+    /// is over; some servers say 400, and what they mean only in words.
+    fn failure(&self, status: StatusCode, text: &Bytes) -> TransportError {
+        let in_session = self.fixed.contains_key(SESSION_ID);
+        let of_session = || memchr::memmem::find(&text.to_ascii_lowercase(), b"session").is_some();
         match status {
-            StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST if self.fixed.contains_key(SESSION_ID) => {
-                TransportError::SessionOver
-            }
+            StatusCode::NOT_FOUND if in_session => TransportError::SessionOver,
+            StatusCode::BAD_REQUEST if in_session && of_session() => TransportError::SessionOver,
             status => TransportError::Status(status),
         }
     }
@@ -249,8 +251,9 @@ impl Events {
     }
 }
 
-/// How long the delivery of a withdrawal is tried. It is the one thing that outlives its request.
-const WITHDRAWAL_TIME: Duration = Duration::from_secs(5);
+/// How long the delivery of what wants no answer is tried. For a withdrawal it is the one thing that
+/// outlives its request.
+const TELL_TIME: Duration = Duration::from_secs(5);
 
 /// Tells a legacy server that a request is not wanted any more, when it is dropped: there, unlike in the
 /// modern era, a closed connection does not say so.
@@ -268,7 +271,7 @@ impl Drop for Withdrawal<'_> {
         let (http, message) =
             (self.http.clone(), message::notification(method::CANCELLED, &cancelled(self.id)));
         runtime.spawn(async move {
-            if !matches!(timeout(WITHDRAWAL_TIME, http.tell(message)).await, Ok(Ok(()))) {
+            if !matches!(timeout(TELL_TIME, http.tell(message)).await, Ok(Ok(()))) {
                 tracing::debug!("a withdrawal was not delivered");
             }
         });

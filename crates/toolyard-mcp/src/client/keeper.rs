@@ -45,13 +45,17 @@ impl Keeper {
                 Ok(connection) => {
                     let since = Instant::now();
                     self.stay(connection).await;
-                    // The tools stay listed: a server that comes back soon was never gone.
-                    self.link.send_replace(Link::Connecting);
                     tracing::warn!(handler = %self.name, "the connection is lost");
                     // A server that connects and ends, again and again, is as good as one that does not.
                     if since.elapsed() >= BACKOFF.1 {
                         pause = BACKOFF.0;
                     }
+                    // The tools stay listed, and calls wait for a first short pause: a server that comes
+                    // back at once was never gone.
+                    self.link.send_replace(match pause == BACKOFF.0 {
+                        true => Link::Connecting,
+                        false => Link::Down("the connection is lost again and again".into()),
+                    });
                 }
                 Err(error) => self.give_up(&error),
             }
@@ -106,7 +110,7 @@ impl Keeper {
         }
         tracing::warn!(handler = %self.name, reason, "not connected");
         self.link.send_replace(Link::Down(reason.as_str().into()));
-        self.catalog
-            .send_replace(Arc::new(Catalog { phase: Phase::Unavailable { reason }, tools: Vec::new() }));
+        let tools = self.catalog.borrow().tools.clone();
+        self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Unavailable { reason }, tools }));
     }
 }

@@ -49,7 +49,7 @@ pub struct ClientOptions {
     pub version: String,
     /// Size of a message from a server, in bytes.
     pub message_bytes: usize,
-    /// Tools that one server may offer. Those behind are left out.
+    /// Tools that one server may offer. Any beyond that are left out.
     pub tools: usize,
     /// Time for connecting and for the first list.
     pub connect_time: Duration,

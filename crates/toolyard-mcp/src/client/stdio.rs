@@ -213,12 +213,25 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 }
 
-/// The id that a broken response seems to have.
+/// The id of a response that could not be read, where the envelope's first or last members give it away.
+/// What stands elsewhere may be part of a result, or of what a program prints beside its messages.
 fn id_in(line: &[u8]) -> Option<u64> {
-    const KEY: &[u8] = b"\"id\":";
-    let rest = line[memchr::memmem::find(line, KEY)? + KEY.len()..].trim_ascii_start();
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+    const ENVELOPE: &[u8] = b"\"jsonrpc\":\"2.0\",\"id\":";
+    const ENOUGH: usize = 64;
+    let compact =
+        |part: &[u8]| -> Vec<u8> { part.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect() };
+    let (first, last) =
+        (compact(&line[..line.len().min(ENOUGH)]), compact(&line[line.len().saturating_sub(ENOUGH)..]));
+    let in_front = first.strip_prefix(b"{").and_then(|text| text.strip_prefix(ENVELOPE));
+    let behind = memchr::memmem::rfind(&last, ENVELOPE).map(|at| &last[at + ENVELOPE.len()..]);
+    let digits = |text: &[u8], end: &[u8]| {
+        let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let id = std::str::from_utf8(&text[..length]).ok()?.parse().ok();
+        id.filter(|_| text[length..].starts_with(end))
+    };
+    in_front
+        .and_then(|text| digits(text, b",\"result\""))
+        .or_else(|| behind.and_then(|text| digits(text, b"}")))
 }
 
 /// The task that writes what the server reads.
@@ -249,6 +262,26 @@ async fn log(name: Arc<str>, stderr: impl AsyncRead + Unpin) {
         match chunk.read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => tracing::info!(handler = %name, "{}", String::from_utf8_lossy(line.trim_ascii_end())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_broken_response() {
+        let cases = [
+            (r#"{"jsonrpc": "2.0", "id": 3, "result": {"x": NaN}}"#, Some(3)),
+            (r#"{"result":{"id":7,"x":NaN},"jsonrpc":"2.0","id":12}"#, Some(12)),
+            (r#"{"id":3,"event":"received"}"#, None),
+            (r#"{"result":{"id":7,"x":NaN},"id":12}"#, None),
+            (r#"{"jsonrpc":"2.0","id":3,"method":"ping",}"#, None),
+            ("", None),
+        ];
+        for (line, id) in cases {
+            assert_eq!(id_in(line.as_bytes()), id, "{line}");
         }
     }
 }

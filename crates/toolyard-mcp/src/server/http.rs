@@ -68,7 +68,7 @@ async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Bod
     response
 }
 
-/// What the endpoint is asked by.
+/// The methods that the endpoint answers.
 const METHODS: &str = "GET, POST, DELETE";
 
 impl Endpoint {

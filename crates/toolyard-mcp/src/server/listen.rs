@@ -47,7 +47,7 @@ impl Changes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subscription {
     id: Id,
-    /// Whether it is told of tools. Of nothing else is there anything to tell yet.
+    /// Whether it is told of tools. No other change is announced yet.
     pub(super) tools: bool,
 }
 

@@ -154,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// Waits for a change of the list; whoever is to know of it is told by way of the outbox.
+    /// Waits for a change of the list, and puts what the subscriptions are told of it into the outbox.
     async fn changed(&mut self) -> Option<Vec<Bytes>> {
         if self.changes.next().await.is_none() {
             return pending().await;

@@ -169,7 +169,7 @@ async fn responses() {
     400 and a result: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
     401: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
     404: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
-    429: "error":{"code":-32603,"message":"The server refused the request","data":{"code":"execution_failed","reason":"The server refused the request","retryable":false}}
+    429: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
     500: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}
     500 and an error: "error":{"code":1,"message":"m"}
     500 and an error of another request: "error":{"code":-32603,"message":"The server failed to answer","data":{"code":"unavailable","reason":"The server failed to answer","retryable":true}}

@@ -69,7 +69,7 @@ fn of_serve() {
               A manifest, or a folder of them; without any, an embedded demo is served
 
           --listen <ADDR>
-              The address to listen on, in the place of the manifest's
+              The address to listen on, instead of the manifest's
 
           --output <OUTPUT>
               How results are printed
@@ -89,6 +89,7 @@ fn of_serve() {
       toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
 
     SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
+    A second one ends at once.
     ");
 }
 
