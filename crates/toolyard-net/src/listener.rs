@@ -55,24 +55,30 @@ pub async fn serve(
             }
         }
     }
-    let mut drained = std::pin::pin!(tokio::time::timeout(limits.drain_time, open.shutdown()));
+    let drained = tokio::time::timeout(limits.drain_time, open.shutdown());
+    tokio::select! {
+        drained = drained => if drained.is_err() {
+            tracing::warn!("requests were still open when the time to drain was over");
+        },
+        () = send_away(&listener, &router, limits, &places, workers) => {}
+    }
+}
+
+/// Goes on accepting connections, for one request each.
+async fn send_away(
+    listener: &TcpListener,
+    router: &Router,
+    limits: ListenerLimits,
+    places: &Arc<Semaphore>,
+    workers: &Workers,
+) {
     loop {
-        tokio::select! {
-            drained = &mut drained => {
-                if drained.is_err() {
-                    tracing::warn!("requests were still open when the time to drain was over");
-                }
-                return;
-            }
-            accepted = accept(&listener, &places) => {
-                let Some((stream, place)) = accepted else { continue };
-                let router = router.clone();
-                workers.spawn(async move {
-                    let Ok(connection) = connect(stream, router, builder(limits).keep_alive(false)) else { return };
-                    run(connection, place).await;
-                });
-            }
-        }
+        let Some((stream, place)) = accept(listener, places).await else { continue };
+        let router = router.clone();
+        workers.spawn(async move {
+            let Ok(connection) = connect(stream, router, builder(limits).keep_alive(false)) else { return };
+            run(connection, place).await;
+        });
     }
 }
 

@@ -57,10 +57,10 @@ impl Http {
         request: Outgoing,
         client: &dyn Client,
     ) -> Result<(Answer, HeaderMap), TransportError> {
-        let withdrawal = Withdrawal { http: self, id: request.id };
+        let mut withdrawal = Withdrawal { http: self, id: Some(request.id) };
         let answer = self.attempt(request, client).await;
-        // It came to an end of its own: there is nothing to withdraw.
-        std::mem::forget(withdrawal);
+        // It came to an end of its own.
+        withdrawal.id = None;
         answer
     }
 
@@ -259,17 +259,15 @@ const TELL_TIME: Duration = Duration::from_secs(5);
 /// modern era, a closed connection does not say so.
 struct Withdrawal<'a> {
     http: &'a Http,
-    id: u64,
+    /// The request, for as long as there is something to withdraw.
+    id: Option<u64>,
 }
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        if !self.http.fixed.contains_key(SESSION_ID) {
-            return;
-        }
+        let Some(id) = self.id.filter(|_| self.http.fixed.contains_key(SESSION_ID)) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (http, message) =
-            (self.http.clone(), message::notification(method::CANCELLED, &cancelled(self.id)));
+        let (http, message) = (self.http.clone(), message::notification(method::CANCELLED, &cancelled(id)));
         runtime.spawn(async move {
             if !matches!(timeout(TELL_TIME, http.tell(message)).await, Ok(Ok(()))) {
                 tracing::debug!("a withdrawal was not delivered");

@@ -21,7 +21,7 @@ use toolyard_net::guard::{self, Guard};
 use toolyard_net::sse;
 
 use super::listen::{self, Subscription};
-use super::reply::{self, QUIET, empty, refusal, respond};
+use super::reply::{self, empty, refusal, respond};
 use super::requester::Requester;
 use super::session::{Session, SessionLimits, Sessions};
 use super::{Frontend, Request, modern};
@@ -220,30 +220,29 @@ impl Endpoint {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
         let registration = session.open_stream();
-        let changes = self.frontend.changes();
-        let events = stream::unfold((session, changes), |(session, mut changes)| async move {
-            let event = match timeout(QUIET, changes.next()).await {
-                Ok(changed) => changed.map(|()| sse::message([listen::tools_changed()]))?,
-                Err(_) => vec![sse::KEEP_ALIVE],
-            };
-            Some((event, (session, changes)))
-        });
+        // The session goes with the stream: while somebody listens, it is not idle.
+        let events =
+            stream::unfold((session, self.frontend.changes()), |(session, mut changes)| async move {
+                changes.next().await?;
+                Some((sse::message([listen::tools_changed()]), (session, changes)))
+            });
         reply::streamed(Abortable::new(events, registration))
     }
 
     fn listen(&self, request: Request) -> Response {
         let subscription = Subscription::new(request.id, &request.params);
         let first = sse::message([subscription.acknowledgement()]);
-        let state = Some((subscription, self.frontend.changes()));
-        let rest = stream::unfold(state, |state| async move {
+        let rest = stream::unfold(Some((subscription, self.frontend.changes())), |state| async move {
             let (subscription, mut changes) = state?;
-            match timeout(QUIET, changes.next()).await {
-                Ok(Some(())) if subscription.tools => {
-                    Some((sse::message([subscription.tools_changed()]), Some((subscription, changes))))
+            while changes.next().await.is_some() {
+                if subscription.tools {
+                    return Some((
+                        sse::message([subscription.tools_changed()]),
+                        Some((subscription, changes)),
+                    ));
                 }
-                Ok(Some(())) | Err(_) => Some((vec![sse::KEEP_ALIVE], Some((subscription, changes)))),
-                Ok(None) => Some((sse::message(subscription.end()), None)),
             }
+            Some((sse::message(subscription.end()), None))
         });
         reply::streamed(stream::once(async { first }).chain(rest))
     }

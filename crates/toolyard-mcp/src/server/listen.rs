@@ -46,7 +46,7 @@ impl Changes {
 /// What a client asked to be told of, in `subscriptions/listen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subscription {
-    id: Id,
+    pub(super) id: Id,
     /// Whether it is told of tools. No other change is announced yet.
     pub(super) tools: bool,
 }

@@ -13,6 +13,7 @@ use futures_util::{FutureExt, StreamExt};
 use http::{HeaderValue, StatusCode, header};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use toolyard_net::body::{self, Pieces};
 use toolyard_net::sse;
 
@@ -21,7 +22,7 @@ use crate::wire::{Id, RpcError, message};
 
 /// How long a request is silent before its client is shown that it is still there. Proxies and clients
 /// commonly give up after 30 or 60 seconds.
-pub(super) const QUIET: Duration = Duration::from_secs(15);
+const QUIET: Duration = Duration::from_secs(15);
 
 /// An answer that is being worked out; `None` if the client withdrew the request meanwhile.
 pub(super) type Pending = BoxFuture<'static, Option<Answer>>;
@@ -81,8 +82,14 @@ pub(super) fn empty(status: StatusCode) -> Response {
     response
 }
 
-/// A response that is a stream of events.
+/// A response that is a stream of events. Where there are none for long, it says that it is still there.
 pub(super) fn streamed(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) -> Response {
+    let events = stream::unfold(Box::pin(events), |mut events| async move {
+        match timeout(QUIET, events.next()).await {
+            Ok(event) => Some((event?, events)),
+            Err(_) => Some((vec![sse::KEEP_ALIVE], events)),
+        }
+    });
     // Each piece becomes a chunk of its own: a small event is one.
     let pieces =
         events.flat_map(|pieces| stream::iter(body::joined(pieces).into_iter().map(Ok::<_, Infallible>)));
@@ -110,7 +117,6 @@ impl Rest {
             biased;
             Some(message) = rest.messages.recv() => Some((sse::message([message]), Some(rest))),
             Some(answer) = rest.work.join_next() => Some((rest.last(answer.ok()??), None)),
-            () = tokio::time::sleep(QUIET) => Some((vec![sse::KEEP_ALIVE], Some(rest))),
         }
     }
 

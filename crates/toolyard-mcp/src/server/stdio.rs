@@ -70,7 +70,7 @@ struct Connection {
     changes: Changes,
     /// Whether a legacy client has said that it is ready.
     initialized: bool,
-    subscriptions: Vec<(Id, Subscription)>,
+    subscriptions: Vec<Subscription>,
     outbox: Vec<Vec<Bytes>>,
 }
 
@@ -122,9 +122,9 @@ impl Connection {
             Err(error) => return Some(message::response(Some(&request.id), Err(error))),
         };
         if request.method == method::LISTEN {
-            let subscription = Subscription::new(request.id.clone(), &request.params);
+            let subscription = Subscription::new(request.id, &request.params);
             let acknowledgement = subscription.acknowledgement();
-            self.subscriptions.push((request.id, subscription));
+            self.subscriptions.push(subscription);
             return Some(vec![acknowledgement]);
         }
         let client = Requester::new(Some(capabilities), &request.meta, Some(&self.notices));
@@ -147,7 +147,7 @@ impl Connection {
             method::CANCELLED => {
                 if let Some(id) = params.get("requestId").and_then(Id::parse) {
                     self.running.cancel(&id);
-                    self.subscriptions.retain(|(subscription, _)| *subscription != id);
+                    self.subscriptions.retain(|subscription| subscription.id != id);
                 }
             }
             _ => {}
@@ -159,8 +159,8 @@ impl Connection {
         if self.changes.next().await.is_none() {
             return pending().await;
         }
-        let told = self.subscriptions.iter().filter(|(_, subscription)| subscription.tools);
-        self.outbox.extend(told.map(|(_, subscription)| vec![subscription.tools_changed()]));
+        let told = self.subscriptions.iter().filter(|subscription| subscription.tools);
+        self.outbox.extend(told.map(|subscription| vec![subscription.tools_changed()]));
         self.initialized.then(|| vec![listen::tools_changed()])
     }
 }
