@@ -144,4 +144,29 @@ mod tests {
         check(&named, "10.0.0.1:8080", None, Ok(()));
         check(&named, "other.internal", None, Err(Refusal::Host));
     }
+
+    #[test]
+    fn a_page_that_may_call_can_send_and_read() {
+        let page = HeaderMap::from_iter([
+            (ORIGIN, HeaderValue::from_static("https://tools.example")),
+            (ACCESS_CONTROL_REQUEST_HEADERS, HeaderValue::from_static("mcp-method, mcp-param-region")),
+        ]);
+        let told = |request: &HeaderMap| {
+            let mut response = Response::new(());
+            let_send(request, &mut response, "POST");
+            let_read(request, &mut response, "mcp-session-id");
+            let header = |name| {
+                response.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap().to_owned())
+            };
+            [ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS]
+                .map(header)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            told(&page),
+            [some("https://tools.example"), some("mcp-method, mcp-param-region"), some("POST")]
+        );
+        // A client that is no browser is told nothing of pages.
+        assert_eq!(told(&HeaderMap::new())[0], None);
+    }
 }
