@@ -16,7 +16,7 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 
-pub use object::{Member, Object};
+pub use object::Object;
 use scan::Scanner;
 
 /// How deep values may nest. Deeper text is refused: readers down the line recurse.

@@ -16,10 +16,9 @@ const WORTH_COPYING: usize = 8 * 1024;
 
 /// One member of an object: its name and its value, both as they came.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Member {
+struct Member {
     key: Json,
-    /// The value.
-    pub value: Json,
+    value: Json,
 }
 
 impl Member {
