@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::error::ToolError;
+use crate::item::{Prompt, Resource, Template};
 use crate::outcome::Outcome;
 use crate::tool::Tool;
 
@@ -17,6 +19,11 @@ pub trait Backend: Send + Sync {
 
     /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
+
+    /// Follows a resource: an item each time that it has changed. Dropping the stream ends the interest.
+    fn follow(&self, _uri: &str) -> BoxStream<'static, ()> {
+        stream::pending().boxed()
+    }
 
     /// Lets go of what it holds, in the order that those on the other side expect. No call is running
     /// any more. Dropping a backend that was not stopped ends the same things at once.
@@ -32,6 +39,12 @@ pub struct Catalog {
     pub phase: Phase,
     /// Its tools, in its order: where it is not ready, those that it had when it was.
     pub tools: Vec<Arc<Tool>>,
+    /// Its prompts.
+    pub prompts: Vec<Arc<Prompt>>,
+    /// Its resources.
+    pub resources: Vec<Arc<Resource>>,
+    /// What stands for more resources than can be listed.
+    pub templates: Vec<Arc<Template>>,
 }
 
 /// How a backend is.

@@ -1,10 +1,10 @@
 //! What goes in: one request, whatever protocol it came by.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::client::{Client, NoClient};
 use crate::json::{Json, Object};
 
 /// One request on its way to a backend.
@@ -53,6 +53,44 @@ pub enum Target {
     /// A tool, by the name under which it was found: the published one in front of the registry, its
     /// owner's behind it.
     Tool(Arc<str>),
+    /// A prompt that is to be filled in, by its name, as with tools.
+    Prompt(Arc<str>),
+    /// A resource that is to be read, by its URI.
+    Resource(Arc<str>),
+    /// What could stand in an argument.
+    Completion(Reference),
+}
+
+/// What an argument that is to be completed belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// A prompt, by its name.
+    Prompt(Arc<str>),
+    /// A resource template, by its text.
+    Template(Arc<str>),
+}
+
+impl Target {
+    /// The name, URI or template that is called.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) => name,
+            Self::Completion(Reference::Prompt(name) | Reference::Template(name)) => name,
+        }
+    }
+
+    /// The same kind of thing under another name.
+    #[must_use]
+    pub fn renamed(&self, name: Arc<str>) -> Self {
+        match self {
+            Self::Tool(_) => Self::Tool(name),
+            Self::Prompt(_) => Self::Prompt(name),
+            Self::Resource(_) => Self::Resource(name),
+            Self::Completion(Reference::Prompt(_)) => Self::Completion(Reference::Prompt(name)),
+            Self::Completion(Reference::Template(_)) => Self::Completion(Reference::Template(name)),
+        }
+    }
 }
 
 /// Who calls.
@@ -60,41 +98,4 @@ pub enum Target {
 pub struct Caller {
     /// The session of a client that keeps one.
     pub session: Option<Arc<str>>,
-}
-
-/// The client of a running call, seen from the backend.
-pub trait Client: Send + Sync + fmt::Debug {
-    /// The capabilities that the backend may make use of during this call: an object as MCP clients
-    /// declare it. `None` where nothing can be asked.
-    fn capabilities(&self) -> Option<&Json>;
-
-    /// Whether notices reach anybody: a backend may save itself the work.
-    fn listens(&self) -> bool;
-
-    /// Tells the client something while its call runs. Never waits: where the client does not keep
-    /// up, notices are dropped, and the outcome is not.
-    fn notify(&self, notice: Notice);
-}
-
-/// Something told while a call runs. The object is the notification's parameters as they came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// How far the work is. The token is put in by the door that made the call.
-    Progress(Object),
-}
-
-/// Nobody listens.
-#[derive(Debug, Clone, Copy)]
-pub struct NoClient;
-
-impl Client for NoClient {
-    fn capabilities(&self) -> Option<&Json> {
-        None
-    }
-
-    fn listens(&self) -> bool {
-        false
-    }
-
-    fn notify(&self, _notice: Notice) {}
 }

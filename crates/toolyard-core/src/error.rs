@@ -4,13 +4,17 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-use crate::json::Json;
+use crate::json::{Json, Object};
 
 /// Why a call failed. The one table that decides what each door says is [`Code::row`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// Nothing of that name exists for this caller.
+    /// No tool of that name exists for this caller.
     ToolNotFound,
+    /// No prompt of that name exists for this caller.
+    PromptNotFound,
+    /// No resource of that URI exists for this caller.
+    ResourceNotFound,
     /// The arguments do not fit the published input schema.
     InvalidArguments,
     /// No answer within the time allowed.
@@ -25,6 +29,8 @@ pub enum Code {
     Overloaded,
     /// The caller withdrew the call.
     Cancelled,
+    /// The caller cannot be asked what the call depends on.
+    MissingCapability,
 }
 
 /// One line of the table of codes.
@@ -43,8 +49,10 @@ pub struct Row {
 
 impl Code {
     /// Every code, for tests and documentation.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::ToolNotFound,
+        Self::PromptNotFound,
+        Self::ResourceNotFound,
         Self::InvalidArguments,
         Self::Timeout,
         Self::ExecutionFailed,
@@ -52,6 +60,7 @@ impl Code {
         Self::Denied,
         Self::Overloaded,
         Self::Cancelled,
+        Self::MissingCapability,
     ];
 
     /// What this code means on each door.
@@ -62,6 +71,8 @@ impl Code {
         }
         match self {
             Self::ToolNotFound => row("tool_not_found", -32602, 404, false),
+            Self::PromptNotFound => row("prompt_not_found", -32602, 404, false),
+            Self::ResourceNotFound => row("resource_not_found", -32602, 404, false),
             Self::InvalidArguments => row("invalid_arguments", -32602, 400, false),
             Self::Timeout => row("timeout", -32603, 504, true),
             Self::ExecutionFailed => row("execution_failed", -32603, 502, false),
@@ -69,6 +80,7 @@ impl Code {
             Self::Denied => row("denied", -32603, 403, false),
             Self::Overloaded => row("overloaded", -32603, 429, true),
             Self::Cancelled => row("cancelled", -32603, 499, false),
+            Self::MissingCapability => row("missing_capability", -32603, 400, false),
         }
     }
 }
@@ -80,18 +92,26 @@ pub struct ToolError {
     message: Cow<'static, str>,
     source: Option<Box<dyn Error + Send + Sync>>,
     peer: Option<Json>,
+    required: Option<Object>,
 }
 
 impl ToolError {
     /// An error that the caller reads as `message`.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), source: None, peer: None }
+        Self { code, message: message.into(), source: None, peer: None, required: None }
     }
 
     /// Nothing of this name exists for the caller.
     #[must_use]
     pub fn unknown_tool(name: &str) -> Self {
         Self::new(Code::ToolNotFound, format!("Unknown tool: {name}"))
+    }
+
+    /// The client would have to declare `capabilities`, as MCP writes them, for this call to be possible.
+    #[must_use]
+    pub fn missing_capability(capabilities: Object) -> Self {
+        let error = Self::new(Code::MissingCapability, "The client lacks a capability that this needs");
+        Self { required: Some(capabilities), ..error }
     }
 
     /// Adds what the log should see.
@@ -118,6 +138,12 @@ impl ToolError {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The capabilities that the client lacks, with [`Code::MissingCapability`].
+    #[must_use]
+    pub const fn required_capabilities(&self) -> Option<&Object> {
+        self.required.as_ref()
     }
 
     /// The peer's own JSON-RPC error object.
@@ -151,6 +177,8 @@ mod tests {
         };
         insta::assert_snapshot!(Code::ALL.map(line).join("\n"), @r"
         tool_not_found -32602 404 final
+        prompt_not_found -32602 404 final
+        resource_not_found -32602 404 final
         invalid_arguments -32602 400 final
         timeout -32603 504 retryable
         execution_failed -32603 502 final
@@ -158,6 +186,7 @@ mod tests {
         denied -32603 403 final
         overloaded -32603 429 retryable
         cancelled -32603 499 final
+        missing_capability -32603 400 final
         ");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::call::{Call, Target};
+use crate::call::Call;
 use crate::gate::{Gate, GateSize};
 use crate::layers::{Answer, Arguments, Concurrency, Deadline, Layer, Meter, Next, Observer, contained};
 use crate::registry::Registry;
@@ -50,8 +50,7 @@ impl Gateway {
     /// When the yard cannot run the call or its backend does not answer. A tool that ran and failed is
     /// an outcome.
     pub async fn invoke(&self, mut call: Call) -> Answer {
-        let Target::Tool(name) = &call.target;
-        let entry = self.settled().await.resolve(name)?.clone();
+        let entry = self.settled().await.resolve(&call.target)?.clone();
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
         contained(&entry, Next::new(&self.layers, &entry).run(call)).await

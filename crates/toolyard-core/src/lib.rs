@@ -4,19 +4,22 @@
 //! [`Gateway::invoke`] stands in between. In suggested reading order:
 //!
 //! - [`json`]: JSON text that is relayed as it came;
-//! - [`call`], [`outcome`], [`error`]: what goes in and what comes out;
-//! - [`tool`], [`backend`]: who runs calls, and what it offers;
+//! - [`call`], [`client`], [`outcome`], [`error`]: what goes in, the way back meanwhile, and what comes out;
+//! - [`tool`], [`item`], [`backend`]: who runs calls, and what it offers;
 //! - [`registry`], [`names`]: which name belongs to whom;
 //! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend.
 
 pub mod json;
 
 pub mod call;
+pub mod client;
 pub mod error;
 pub mod outcome;
 
 pub mod backend;
+pub mod item;
 pub mod tool;
+pub mod uri_template;
 
 pub mod names;
 pub mod registry;
@@ -29,10 +32,13 @@ pub mod layers;
 mod testing;
 
 pub use backend::{Backend, Catalog, Phase};
-pub use call::{Call, Caller, Client, NoClient, Notice, Target};
+pub use call::{Call, Caller, Reference, Target};
+pub use client::{Ask, AskError, AskKind, Client, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
 pub use gateway::Gateway;
+pub use item::{Item, Prompt, Resource, Template};
 pub use json::{Json, JsonError, Object};
 pub use outcome::{Outcome, Output};
 pub use registry::{Entry, Registry};
 pub use tool::Tool;
+pub use uri_template::UriTemplate;

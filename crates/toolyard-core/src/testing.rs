@@ -37,7 +37,7 @@ impl FakeBackend {
     pub(crate) fn offer(&self, definitions: &[&str]) {
         let read = |text: &&str| Tool::from_definition(&Json::parse(text.to_string()).ok()?).ok();
         let tools = definitions.iter().filter_map(read).map(Arc::new).collect();
-        self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools }));
+        self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools, ..Catalog::default() }));
     }
 }
 

@@ -6,12 +6,14 @@
 //!
 //! - [`wire`]: messages, revisions, errors, names; no I/O;
 //! - [`server`]: the frontend, which turns messages of clients into calls;
-//! - [`client`]: the backend, which turns calls into messages for a server.
+//! - [`client`]: the backend, which turns calls into messages for a server;
+//! - [`seal`]: state that travels through a client.
 //!
 //! Payloads (arguments, results, definitions) are never turned into typed values here: they are
 //! relayed as they came.
 
 pub mod client;
 mod lines;
+pub mod seal;
 pub mod server;
 pub mod wire;

@@ -120,6 +120,12 @@ impl Decoder {
     }
 }
 
+/// The pieces of an event of a kind. Neither text has a line break.
+#[must_use]
+pub fn event(kind: &str, data: &str) -> Vec<Bytes> {
+    vec![format!("event: {kind}\ndata: {data}\n\n").into()]
+}
+
 /// The pieces of an event of type `message`. `data` must not contain a line break.
 #[must_use]
 pub fn message(data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {

@@ -12,7 +12,7 @@ use toolyard_core::gate::GateSize;
 use toolyard_core::registry::Handler;
 use toolyard_core::{Gateway, Registry};
 use toolyard_manifest::Manifest;
-use toolyard_mcp::server::{Frontend, ServerInfo};
+use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo};
 use toolyard_net::listener::{self, ListenerLimits};
 use toolyard_net::workers::Workers;
 
@@ -83,13 +83,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let counters = Arc::new(Counters::default());
     let gateway = Arc::new(gateway(registry_now, counters.clone(), process, options)?);
 
-    let info = ServerInfo {
-        name: "toolyard".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        instructions: None,
-    };
-    let notices = process.limits.queued_notices;
-    let frontend = Arc::new(Frontend::new(gateway.clone(), info, notices, stopping_now.clone()));
+    let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let routes = routes(frontend, process, address, stage_now);
     let mut serving = JoinSet::new();
     let limits = limits(process);
@@ -118,6 +112,19 @@ fn gateway(
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);
     }
     Ok(Gateway::new(registry, layers))
+}
+
+fn frontend_options(process: &toolyard_manifest::Process) -> FrontendOptions {
+    let info = ServerInfo {
+        name: "toolyard".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..ServerInfo::default()
+    };
+    let limits =
+        FrontendLimits { queued_notices: process.limits.queued_notices, ..FrontendLimits::default() };
+    // The rest does not pass the gateway yet.
+    let offers = Offers { tools: true, ..Offers::default() };
+    FrontendOptions { info, offers, limits, ..FrontendOptions::default() }
 }
 
 fn limits(process: &toolyard_manifest::Process) -> ListenerLimits {

@@ -11,11 +11,11 @@ use toolyard_core::layers::Arguments;
 use toolyard_core::names::Names;
 use toolyard_core::registry::{Handler, Limits};
 use toolyard_core::{
-    Backend, Call, Catalog, Gateway, Json, Outcome, Output, Phase, Registry, Target, Tool, ToolError,
+    Backend, Call, Catalog, Gateway, Json, Outcome, Output, Phase, Registry, Tool, ToolError,
 };
 use toolyard_manifest::Process;
-use toolyard_mcp::server::stdio::{self, StdioLimits};
-use toolyard_mcp::server::{Frontend, ServerInfo};
+use toolyard_mcp::server::duplex::{self, DuplexLimits};
+use toolyard_mcp::server::{Frontend, FrontendOptions, Offers, ServerInfo};
 
 /// The tools of the demo.
 struct Demo {
@@ -36,11 +36,13 @@ pub(crate) async fn run() -> anyhow::Result<ExitCode> {
     let info = ServerInfo {
         name: "toolyard-demo".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        instructions: None,
+        ..ServerInfo::default()
     };
-    let frontend = Arc::new(Frontend::new(gateway, info, process.limits.queued_notices, stopping_now));
-    let limits = StdioLimits { line_bytes: process.limits.request_body_bytes, requests: running };
-    stdio::serve(frontend, tokio::io::stdin(), tokio::io::stdout(), limits).await?;
+    let offers = Offers { tools: true, ..Offers::default() };
+    let options = FrontendOptions { info, offers, ..FrontendOptions::default() };
+    let frontend = Arc::new(Frontend::new(gateway, options, stopping_now));
+    let limits = DuplexLimits { line_bytes: process.limits.request_body_bytes, requests: running };
+    duplex::serve(frontend, tokio::io::stdin(), tokio::io::stdout(), limits).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -48,7 +50,13 @@ impl Demo {
     fn new() -> anyhow::Result<Self> {
         let tool = |definition| Ok(Arc::new(Tool::from_definition(&Json::from_value(&definition))?));
         let tools = definitions().into_iter().map(tool).collect::<anyhow::Result<_>>()?;
-        Ok(Self { catalog: watch::Sender::new(Arc::new(Catalog { phase: Phase::Ready, tools })) })
+        Ok(Self {
+            catalog: watch::Sender::new(Arc::new(Catalog {
+                phase: Phase::Ready,
+                tools,
+                ..Catalog::default()
+            })),
+        })
     }
 }
 
@@ -93,7 +101,7 @@ impl Backend for Demo {
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         let arguments = call.arguments().map(Json::to_value).unwrap_or_default();
-        let Target::Tool(name) = call.target;
+        let name = call.target.name().clone();
         let answer = answer(&name, &arguments).map(|text| Outcome::Done(Output::text(&text)));
         Box::pin(std::future::ready(answer))
     }

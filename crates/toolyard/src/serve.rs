@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
+use toolyard_core::registry::Kind;
 use toolyard_core::{Phase, Registry};
 use toolyard_manifest::{Manifest, Source};
 use toolyard_server::{Options, Running};
@@ -103,7 +104,7 @@ fn found(registry: &Registry) -> String {
     let mut lines = Vec::new();
     for (handler, phase) in registry.phases() {
         let tools: Vec<_> = registry
-            .entries()
+            .entries(Kind::Tools)
             .iter()
             .filter(|entry| entry.handler.name == *handler)
             .map(|entry| &*entry.name)
@@ -118,7 +119,7 @@ fn found(registry: &Registry) -> String {
             Phase::Unavailable { reason } => format!("  {handler}: unavailable ({reason})"),
         });
     }
-    let (tools, handlers) = (registry.entries().len(), registry.phases().len());
+    let (tools, handlers) = (registry.entries(Kind::Tools).len(), registry.phases().len());
     format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), lines.join("\n"))
 }
 

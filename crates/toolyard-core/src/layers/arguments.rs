@@ -15,7 +15,9 @@ impl Layer for Arguments {
     }
 
     fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
-        match next.entry.tool.check_arguments(call.arguments()) {
+        // What is no tool publishes no schema.
+        let checked = next.entry.tool.as_ref().map_or(Ok(()), |tool| tool.check_arguments(call.arguments()));
+        match checked {
             Ok(()) => next.run(call),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }

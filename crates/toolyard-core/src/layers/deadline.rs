@@ -1,11 +1,16 @@
 //! Bounds the time of a call.
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
+use tokio::time::{Instant, timeout_at};
 
 use super::{Answer, Layer, Next};
 use crate::call::Call;
 use crate::error::{Code, ToolError};
-use crate::gate::by;
+
+/// How long to wait at least before the time is looked at again.
+const LEAST_WAIT: Duration = Duration::from_millis(100);
 
 /// The layer that ends a call when its time is up. Dropping what runs is how it ends.
 pub struct Deadline;
@@ -17,8 +22,22 @@ impl Layer for Deadline {
 
     fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let answer = by(call.deadline, next.run(call)).await;
-            answer.unwrap_or_else(|| Err(ToolError::new(Code::Timeout, "The tool did not answer in time")))
+            let Some(deadline) = call.deadline else { return next.run(call).await };
+            let client = call.client.clone();
+            let mut running = next.run(call);
+            let mut until = deadline;
+            loop {
+                if let Ok(answer) = timeout_at(until, &mut running).await {
+                    return answer;
+                }
+                // What the client took to answer questions is not the tool's time.
+                until = deadline + client.asked_for();
+                if until <= Instant::now() {
+                    return Err(ToolError::new(Code::Timeout, "The tool did not answer in time"));
+                }
+                // While a question is open the end moves away as fast as it comes near.
+                until = until.max(Instant::now() + LEAST_WAIT);
+            }
         })
     }
 }

@@ -60,7 +60,11 @@ impl<'a> Next<'a> {
 
 /// Hands the call to its backend, under the name that the owner knows.
 async fn dispatch(mut call: Call, entry: &Entry) -> Answer {
-    call.target = Target::Tool(entry.tool.name.clone());
+    call.target = match call.target {
+        // A template's entry stands for many resources.
+        target @ Target::Resource(_) => target,
+        target => target.renamed(entry.own.clone()),
+    };
     contained(entry, async { entry.handler.backend.call(call).await }).await
 }
 
@@ -76,6 +80,6 @@ pub(crate) async fn contained(entry: &Entry, work: impl Future<Output = Answer>)
 fn panicked(entry: &Entry, panic: &(dyn Any + Send)) -> ToolError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-    tracing::error!(handler = %entry.handler.name, tool = %entry.tool.name, panic = text, "a call panicked");
+    tracing::error!(handler = %entry.handler.name, tool = %entry.own, panic = text, "a call panicked");
     ToolError::new(Code::ExecutionFailed, "The tool failed because of a fault in the gateway")
 }

@@ -133,9 +133,10 @@ impl Connection {
     pub(super) async fn call(&self, call: Call) -> Result<Outcome, ToolError> {
         let client = call.client.clone();
         let id = self.next_id();
+        let method = convert::method_of(&call.target);
         let (name, params) = convert::call_params(call, id, self.revision, &self.info);
-        let headers = self.call_headers(&name, &params);
-        let message = message::request(&Id::number(id), method::TOOLS_CALL, &params);
+        let headers = self.call_headers(method, &name, &params);
+        let message = message::request(&Id::number(id), method, &params);
         let answer = self.transport.request(Outgoing { id, message, headers }, &client).await;
         let answer = answer.inspect_err(|error| {
             if matches!(error, TransportError::Unreachable(_) | TransportError::SessionOver) {
@@ -150,12 +151,15 @@ impl Connection {
     }
 
     /// What a modern HTTP server wants mirrored of a call.
-    fn call_headers(&self, name: &Arc<str>, params: &Object) -> HeaderMap {
-        let mut headers = self.method_headers(method::TOOLS_CALL);
-        if headers.is_empty() {
+    fn call_headers(&self, method: &'static str, name: &Arc<str>, params: &Object) -> HeaderMap {
+        let mut headers = self.method_headers(method);
+        if headers.is_empty() || method == method::COMPLETE {
             return headers;
         }
         headers.insert(headers::NAME, headers::encode(name));
+        if method != method::TOOLS_CALL {
+            return headers;
+        }
         let mirrored = self.mirrored.read().unwrap_or_else(PoisonError::into_inner);
         let Some(mirrored) = mirrored.get(name) else { return headers };
         let arguments = params.get("arguments").and_then(|arguments| arguments.to_object().ok());

@@ -7,20 +7,33 @@ use http::StatusCode;
 use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Target, ToolError};
 
 use super::transport::{Answer, TransportError};
-use crate::wire::{Era, Id, Revision, RpcError, error, meta};
+use crate::wire::{Era, Id, Revision, RpcError, error, meta, method};
 
 /// The members of `_meta` that say of a modern request what a legacy one says in its handshake.
 const MODERN_META: [&str; 4] =
     [meta::PROTOCOL_VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
 
-/// A call as the parameters of `tools/call`: what the client sent, with the owner's name for the tool
+/// The method by which a server is asked for this.
+pub(super) const fn method_of(target: &Target) -> &'static str {
+    match target {
+        Target::Tool(_) => method::TOOLS_CALL,
+        Target::Prompt(_) => method::PROMPTS_GET,
+        Target::Resource(_) => method::RESOURCES_READ,
+        Target::Completion(_) => method::COMPLETE,
+    }
+}
+
+/// A call as the parameters of its method: what the client sent, with the owner's name for what is called
 /// and the gateway's own words about the request.
 pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) -> (Arc<str>, Object) {
-    let Target::Tool(name) = call.target;
     let mut params = call.params;
-    params.set("name", Json::string(&name));
+    match &call.target {
+        Target::Tool(name) | Target::Prompt(name) => params.set("name", Json::string(name)),
+        Target::Resource(uri) => params.set("uri", Json::string(uri)),
+        Target::Completion(_) => {}
+    }
     set_meta(&mut params, call.meta, id, revision, info, &*call.client);
-    (name, params)
+    (call.target.name().clone(), params)
 }
 
 /// Puts `meta` into the parameters, with the gateway's own words in the place of the client's.

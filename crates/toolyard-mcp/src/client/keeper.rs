@@ -70,7 +70,7 @@ impl Keeper {
         let connection = Arc::new(connection);
         tracing::info!(handler = %self.name, revision = %connection.revision(), tools = tools.len(), "connected");
         self.link.send_replace(Link::Up(connection.clone()));
-        self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools }));
+        self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools, ..Catalog::default() }));
         Ok(connection)
     }
 
@@ -90,7 +90,11 @@ impl Keeper {
             }
             match timeout(self.options.connect_time, connection.list_tools()).await {
                 Ok(Ok(tools)) => {
-                    self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools }));
+                    self.catalog.send_replace(Arc::new(Catalog {
+                        phase: Phase::Ready,
+                        tools,
+                        ..Catalog::default()
+                    }));
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(handler = %self.name, error = &error as &dyn Error, "cannot list again");
@@ -111,6 +115,10 @@ impl Keeper {
         tracing::warn!(handler = %self.name, reason, "not connected");
         self.link.send_replace(Link::Down(reason.as_str().into()));
         let tools = self.catalog.borrow().tools.clone();
-        self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Unavailable { reason }, tools }));
+        self.catalog.send_replace(Arc::new(Catalog {
+            phase: Phase::Unavailable { reason },
+            tools,
+            ..Catalog::default()
+        }));
     }
 }

@@ -1,43 +1,81 @@
 //! From what a call came to, to what MCP says of it.
 
 use bytes::Bytes;
-use toolyard_core::{Code, Json, Object, Outcome, Output, ToolError};
+use serde_json::json;
+use toolyard_core::{Code, Json, Object, Outcome, Output, Target, ToolError};
 
 use super::Answer;
+use crate::wire::error::{INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND};
 use crate::wire::{Era, RpcError};
 
-/// The result or the error of `tools/call`.
-pub(super) fn answer(answer: Result<Outcome, ToolError>, era: Era) -> Answer {
+/// The result or the error of a call.
+pub(super) fn answer(answer: Result<Outcome, ToolError>, target: &Target, era: Era) -> Answer {
     match answer {
-        Ok(Outcome::Done(output)) => Ok(done(output.body, era)),
+        Ok(Outcome::Done(output)) => Ok(done(output.body, target, era)),
         // Only modern clients declare what such an outcome needs; they are passed on as they came.
         Ok(Outcome::NeedsInput(body) | Outcome::Task(body)) if era == Era::Modern => Ok(body.to_pieces()),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(RpcError::from(&ToolError::new(
             Code::ExecutionFailed,
             "The tool asks for something that this client cannot do",
         ))),
-        Err(error) => failure(&error, era),
+        Err(error) => failure(&error, target, era),
     }
 }
 
-/// A result of a legacy server does not say that it is complete, and means it.
-fn done(mut body: Object, era: Era) -> Vec<Bytes> {
-    if era == Era::Modern && body.get("resultType").is_none() {
-        body.set("resultType", Json::string("complete"));
+/// A result of a legacy server does not say that it is complete, and means it. Nor does it say for how long what was
+/// read may be kept, which modern ones must: not at all, then (2026-07-28, server/utilities/caching).
+fn done(mut body: Object, target: &Target, era: Era) -> Vec<Bytes> {
+    let mut fill = |name: &str, value: Json| {
+        if body.get(name).is_none() {
+            body.set(name, value);
+        }
+    };
+    if era == Era::Modern {
+        fill("resultType", Json::string("complete"));
+        if let Target::Resource(_) = target {
+            fill("ttlMs", Json::integer(0));
+            fill("cacheScope", Json::string("private"));
+        }
     }
     body.to_pieces()
 }
 
-/// Arguments that do not fit are told to the model, which can mend them; everything else is an error
+/// Arguments of a tool that do not fit are told to the model, which can mend them; everything else is an error
 /// of the protocol.
-fn failure(error: &ToolError, era: Era) -> Answer {
-    match error.code() {
-        Code::InvalidArguments => Ok(done(Output::failure(error.message()).body, era)),
-        code => {
-            tracing::debug!(code = code.row().wire, error = error as &dyn std::error::Error, "a call failed");
-            Err(RpcError::from(error))
+fn failure(error: &ToolError, target: &Target, era: Era) -> Answer {
+    match (error.code(), target) {
+        (Code::InvalidArguments, Target::Tool(_)) => {
+            return Ok(done(Output::failure(error.message()).body, target, era));
         }
+        (Code::ResourceNotFound, _) if error.peer().is_none() => {
+            return Err(resource_not_found(target.name(), era));
+        }
+        _ => {}
     }
+    let code = error.code().row().wire;
+    tracing::debug!(code, error = error as &dyn std::error::Error, "a call failed");
+    match error.required_capabilities() {
+        Some(capabilities) if era == Era::Modern => Err(missing_capability(capabilities)),
+        _ => Err(RpcError::from(error)),
+    }
+}
+
+/// The client would have to declare these capabilities.
+pub(super) fn missing_capability(capabilities: &Object) -> RpcError {
+    let data = Object::new().with("requiredCapabilities", capabilities.to_json());
+    RpcError::with_data(MISSING_CLIENT_CAPABILITY, "Missing required client capability", &data)
+}
+
+/// There is no resource of this URI. The code for that has changed (2026-07-28, server/resources, error handling).
+pub(super) fn resource_not_found(uri: &str, era: Era) -> RpcError {
+    let code = match era {
+        Era::Legacy => RESOURCE_NOT_FOUND,
+        Era::Modern => INVALID_PARAMS,
+    };
+    let row = Code::ResourceNotFound.row();
+    let data = json!({"uri": uri, "code": row.wire, "retryable": row.retryable});
+    let data = Json::from_value(&data).to_object().unwrap_or_default();
+    RpcError::with_data(code, "Resource not found", &data)
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::Abortable;
-use futures_util::stream;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::sync::mpsc;
@@ -18,13 +17,11 @@ use tokio::time::timeout;
 use toolyard_core::{Caller, Json, Object};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::guard::{self, Guard};
-use toolyard_net::sse;
 
-use super::listen::{self, Subscription};
 use super::reply::{self, empty, refusal, respond};
-use super::requester::Requester;
+use super::requester::{Outlet, Requester};
 use super::session::{Session, SessionLimits, Sessions};
-use super::{Frontend, Request, modern};
+use super::{Frontend, Request, Sender, modern, sse};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
 use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
@@ -42,11 +39,12 @@ pub struct HttpOptions {
     pub sessions: SessionLimits,
 }
 
-/// The endpoint `/mcp`, to be merged with other routes.
+/// The endpoint `/mcp`, and `/sse` with `/message` for clients of 2024-11-05, to be merged with other routes.
 pub fn router(frontend: Arc<Frontend>, options: HttpOptions) -> Router {
     let sessions = Sessions::new(options.sessions);
+    let sse = sse::router(frontend.clone(), options.clone());
     let endpoint = Arc::new(Endpoint { frontend, sessions, options });
-    Router::new().route("/mcp", axum::routing::any(serve)).with_state(endpoint)
+    Router::new().route("/mcp", axum::routing::any(serve)).with_state(endpoint).merge(sse)
 }
 
 struct Endpoint {
@@ -91,19 +89,16 @@ impl Endpoint {
         if !is_json(headers) {
             return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         }
-        let read = timeout(self.options.body_time, body::read(body, self.options.body_bytes));
-        let text = match read.await {
-            Ok(Ok(text)) => text,
-            Ok(Err(error)) => return unreadable(&error),
-            Err(_) => return empty(StatusCode::REQUEST_TIMEOUT),
+        let text = match self.options.read(body).await {
+            Ok(text) => text,
+            Err(refusal) => return refusal,
         };
         match Message::parse(text) {
             Ok(Message::Request { id, method, params, meta }) => {
                 self.request(headers, Request { id, method, params, meta }).await
             }
             Ok(Message::Notification { method, params }) => self.notification(headers, &method, &params),
-            // Nothing is ever asked of clients that are answered here.
-            Ok(Message::Response { .. }) => empty(StatusCode::ACCEPTED),
+            Ok(Message::Response { id, answer }) => self.response(headers, id.as_ref(), answer),
             Err(bad) => refusal(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error),
         }
     }
@@ -125,13 +120,17 @@ impl Endpoint {
             Ok(capabilities) => capabilities,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
-        if request.method == method::LISTEN {
-            return self.listen(request);
-        }
-        let (client, messages) = self.requester(Some(capabilities), &request.meta, headers);
+        let (outlet, messages) = self.outlet(&request.meta, headers);
+        let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
+        let sender = Sender { era: Era::Modern, caller: Caller::default(), client, peer: None, questions };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
-        let answer =
-            async move { Some(frontend.answer(request, Era::Modern, Caller::default(), client).await) };
+        if request.method == method::LISTEN {
+            return match frontend.listen(id.clone(), &request.params, &sender) {
+                Ok(messages) => reply::streamed(messages.map(sse_event)),
+                Err(error) => refusal(modern::status(&error), Some(&id), error),
+            };
+        }
+        let answer = async move { Some(frontend.answer(request, sender).await) };
         respond(id, Box::pin(answer), messages, modern::status).await
     }
 
@@ -141,32 +140,39 @@ impl Endpoint {
             return self.open_session(&request);
         }
         let Ok(session) = self.session(headers) else { return session_not_found() };
-        let (client, messages) = self.requester(None, &request.meta, headers);
+        let (outlet, messages) = self.outlet(&request.meta, headers);
+        let peer = session.as_ref().map(|session| session.peer.clone());
+        let client = Requester::legacy(peer.as_ref(), outlet, self.frontend.limits.ask_time);
+        let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
+        let sender = Sender { era: Era::Legacy, caller, client, peer, questions: None };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         let answer = async move {
             let id = request.id.clone();
-            let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
-            let answer = frontend.answer(request, Era::Legacy, caller, client);
+            let answer = frontend.answer(request, sender);
             match session {
-                Some(session) => session.running().run(&id, answer).await,
+                Some(session) => session.peer.running.run(&id, answer).await,
                 None => Some(answer.await),
             }
         };
         respond(id, Box::pin(answer), messages, |_| StatusCode::OK).await
     }
 
-    /// The client of a request, and what it is told while the request runs, if it takes a stream.
-    fn requester(
-        &self,
-        capabilities: Option<Json>,
-        meta: &Object,
-        headers: &HeaderMap,
-    ) -> (Arc<Requester>, Option<mpsc::Receiver<Bytes>>) {
+    /// Where the client is told something while its request runs, if it takes a stream.
+    fn outlet(&self, meta: &Object, headers: &HeaderMap) -> (Outlet, Option<mpsc::Receiver<Bytes>>) {
         if !accepts_stream(headers) {
-            return (Requester::new(capabilities, meta, None), None);
+            return (Outlet::new(meta, None), None);
         }
-        let (sender, messages) = mpsc::channel(self.frontend.queued_notices);
-        (Requester::new(capabilities, meta, Some(&sender)), Some(messages))
+        let (sender, messages) = mpsc::channel(self.frontend.limits.queued_notices.max(1));
+        (Outlet::new(meta, Some(sender)), Some(messages))
+    }
+
+    /// An answer to what a legacy client was asked.
+    fn response(&self, headers: &HeaderMap, id: Option<&Id>, answer: Result<Json, RpcError>) -> Response {
+        let Ok(session) = self.session(headers) else { return session_not_found() };
+        if let Some(session) = session {
+            session.peer.asks.answered(id, answer);
+        }
+        empty(StatusCode::ACCEPTED)
     }
 
     fn notification(&self, headers: &HeaderMap, method: &str, params: &Object) -> Response {
@@ -176,17 +182,17 @@ impl Endpoint {
         let Ok(session) = self.session(headers) else { return session_not_found() };
         let id = || params.get("requestId").and_then(Id::parse);
         if let (Some(session), method::CANCELLED, Some(id)) = (session, method, id()) {
-            session.running().cancel(&id);
+            session.peer.running.cancel(&id);
         }
         empty(StatusCode::ACCEPTED)
     }
 
     fn open_session(&self, request: &Request) -> Response {
-        let result = match self.frontend.initialize(&request.params) {
+        let result = match self.frontend.described.initialize(&request.params) {
             Ok(result) => result,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
-        let Some(session) = self.sessions.open() else {
+        let Some(session) = self.sessions.open(&request.params) else {
             let error = RpcError::new(INVALID_REQUEST, "Too many sessions are open: try again later");
             return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), error);
         };
@@ -220,38 +226,36 @@ impl Endpoint {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
         let registration = session.open_stream();
+        let news = self.frontend.news(&session.peer);
         // The session goes with the stream: while somebody listens, it is not idle.
-        let events =
-            stream::unfold((session, self.frontend.changes()), |(session, mut changes)| async move {
-                changes.next().await?;
-                Some((sse::message([listen::tools_changed()]), (session, changes)))
-            });
+        let events = news.map(move |message| {
+            let _in_use = &session;
+            sse_event(message)
+        });
         reply::streamed(Abortable::new(events, registration))
     }
+}
 
-    fn listen(&self, request: Request) -> Response {
-        let subscription = Subscription::new(request.id, &request.params);
-        let first = sse::message([subscription.acknowledgement()]);
-        let rest = stream::unfold(Some((subscription, self.frontend.changes())), |state| async move {
-            let (subscription, mut changes) = state?;
-            while changes.next().await.is_some() {
-                if subscription.tools {
-                    return Some((
-                        sse::message([subscription.tools_changed()]),
-                        Some((subscription, changes)),
-                    ));
-                }
-            }
-            Some((sse::message(subscription.end()), None))
-        });
-        reply::streamed(stream::once(async { first }).chain(rest))
+impl HttpOptions {
+    /// Reads a message, or refuses it.
+    pub(super) async fn read(&self, body: Body) -> Result<Bytes, Response> {
+        match timeout(self.body_time, body::read(body, self.body_bytes)).await {
+            Ok(Ok(text)) => Ok(text),
+            Ok(Err(error)) => Err(unreadable(&error)),
+            Err(_) => Err(empty(StatusCode::REQUEST_TIMEOUT)),
+        }
     }
+}
+
+/// A message as an event of a stream.
+fn sse_event(message: Vec<Bytes>) -> Vec<Bytes> {
+    toolyard_net::sse::message(message)
 }
 
 /// The named session is over: its client has to open another.
 struct SessionOver;
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
     let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
@@ -277,7 +281,7 @@ fn unreadable(error: &ReadError) -> Response {
     refusal(status, None, RpcError::new(INVALID_REQUEST, error.to_string()))
 }
 
-fn session_not_found() -> Response {
+pub(super) fn session_not_found() -> Response {
     refusal(StatusCode::NOT_FOUND, None, RpcError::new(INVALID_REQUEST, "Session not found"))
 }
 

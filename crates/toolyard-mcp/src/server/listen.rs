@@ -1,83 +1,175 @@
-//! Telling clients that the list of tools is not what it was.
+//! Telling clients that something is not what it was.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, SelectAll, StreamExt};
 use tokio::sync::watch;
-use toolyard_core::{Json, Object, Registry};
+use toolyard_core::{Caller, Client, Json, Object};
 
-use super::Frontend;
-use crate::wire::{Id, message, meta, method};
+use super::changes::{Change, Changes};
+use super::peer::{MOST_FOLLOWED, Peer, Uris};
+use super::{Frontend, Sender, tasks};
+use crate::wire::{Id, RpcError, message, meta, method};
 
-/// The changes of the list of tools, seen from one client.
-pub(super) struct Changes {
-    registry: watch::Receiver<Arc<Registry>>,
-    /// The list that the client can have seen.
-    seen: Json,
-    stopping: watch::Receiver<bool>,
-}
+/// Messages, each in its pieces.
+pub(super) type Messages = BoxStream<'static, Vec<Bytes>>;
 
 impl Frontend {
-    /// Changes from now on.
-    pub(super) fn changes(&self) -> Changes {
-        let mut registry = self.gateway.watch();
-        let seen = registry.borrow_and_update().list().clone();
-        Changes { registry, seen, stopping: self.stopping.clone() }
+    /// What a legacy client is told, as long as it listens.
+    pub(super) fn news(&self, peer: &Peer) -> Messages {
+        let changes = self.changes(peer.followed());
+        let next = async |mut changes: Changes| {
+            let change = changes.next().await?;
+            Some((vec![notification(&change, Object::new())], changes))
+        };
+        stream::unfold(changes, next).boxed()
+    }
+
+    /// What a modern client is told that has sent `subscriptions/listen`: what it will be told of, then that, then the
+    /// end.
+    ///
+    /// # Errors
+    /// When the client wants to follow tasks and does not take any.
+    pub(super) fn listen(&self, id: Id, params: &Object, sender: &Sender) -> Result<Messages, RpcError> {
+        let (subscription, tasks) = self.subscribed(id, params, sender)?;
+        let first = vec![subscription.acknowledgement()];
+        let (_, followed) = watch::channel(subscription.uris.clone());
+        let listening = Listening { changes: self.changes(followed), tasks, subscription };
+        let rest = stream::unfold(Some(listening), async |listening| {
+            let mut listening = listening?;
+            match listening.next().await {
+                Some(message) => Some((vec![message], Some(listening))),
+                None => Some((listening.subscription.end(), None)),
+            }
+        });
+        Ok(stream::iter([first]).chain(rest).boxed())
+    }
+
+    /// Reads the filter. What is not offered here is left out of what is granted.
+    fn subscribed(
+        &self,
+        id: Id,
+        params: &Object,
+        sender: &Sender,
+    ) -> Result<(Subscription, SelectAll<BoxStream<'static, Object>>), RpcError> {
+        let filter = params.get("notifications").and_then(|filter| filter.to_object().ok());
+        let filter = filter.unwrap_or_default();
+        let wants = |name: &str| filter.get(name).and_then(Json::to_bool) == Some(true);
+        let mut subscription = Subscription {
+            id,
+            tools: self.offers.tools && wants("toolsListChanged"),
+            prompts: self.offers.prompts && wants("promptsListChanged"),
+            resources: self.offers.resources && wants("resourcesListChanged"),
+            uris: Uris::new(),
+            tasks: Vec::new(),
+        };
+        if self.offers.resources {
+            let registry = self.gateway.registry();
+            let known =
+                texts(&filter, "resourceSubscriptions").filter(|uri| registry.resource(uri).is_some());
+            subscription.uris = known.map(Arc::from).collect();
+        }
+        let mut followed = SelectAll::new();
+        if self.offers.tasks && filter.get("taskIds").is_some() {
+            if !tasks::has_opted_in(sender.client.capabilities()) {
+                return Err(tasks::not_opted_in());
+            }
+            for id in texts(&filter, "taskIds") {
+                if let Some(task) = self.follow_task(&id, &sender.caller) {
+                    followed.push(task);
+                    subscription.tasks.push(id);
+                }
+            }
+        }
+        Ok((subscription, followed))
+    }
+
+    fn follow_task(&self, id: &str, caller: &Caller) -> Option<BoxStream<'static, Object>> {
+        self.tasks.follow(id, caller)
     }
 }
 
-impl Changes {
-    /// Waits until the list differs; `None` once the gateway stops.
-    pub(super) async fn next(&mut self) -> Option<()> {
+/// The strings of a list.
+fn texts(filter: &Object, name: &str) -> impl Iterator<Item = String> {
+    let items = filter.get(name).and_then(|list| list.to_items().ok()).unwrap_or_default();
+    items.into_iter().take(MOST_FOLLOWED).filter_map(|item| item.to_str().map(Cow::into_owned))
+}
+
+/// A modern client that listens.
+struct Listening {
+    changes: Changes,
+    tasks: SelectAll<BoxStream<'static, Object>>,
+    subscription: Subscription,
+}
+
+impl Listening {
+    /// The next message; `None` once the gateway stops.
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
             tokio::select! {
-                changed = self.registry.changed() => changed.ok()?,
-                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
-            }
-            let list = self.registry.borrow_and_update().list().clone();
-            if list != self.seen {
-                self.seen = list;
-                return Some(());
+                change = self.changes.next() => {
+                    let change = change?;
+                    if self.subscription.wants(&change) {
+                        return Some(notification(&change, self.subscription.marked()));
+                    }
+                }
+                Some(task) = self.tasks.next(), if !self.tasks.is_empty() => {
+                    let params = task.with("_meta", self.subscription.meta());
+                    return Some(message::notification(method::TASK_CHANGED, &params));
+                }
             }
         }
     }
 }
 
-/// What a client asked to be told of, in `subscriptions/listen`.
+/// What a client asked to be told of in `subscriptions/listen`, as far as that is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Subscription {
-    pub(super) id: Id,
-    /// Whether it is told of tools. No other change is announced yet.
-    pub(super) tools: bool,
+struct Subscription {
+    id: Id,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Uris,
+    tasks: Vec<String>,
 }
 
 impl Subscription {
-    /// Reads the parameters. What is not offered here is left out of the acknowledgement.
-    pub(super) fn new(id: Id, params: &Object) -> Self {
-        let filter =
-            params.get("notifications").and_then(|filter| filter.to_object().ok()).unwrap_or_default();
-        let tools = filter.get("toolsListChanged").and_then(Json::to_bool) == Some(true);
-        Self { id, tools }
+    fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Updated(_) => true,
+        }
     }
 
     /// The first message: what the client will be told of.
-    pub(super) fn acknowledgement(&self) -> Bytes {
-        let granted = if self.tools {
-            Object::new().with("toolsListChanged", Json::from_value(&true.into()))
-        } else {
-            Object::new()
-        };
+    fn acknowledgement(&self) -> Bytes {
+        let mut granted = Object::new();
+        let lists = [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ];
+        for (name, _) in lists.iter().filter(|(_, granted)| *granted) {
+            granted.set(name, Json::boolean(true));
+        }
+        if !self.uris.is_empty() {
+            let uris: Vec<_> = self.uris.iter().map(|uri| Json::string(uri)).collect();
+            granted.set("resourceSubscriptions", Json::array(&uris));
+        }
+        if !self.tasks.is_empty() {
+            let ids: Vec<_> = self.tasks.iter().map(|id| Json::string(id)).collect();
+            granted.set("taskIds", Json::array(&ids));
+        }
         let params = self.marked().with("notifications", granted.to_json());
         message::notification(method::ACKNOWLEDGED, &params)
     }
 
-    /// The list of tools is not what it was.
-    pub(super) fn tools_changed(&self) -> Bytes {
-        message::notification(method::TOOLS_CHANGED, &self.marked())
-    }
-
     /// The last message, when the gateway ends the stream.
-    pub(super) fn end(&self) -> Vec<Bytes> {
+    fn end(&self) -> Vec<Bytes> {
         let result = Object::new().with("resultType", Json::string("complete")).with("_meta", self.meta());
         message::response(Some(&self.id), Ok(vec![result.to_json().bytes()]))
     }
@@ -91,7 +183,14 @@ impl Subscription {
     }
 }
 
-/// The list of tools is not what it was, as legacy clients are told.
-pub(super) fn tools_changed() -> Bytes {
-    message::notification(method::TOOLS_CHANGED, &Object::new())
+/// The notification of a change; `params` is what else it says.
+fn notification(change: &Change, params: Object) -> Bytes {
+    match change {
+        Change::Tools => message::notification(method::TOOLS_CHANGED, &params),
+        Change::Prompts => message::notification(method::PROMPTS_CHANGED, &params),
+        Change::Resources => message::notification(method::RESOURCES_CHANGED, &params),
+        Change::Updated(uri) => {
+            message::notification(method::RESOURCE_UPDATED, &params.with("uri", Json::string(uri)))
+        }
+    }
 }

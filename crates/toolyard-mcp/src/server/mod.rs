@@ -1,46 +1,157 @@
 //! The frontend: messages of clients become calls, outcomes become messages.
 //!
-//! The way of a `tools/call`: [`http`] or [`stdio`] (bytes -> message, session) -> `Frontend::answer`
-//! (message -> call) -> [`toolyard_core::Gateway::invoke`], and back by the same stairs.
+//! The way of a `tools/call`: [`http`] or [`duplex`] (bytes -> message, session) -> `Frontend::answer`
+//! (what is asked for) -> `call` (message -> call) -> [`toolyard_core::Gateway::invoke`], and back by the same stairs.
+//!
+//! - `methods`, `describe`: which method does what, and what the server says of itself;
+//! - `call`, `convert`: from a request to a call, from an outcome to a response;
+//! - `requester`, `rounds`: the client of a running call, and how it is asked in each era;
+//! - `parked`, `tasks`: calls that outlive their request;
+//! - `session`, `peer`, `asks`: what is remembered of a legacy client;
+//! - `changes`, `listen`: telling clients that something is not what it was;
+//! - [`http`], `sse`, [`duplex`]: how messages come.
 
+mod asks;
+mod call;
+mod changes;
 mod convert;
+mod describe;
+pub mod duplex;
 pub mod http;
 mod listen;
+mod methods;
 mod modern;
+mod parked;
+mod peer;
 mod reply;
 mod requester;
+mod rounds;
 mod session;
-pub mod stdio;
+mod sse;
+mod tasks;
+mod timestamp;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::watch;
-use toolyard_core::{Call, Caller, Client, Gateway, Json, Object, Target};
+use tokio::sync::{mpsc, watch};
+use toolyard_core::{Caller, Gateway, Object};
 
-use crate::wire::{Era, Id, Revision, RpcError, meta, method};
+use crate::wire::{Era, Id, RpcError};
+use describe::Described;
+use parked::Parked;
+use peer::Peer;
+use requester::{Question, Requester};
+use tasks::Tasks;
 
 pub use session::SessionLimits;
 
 /// What the server says of itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
+    /// Its name for people.
+    pub title: Option<String>,
     /// What a model should know before it uses the tools.
     pub instructions: Option<String>,
+}
+
+/// Which of the protocol's features are offered. What is not answers that the method is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// Tools.
+    pub tools: bool,
+    /// Prompts.
+    pub prompts: bool,
+    /// Resources, their templates, and news of their changes.
+    pub resources: bool,
+    /// Completion of arguments.
+    pub completions: bool,
+    /// Log of running calls.
+    pub logging: bool,
+    /// Tools whose definition says so may run as tasks.
+    pub tasks: bool,
+}
+
+/// For whom a result may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheScope {
+    /// For everybody.
+    Public,
+    /// For who asked.
+    Private,
+}
+
+/// How long clients of the modern era may keep lists (2026-07-28, server/utilities/caching).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheHint {
+    /// For how long. Changes are announced, so that this only bounds what a client misses that does not listen.
+    pub ttl: Duration,
+    /// For whom.
+    pub scope: CacheScope,
+}
+
+impl Default for CacheHint {
+    fn default() -> Self {
+        Self { ttl: Duration::from_secs(30), scope: CacheScope::Public }
+    }
+}
+
+/// What clients may take.
+#[derive(Debug, Clone, Copy)]
+pub struct FrontendLimits {
+    /// Notices that may wait for one client; more are dropped.
+    pub queued_notices: usize,
+    /// Calls that wait for an answer of a modern client. A call that would be one more fails.
+    pub parked_calls: usize,
+    /// How long a call waits for an answer of its client.
+    pub ask_time: Duration,
+    /// Tasks that are remembered, running or over.
+    pub tasks: usize,
+    /// How long a task is remembered, from its beginning.
+    pub task_ttl: Duration,
+    /// How often clients should look after a task.
+    pub task_poll: Duration,
+}
+
+impl Default for FrontendLimits {
+    fn default() -> Self {
+        Self {
+            queued_notices: 64,
+            parked_calls: 1000,
+            ask_time: Duration::from_secs(600),
+            tasks: 1000,
+            task_ttl: Duration::from_secs(3600),
+            task_poll: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Everything that a frontend is told.
+#[derive(Debug, Clone, Default)]
+pub struct FrontendOptions {
+    /// What the server says of itself.
+    pub info: ServerInfo,
+    /// Which features there are.
+    pub offers: Offers,
+    /// How long lists may be kept.
+    pub cache: CacheHint,
+    /// What clients may take.
+    pub limits: FrontendLimits,
 }
 
 /// A server of MCP over a gateway, whatever carries the messages.
 pub struct Frontend {
     gateway: Arc<Gateway>,
-    info: ServerInfo,
-    /// What follows the tools in a list of the modern era, up to its end.
-    list_rest: Bytes,
-    /// Notices that may wait for one client; more are dropped.
-    queued_notices: usize,
+    offers: Offers,
+    limits: FrontendLimits,
+    described: Described,
+    parked: Arc<Parked>,
+    tasks: Arc<Tasks>,
     /// Turns true when streams are to end.
     stopping: watch::Receiver<bool>,
 }
@@ -54,111 +165,33 @@ pub(crate) struct Request {
     pub(crate) meta: Object,
 }
 
-/// How long a client may keep what it was told of the list, in milliseconds. Changes are announced, so
-/// that this only bounds what a client misses that does not listen.
-const LIST_TTL: i64 = 30_000;
+/// Who sent a request, and how it is answered.
+struct Sender {
+    era: Era,
+    caller: Caller,
+    client: Arc<Requester>,
+    /// What is remembered of a legacy client.
+    peer: Option<Arc<Peer>>,
+    /// What the call asks of a modern client.
+    questions: Option<mpsc::Receiver<Question>>,
+}
 
 /// The pieces of a result, or the error.
 pub(crate) type Answer = Result<Vec<Bytes>, RpcError>;
 
 impl Frontend {
-    /// A frontend of `gateway` that calls itself `info`. Of the notices for one request at most
-    /// `queued_notices` wait to be sent. Streams of changes end once `stopping` is true.
+    /// A frontend of `gateway`. Streams of changes end once `stopping` is true.
     #[must_use]
-    pub fn new(
-        gateway: Arc<Gateway>,
-        info: ServerInfo,
-        queued_notices: usize,
-        stopping: watch::Receiver<bool>,
-    ) -> Self {
-        let list_rest = list_rest(&info);
-        Self { gateway, info, list_rest, queued_notices, stopping }
-    }
-
-    /// Answers a request of any method but those that open a stream.
-    async fn answer(&self, request: Request, era: Era, caller: Caller, client: Arc<dyn Client>) -> Answer {
-        match (&*request.method, era) {
-            (method::TOOLS_CALL, _) => self.call_tool(request, era, caller, client).await,
-            (method::TOOLS_LIST, _) => self.list_tools(&request.params, era).await,
-            (method::DISCOVER, Era::Modern) => Ok(self.discover()),
-            (method::PING, Era::Legacy) => Ok(vec![Bytes::from_static(b"{}")]),
-            (method, _) => Err(RpcError::method_not_found(method)),
+    pub fn new(gateway: Arc<Gateway>, options: FrontendOptions, stopping: watch::Receiver<bool>) -> Self {
+        let FrontendOptions { info, offers, cache, limits } = options;
+        Self {
+            gateway,
+            offers,
+            limits,
+            described: Described::new(&info, offers, cache),
+            parked: Arc::new(Parked::new(limits)),
+            tasks: Arc::new(Tasks::new(limits)),
+            stopping,
         }
     }
-
-    async fn call_tool(&self, request: Request, era: Era, caller: Caller, client: Arc<dyn Client>) -> Answer {
-        let Some(name) = request.params.get_str("name") else {
-            return Err(RpcError::invalid_params("`params.name` is not a string"));
-        };
-        let target = Target::Tool(name.into());
-        let Request { params, meta, .. } = request;
-        let call = Call { target, params, meta, caller, deadline: None, client };
-        convert::answer(self.gateway.invoke(call).await, era)
-    }
-
-    /// Every tool, on one page: the list is ready, and clients that stop at the first page miss nothing.
-    async fn list_tools(&self, params: &Object, era: Era) -> Answer {
-        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-            return Err(RpcError::invalid_params("`params.cursor` is none that was given out"));
-        }
-        let list = self.gateway.settled().await.list().bytes();
-        let rest = match era {
-            Era::Legacy => Bytes::from_static(b"}"),
-            Era::Modern => self.list_rest.clone(),
-        };
-        Ok(vec![Bytes::from_static(b"{\"tools\":"), list, rest])
-    }
-
-    fn discover(&self) -> Vec<Bytes> {
-        let versions = Revision::ALL.iter().rev().map(|revision| Json::string(revision.as_str()));
-        let result = Object::new()
-            .with("supportedVersions", Json::array(&versions.collect::<Vec<_>>()))
-            .with("capabilities", capabilities());
-        vec![cacheable(self.with_instructions(result), &self.info).to_json().bytes()]
-    }
-
-    /// The result of `initialize`.
-    fn initialize(&self, params: &Object) -> Answer {
-        let Some(requested) = params.get_str("protocolVersion") else {
-            return Err(RpcError::invalid_params("`params.protocolVersion` is not a string"));
-        };
-        let revision = Revision::negotiate(&requested);
-        let result = Object::new()
-            .with("protocolVersion", Json::string(revision.as_str()))
-            .with("capabilities", capabilities())
-            .with("serverInfo", describe(&self.info));
-        Ok(vec![self.with_instructions(result).to_json().bytes()])
-    }
-
-    fn with_instructions(&self, result: Object) -> Object {
-        match &self.info.instructions {
-            Some(text) => result.with("instructions", Json::string(text)),
-            None => result,
-        }
-    }
-}
-
-/// A result of the modern era that a client may keep for a while.
-fn cacheable(result: Object, info: &ServerInfo) -> Object {
-    let meta = Object::new().with(meta::SERVER_INFO, describe(info));
-    result
-        .with("ttlMs", Json::integer(LIST_TTL))
-        .with("cacheScope", Json::string("public"))
-        .with("resultType", Json::string("complete"))
-        .with("_meta", meta.to_json())
-}
-
-fn list_rest(info: &ServerInfo) -> Bytes {
-    let members = cacheable(Object::new(), info).to_json().bytes();
-    // The members stand behind others: a comma takes the place of the opening brace.
-    [b",", &members[1..]].concat().into()
-}
-
-fn describe(info: &ServerInfo) -> Json {
-    let description = Object::new().with("name", Json::string(&info.name));
-    description.with("version", Json::string(&info.version)).to_json()
-}
-
-fn capabilities() -> Json {
-    Json::from_value(&serde_json::json!({"tools": {"listChanged": true}}))
 }

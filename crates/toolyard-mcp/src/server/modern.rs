@@ -49,6 +49,7 @@ fn check_headers(request: &Request, map: &HeaderMap, registry: &Registry) -> Res
     let name = match &*request.method {
         method::TOOLS_CALL | method::PROMPTS_GET => request.params.get_str("name"),
         method::RESOURCES_READ => request.params.get_str("uri"),
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => request.params.get_str("taskId"),
         _ => return Ok(()),
     };
     headers::check(map, &headers::NAME, name.as_deref())?;
@@ -61,9 +62,10 @@ fn check_headers(request: &Request, map: &HeaderMap, registry: &Registry) -> Res
 /// Compares the mirrored arguments of a tool that asks for them.
 fn check_arguments(request: &Request, map: &HeaderMap, registry: &Registry) -> Result<(), String> {
     let name = request.params.get_str("name").unwrap_or_default();
-    let Ok(entry) = registry.resolve(&name) else { return Ok(()) };
+    let Ok(entry) = registry.tool(&name) else { return Ok(()) };
     // An illegal annotation asks for nothing.
-    let params = headers::header_params(entry.tool.input_schema()).unwrap_or_default();
+    let params =
+        headers::header_params(entry.tool.as_ref().and_then(|tool| tool.input_schema())).unwrap_or_default();
     if params.is_empty() {
         return Ok(());
     }

@@ -1,31 +1,157 @@
 //! The client of one request, as its call sees it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
-use toolyard_core::{Client, Json, Notice, Object};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+use toolyard_core::{Ask, AskError, AskKind, Client, Json, LogLevel, Notice, Object};
 
+use super::peer::Peer;
 use crate::wire::{message, meta, method};
 
-/// Who sent a request: what it can be asked, and where it is told of progress.
+/// Who sent a request: what it can be asked, and where it is told of progress and log.
 #[derive(Debug)]
 pub(super) struct Requester {
     capabilities: Option<Json>,
-    /// Where messages go, and what the client calls the progress of this request.
-    progress: Option<(mpsc::Sender<Bytes>, Json)>,
+    /// Where messages go. A parked call gets another place with each round.
+    outlet: Mutex<Outlet>,
+    way: Way,
+    /// How long a question may stay open.
+    ask_time: Duration,
+    clock: Mutex<Clock>,
+}
+
+/// Where messages of one request go.
+#[derive(Debug, Default)]
+pub(super) struct Outlet {
+    messages: Option<mpsc::Sender<Bytes>>,
+    /// What the client calls the progress of its request, if it wants to be told.
+    token: Option<Json>,
+    /// The least severe log that it wants.
+    log: Option<LogLevel>,
+}
+
+/// How the client is asked.
+#[derive(Debug)]
+enum Way {
+    Never,
+    /// By requests of ours.
+    Requests(Arc<Peer>),
+    /// By rounds: the call waits while the client comes with the answers.
+    Rounds(mpsc::Sender<Question>),
+}
+
+/// Something that a call asks its modern client.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) ask: Ask,
+    pub(super) answer: oneshot::Sender<Result<Json, AskError>>,
+}
+
+/// How long the client has been asked.
+#[derive(Debug, Default)]
+struct Clock {
+    open: usize,
+    since: Option<Instant>,
+    before: Duration,
+}
+
+/// Questions of one call that may wait to be put to its client.
+const QUESTIONS: usize = 16;
+
+impl Outlet {
+    /// Where `messages` go of a request that said `meta` of itself. A modern request says how much log it wants.
+    pub(super) fn new(meta: &Object, messages: Option<mpsc::Sender<Bytes>>) -> Self {
+        let log = meta.get_str(meta::LOG_LEVEL).and_then(|level| LogLevel::parse(&level));
+        Self { messages, token: meta.get(meta::PROGRESS_TOKEN).cloned(), log }
+    }
 }
 
 impl Requester {
-    /// A client with these capabilities, which said `meta` about its request. It is told of progress where
-    /// it gave a token to call it by, and takes messages at all.
-    pub(super) fn new(
-        capabilities: Option<Json>,
-        meta: &Object,
-        messages: Option<&mpsc::Sender<Bytes>>,
-    ) -> Arc<Self> {
-        let progress = messages.cloned().zip(meta.get(meta::PROGRESS_TOKEN).cloned());
-        Arc::new(Self { capabilities, progress })
+    /// A modern client, which declares its capabilities with each request, and where its call puts questions.
+    pub(super) fn modern(
+        capabilities: Json,
+        outlet: Outlet,
+        ask_time: Duration,
+    ) -> (Arc<Self>, Option<mpsc::Receiver<Question>>) {
+        // Most clients can be asked nothing, and are spared the channel.
+        if capabilities.as_bytes() == b"{}" {
+            return (Self::new(Some(capabilities), outlet, Way::Never, ask_time), None);
+        }
+        let (sender, questions) = mpsc::channel(QUESTIONS);
+        (Self::new(Some(capabilities), outlet, Way::Rounds(sender), ask_time), Some(questions))
+    }
+
+    /// A legacy client: it can be asked where it has a session, and takes a stream.
+    pub(super) fn legacy(peer: Option<&Arc<Peer>>, mut outlet: Outlet, ask_time: Duration) -> Arc<Self> {
+        outlet.log = peer.map(|peer| peer.log_level());
+        match peer.filter(|_| outlet.messages.is_some()) {
+            Some(peer) => {
+                let capabilities = Some(peer.capabilities().clone());
+                Self::new(capabilities, outlet, Way::Requests(peer.clone()), ask_time)
+            }
+            None => Self::new(None, outlet, Way::Never, ask_time),
+        }
+    }
+
+    fn new(capabilities: Option<Json>, outlet: Outlet, way: Way, ask_time: Duration) -> Arc<Self> {
+        Arc::new(Self { capabilities, outlet: Mutex::new(outlet), way, ask_time, clock: Mutex::default() })
+    }
+
+    /// Messages go where those of another request of the same client go.
+    pub(super) fn continue_with(&self, other: &Self) {
+        let outlet = std::mem::take(&mut *other.outlet());
+        *self.outlet() = outlet;
+    }
+
+    fn outlet(&self) -> MutexGuard<'_, Outlet> {
+        self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn asked(&self, ask: Ask) -> Result<Json, AskError> {
+        if !self.can_be_asked(&ask) {
+            return Err(AskError::Unsupported(ask.kind));
+        }
+        let _open = Open::begin(self);
+        let answer = async {
+            match &self.way {
+                Way::Never => Err(AskError::Unsupported(ask.kind)),
+                Way::Requests(peer) => {
+                    let messages = self.outlet().messages.clone().ok_or(AskError::Gone)?;
+                    peer.asks.ask(ask, &messages).await
+                }
+                Way::Rounds(questions) => {
+                    let (sender, answer) = oneshot::channel();
+                    let question = Question { ask, answer: sender };
+                    questions.send(question).await.map_err(|_| AskError::Gone)?;
+                    answer.await.unwrap_or(Err(AskError::Gone))
+                }
+            }
+        };
+        timeout(self.ask_time, answer).await.unwrap_or(Err(AskError::TooLate))
+    }
+
+    /// Whether the client has declared that it takes such a question.
+    fn can_be_asked(&self, ask: &Ask) -> bool {
+        let capabilities = self.capabilities.as_ref().and_then(|declared| declared.to_object().ok());
+        let capability =
+            capabilities.and_then(|declared| declared.get(ask.kind.capability())?.to_object().ok());
+        let Some(capability) = capability else { return false };
+        // Forms are what clients without further words can show (2025-11-25, client/elicitation, capabilities).
+        let by_url = ask.params.get_str("mode").as_deref() == Some("url");
+        match ask.kind {
+            AskKind::Elicit if by_url => capability.get("url").is_some(),
+            AskKind::Elicit => capability.get("form").is_some() || capability.get("url").is_none(),
+            AskKind::Sample | AskKind::Roots => true,
+        }
     }
 }
 
@@ -35,15 +161,66 @@ impl Client for Requester {
     }
 
     fn listens(&self) -> bool {
-        self.progress.is_some()
+        let outlet = self.outlet();
+        outlet.token.is_some() && outlet.messages.is_some()
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        let outlet = self.outlet();
+        outlet.log.filter(|_| outlet.messages.is_some())
     }
 
     fn notify(&self, notice: Notice) {
-        let Some((messages, token)) = &self.progress else { return };
-        let Notice::Progress(mut params) = notice;
-        params.set(meta::PROGRESS_TOKEN, token.clone());
+        let outlet = self.outlet();
+        let Some(messages) = &outlet.messages else { return };
+        let message = match notice {
+            Notice::Progress(mut params) => {
+                let Some(token) = &outlet.token else { return };
+                params.set(meta::PROGRESS_TOKEN, token.clone());
+                message::notification(method::PROGRESS, &params)
+            }
+            Notice::Log(params) => {
+                let level = params.get_str("level").and_then(|level| LogLevel::parse(&level));
+                if level.zip(outlet.log).is_none_or(|(level, least)| level < least) {
+                    return;
+                }
+                message::notification(method::LOG, &params)
+            }
+        };
         // A full queue drops the notice: whoever reads slowly learns of later progress.
-        let _full = messages.try_send(message::notification(method::PROGRESS, &params));
+        let _full = messages.try_send(message);
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+        self.asked(ask).boxed()
+    }
+
+    fn asked_for(&self) -> Duration {
+        let clock = self.clock();
+        clock.before + clock.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+/// While this lives the client is being asked.
+struct Open<'a>(&'a Requester);
+
+impl<'a> Open<'a> {
+    fn begin(requester: &'a Requester) -> Self {
+        let mut clock = requester.clock();
+        clock.open += 1;
+        clock.since.get_or_insert_with(Instant::now);
+        Self(requester)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut clock = self.0.clock();
+        clock.open = clock.open.saturating_sub(1);
+        if clock.open == 0 {
+            let since = clock.since.take();
+            clock.before += since.map_or(Duration::ZERO, |since| since.elapsed());
+        }
     }
 }
 

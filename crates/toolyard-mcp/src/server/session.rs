@@ -1,16 +1,16 @@
 //! Sessions of legacy clients.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures_util::future::{AbortHandle, AbortRegistration, Abortable};
+use futures_util::future::{AbortHandle, AbortRegistration};
 use tokio::time::Instant;
+use toolyard_core::Object;
 
-use crate::wire::Id;
+use super::peer::Peer;
 
 /// How many sessions there are, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub(super) struct Sessions {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: Arc<str>,
-    running: Running,
+    pub(super) peer: Arc<Peer>,
     /// The stream on which this client gets what belongs to no request.
     stream: Mutex<Option<AbortHandle>>,
     /// In milliseconds since the start of the table.
@@ -46,11 +46,11 @@ impl Sessions {
         Self { table: RwLock::default(), limits, start: Instant::now() }
     }
 
-    /// Opens a session; `None` where there are too many in use.
-    pub(super) fn open(&self) -> Option<Arc<Session>> {
+    /// Opens a session for who sent these parameters of `initialize`; `None` where there are too many in use.
+    pub(super) fn open(&self, initialize: &Object) -> Option<Arc<Session>> {
         let session = Session {
             id: random_id()?,
-            running: Running::default(),
+            peer: Arc::new(Peer::new(initialize)),
             stream: Mutex::default(),
             last_used: self.now().into(),
         };
@@ -87,7 +87,7 @@ impl Sessions {
         let session = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         session.is_some_and(|session| {
             session.replace_stream(None);
-            session.running.cancel_all();
+            session.peer.running.cancel_all();
             true
         })
     }
@@ -108,11 +108,6 @@ impl Sessions {
 }
 
 impl Session {
-    /// What runs in this session.
-    pub(super) const fn running(&self) -> &Running {
-        &self.running
-    }
-
     /// Registers the stream for what belongs to no request. There is one: an older one ends.
     pub(super) fn open_stream(&self) -> AbortRegistration {
         let (handle, registration) = AbortHandle::new_pair();
@@ -128,57 +123,8 @@ impl Session {
     }
 }
 
-/// The requests of one client that can be withdrawn by their id.
-#[derive(Debug, Default)]
-pub(super) struct Running {
-    requests: Mutex<HashMap<Id, AbortHandle>>,
-}
-
-impl Running {
-    /// Runs a request; `None` if it was withdrawn meanwhile. An id that is in use already is not noted
-    /// again: which of the two a withdrawal means could not be told.
-    pub(super) async fn run<T>(&self, id: &Id, request: impl Future<Output = T>) -> Option<T> {
-        let (handle, registration) = AbortHandle::new_pair();
-        let _noted = match self.lock().entry(id.clone()) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(place) => {
-                place.insert(handle);
-                Some(Noted { running: self, id })
-            }
-        };
-        Abortable::new(request, registration).await.ok()
-    }
-
-    /// Withdraws a request. An unknown id is none of our business: it may just have been answered.
-    pub(super) fn cancel(&self, id: &Id) {
-        if let Some(request) = self.lock().remove(id) {
-            request.abort();
-        }
-    }
-
-    fn cancel_all(&self) {
-        self.lock().drain().for_each(|(_, request)| request.abort());
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Id, AbortHandle>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A request that can be withdrawn, until it is answered or dropped.
-struct Noted<'a> {
-    running: &'a Running,
-    id: &'a Id,
-}
-
-impl Drop for Noted<'_> {
-    fn drop(&mut self) {
-        self.running.lock().remove(self.id);
-    }
-}
-
 /// 128 bits that nobody can guess, as the specification asks for.
-fn random_id() -> Option<Arc<str>> {
+pub(super) fn random_id() -> Option<Arc<str>> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     let mut id = String::with_capacity(32);

@@ -15,6 +15,8 @@ pub const INVALID_REQUEST: i32 = -32600;
 pub const METHOD_NOT_FOUND: i32 = -32601;
 /// Parameters that do not fit the method.
 pub const INVALID_PARAMS: i32 = -32602;
+/// A resource that does not exist (until 2025-11-25; since then it is [`INVALID_PARAMS`]).
+pub const RESOURCE_NOT_FOUND: i32 = -32002;
 /// HTTP headers that say something else than the body (2026-07-28).
 pub const HEADER_MISMATCH: i32 = -32020;
 /// The client lacks a capability that the request needs (2026-07-28).
@@ -42,6 +44,12 @@ impl RpcError {
     #[must_use]
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self::build(code, &message.into(), None)
+    }
+
+    /// An error with `data`.
+    #[must_use]
+    pub fn with_data(code: i32, message: &str, data: &Object) -> Self {
+        Self::build(code, message, Some(data.to_json()))
     }
 
     fn build(code: i32, message: &str, data: Option<Json>) -> Self {

@@ -27,16 +27,62 @@ pub mod method {
     pub const TOOLS_LIST: &str = "tools/list";
     /// Calls a tool.
     pub const TOOLS_CALL: &str = "tools/call";
+    /// Lists prompts.
+    pub const PROMPTS_LIST: &str = "prompts/list";
     /// Fills in a prompt.
     pub const PROMPTS_GET: &str = "prompts/get";
+    /// Lists resources.
+    pub const RESOURCES_LIST: &str = "resources/list";
+    /// Lists templates of resources.
+    pub const TEMPLATES_LIST: &str = "resources/templates/list";
     /// Reads a resource.
     pub const RESOURCES_READ: &str = "resources/read";
+    /// Follows a resource (legacy).
+    pub const SUBSCRIBE: &str = "resources/subscribe";
+    /// Follows a resource no more (legacy).
+    pub const UNSUBSCRIBE: &str = "resources/unsubscribe";
+    /// Asks what could stand in an argument.
+    pub const COMPLETE: &str = "completion/complete";
+    /// Says how much log a session wants (legacy).
+    pub const SET_LEVEL: &str = "logging/setLevel";
+    /// Asks how a task is (modern, tasks extension).
+    pub const TASKS_GET: &str = "tasks/get";
+    /// Answers what a task asks (modern, tasks extension).
+    pub const TASKS_UPDATE: &str = "tasks/update";
+    /// Ends a task (modern, tasks extension).
+    pub const TASKS_CANCEL: &str = "tasks/cancel";
+    /// How a task is (modern, tasks extension).
+    pub const TASK_CHANGED: &str = "notifications/tasks";
+    /// Asks the user for input.
+    pub const ELICIT: &str = "elicitation/create";
+    /// Asks the client's model.
+    pub const SAMPLE: &str = "sampling/createMessage";
+    /// Asks for the folders that a server may work on.
+    pub const ROOTS_LIST: &str = "roots/list";
     /// The list of tools is not what it was.
     pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+    /// The list of prompts is not what it was.
+    pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
+    /// The list of resources, or of their templates, is not what it was.
+    pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+    /// A resource is not what it was.
+    pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+    /// A line of log.
+    pub const LOG: &str = "notifications/message";
     /// How far a request is.
     pub const PROGRESS: &str = "notifications/progress";
     /// A request is not wanted any more.
     pub const CANCELLED: &str = "notifications/cancelled";
+}
+
+/// The method by which a client is asked.
+#[must_use]
+pub const fn method_of(kind: toolyard_core::AskKind) -> &'static str {
+    match kind {
+        toolyard_core::AskKind::Elicit => method::ELICIT,
+        toolyard_core::AskKind::Sample => method::SAMPLE,
+        toolyard_core::AskKind::Roots => method::ROOTS_LIST,
+    }
 }
 
 /// Members of `_meta` that the specification reserves.
@@ -53,6 +99,8 @@ pub mod meta {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Which stream of changes a message belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// The extension that lets a call go on after its answer.
+    pub const TASKS: &str = "io.modelcontextprotocol/tasks";
     /// What progress of a request is to be called.
     pub const PROGRESS_TOKEN: &str = "progressToken";
 }

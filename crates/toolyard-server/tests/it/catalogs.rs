@@ -174,14 +174,17 @@ async fn a_server_that_dies_and_comes_back() {
     drop(upstream);
     // The first caller may find the connection broken rather than refused; then the next one knows. The
     // tool is not listed any more, but whoever calls it is told that it is only unavailable.
-    while !registry.borrow_and_update().entries().is_empty() {
+    while !registry.borrow_and_update().entries(toolyard_core::registry::Kind::Tools).is_empty() {
         let said = client.call("t", "{}").await.body;
         assert!(said.contains(r#""code":"unavailable""#), "{said}");
     }
     let said = client.call("t", "{}").await.body;
     assert!(said.contains(r#""code":"unavailable""#), "{said}");
     let _upstream = Reserved::at(address).start(server());
-    registry.wait_for(|registry| !registry.entries().is_empty()).await.unwrap();
+    registry
+        .wait_for(|registry| !registry.entries(toolyard_core::registry::Kind::Tools).is_empty())
+        .await
+        .unwrap();
     assert_eq!(client.call("t", "{}").await.body, good);
 }
 

@@ -339,8 +339,7 @@ fn definitions_of_tools() {
             }
             tools[i].send_replace(list);
         }
-        let arrived =
-            |registry: &Arc<Registry>| markers.iter().all(|marker| registry.resolve(marker).is_ok());
+        let arrived = |registry: &Arc<Registry>| markers.iter().all(|marker| registry.tool(marker).is_ok());
         running.gateway().watch().wait_for(arrived).await.unwrap();
         let expect: Vec<_> = expect.iter().map(|definition| json::read(definition).text()).collect();
         for speech in [Speech::Bare, Speech::Modern] {

@@ -7,8 +7,8 @@ use insta::assert_snapshot;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolyard_mcp::server::stdio::{self, StdioLimits};
-use toolyard_mcp::server::{Frontend, ServerInfo};
+use toolyard_mcp::server::duplex::{self, DuplexLimits};
+use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo};
 use toolyard_server::Running;
 
 use crate::client::MODERN_META;
@@ -31,12 +31,15 @@ impl Piped {
         let upstream = Upstream::start(Server { era: Era::Modern, tools, call: Box::new(call) });
         let running = gateway(&[("h", upstream.address, "")], "").await;
         let (stopping, stopping_now) = watch::channel(false);
-        let info = ServerInfo { name: "test".into(), version: "1".into(), instructions: None };
-        let frontend = Arc::new(Frontend::new(running.gateway().clone(), info, 16, stopping_now));
+        let info = ServerInfo { name: "test".into(), version: "1".into(), ..ServerInfo::default() };
+        let offers = Offers { tools: true, ..Offers::default() };
+        let limits = FrontendLimits { queued_notices: 16, ..FrontendLimits::default() };
+        let options = FrontendOptions { info, offers, limits, ..FrontendOptions::default() };
+        let frontend = Arc::new(Frontend::new(running.gateway().clone(), options, stopping_now));
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (theirs_in, theirs_out) = tokio::io::split(theirs);
-        let limits = StdioLimits { line_bytes: 10_000, requests: 100 };
-        let served = tokio::spawn(stdio::serve(frontend, theirs_in, theirs_out, limits));
+        let limits = DuplexLimits { line_bytes: 10_000, requests: 100 };
+        let served = tokio::spawn(duplex::serve(frontend, theirs_in, theirs_out, limits));
         let (output, input) = tokio::io::split(ours);
         let output = BufReader::new(output);
         Self { input: Some(input), output, served, upstream, _stopping: stopping, _running: running }

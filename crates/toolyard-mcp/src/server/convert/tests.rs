@@ -8,7 +8,7 @@ fn object(text: &str) -> Object {
 
 /// What a client of each era is told.
 fn told(came_to: impl Fn() -> Result<Outcome, ToolError>) -> String {
-    let told = |era| match answer(came_to(), era) {
+    let told = |era| match answer(came_to(), &Target::Tool("t".into()), era) {
         Ok(pieces) => String::from_utf8(pieces.concat()).unwrap(),
         Err(error) => format!("error {}", error.body().as_text()),
     };

@@ -1,0 +1,196 @@
+//! The client of a running call: the way back while it runs.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use crate::error::{Code, ToolError};
+use crate::json::{Json, Object};
+
+/// The client of a running call, seen from the backend.
+pub trait Client: Send + Sync + fmt::Debug {
+    /// The capabilities that the backend may make use of during this call: an object as MCP clients
+    /// declare it. `None` where nothing can be asked.
+    fn capabilities(&self) -> Option<&Json>;
+
+    /// Whether notices of progress reach anybody: a backend may save itself the work.
+    fn listens(&self) -> bool;
+
+    /// The least severe log that the client wants of this call; `None` where it wants none.
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
+
+    /// Tells the client something while its call runs. Never waits: where the client does not keep
+    /// up, notices are dropped, and the outcome is not.
+    fn notify(&self, notice: Notice);
+
+    /// Asks the client something, and waits for its answer: the result as the client gave it. Dropping the
+    /// future withdraws the question.
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+        std::future::ready(Err(AskError::Unsupported(ask.kind))).boxed()
+    }
+
+    /// How long this client has been asked so far, a question that is still open included. That time is the
+    /// client's own, and not taken off the call's.
+    fn asked_for(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Something told while a call runs. The object is the notification's parameters as they came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// How far the work is. The token is put in by the door that made the call.
+    Progress(Object),
+    /// A line of log.
+    Log(Object),
+}
+
+/// What a client can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AskKind {
+    /// The user, for some input or a consent.
+    Elicit,
+    /// The client's model, for a completion.
+    Sample,
+    /// Which folders it lets servers work on.
+    Roots,
+}
+
+impl AskKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Elicit, Self::Sample, Self::Roots];
+
+    /// The member of a client's capabilities that says that it can be asked this.
+    #[must_use]
+    pub const fn capability(self) -> &'static str {
+        match self {
+            Self::Elicit => "elicitation",
+            Self::Sample => "sampling",
+            Self::Roots => "roots",
+        }
+    }
+}
+
+/// One question to a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// What is asked for.
+    pub kind: AskKind,
+    /// The particulars.
+    pub params: Object,
+}
+
+/// Why a client gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// It has not said that it can be asked this.
+    #[error("the client does not support {}", .0.capability())]
+    Unsupported(AskKind),
+    /// It answered with an error: the JSON-RPC error object.
+    #[error("the client refused: {}", message_of(.0))]
+    Refused(Json),
+    /// It took longer than a question may stay open.
+    #[error("the client did not answer in time")]
+    TooLate,
+    /// It is gone, or too much is asked of it at once.
+    #[error("the client cannot be asked")]
+    Gone,
+}
+
+fn message_of(error: &Json) -> String {
+    let message =
+        error.to_object().ok().and_then(|error| error.get_str("message").map(|text| text.into_owned()));
+    message.unwrap_or_else(|| "no message".to_owned())
+}
+
+/// For who cannot go on without the answer.
+impl From<AskError> for ToolError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Unsupported(kind) => {
+                Self::missing_capability(Object::new().with(kind.capability(), Object::new().to_json()))
+            }
+            AskError::TooLate => Self::new(Code::Timeout, "The client did not answer in time"),
+            AskError::Refused(_) | AskError::Gone => {
+                Self::new(Code::ExecutionFailed, "The client did not give what it was asked for")
+                    .caused_by(error)
+            }
+        }
+    }
+}
+
+/// How severe a line of log is (RFC 5424), least severe first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// For those who look for a fault.
+    Debug,
+    /// What normally happens.
+    Info,
+    /// Normal, but worth a look.
+    Notice,
+    /// Something may go wrong.
+    Warning,
+    /// Something went wrong.
+    Error,
+    /// A part has failed.
+    Critical,
+    /// Somebody must act at once.
+    Alert,
+    /// Nothing works any more.
+    Emergency,
+}
+
+impl LogLevel {
+    /// Every level, least severe first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// Reads a level's name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+
+    /// The name, as MCP writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
+/// Nobody listens, and nobody can be asked.
+#[derive(Debug, Clone, Copy)]
+pub struct NoClient;
+
+impl Client for NoClient {
+    fn capabilities(&self) -> Option<&Json> {
+        None
+    }
+
+    fn listens(&self) -> bool {
+        false
+    }
+
+    fn notify(&self, _notice: Notice) {}
+}

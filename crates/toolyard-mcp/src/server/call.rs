@@ -1,0 +1,121 @@
+//! From a request to a call, and on until it is over, parked, or a task.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use toolyard_core::{Call, Client, Json, Object, Reference, Target};
+
+use super::parked::{self, Identity, ParkedCall};
+use super::rounds::{self, Job, Step};
+use super::tasks::TaskSupport;
+use super::{Answer, Frontend, Request, Sender, convert};
+use crate::wire::{Era, RpcError, method};
+
+impl Frontend {
+    /// Runs what a request calls.
+    pub(super) async fn call(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
+        let target = target(&request)?;
+        match sender.era {
+            Era::Legacy => self.call_legacy(target, request, sender).await,
+            Era::Modern => self.call_modern(target, request, sender).await,
+        }
+    }
+
+    async fn call_legacy(&self, target: Target, request: Request, sender: Sender) -> Answer {
+        let call = call(target.clone(), request, &sender);
+        convert::answer(rounds::invoke(&self.gateway, call).await, &target, Era::Legacy)
+    }
+
+    async fn call_modern(self: Arc<Self>, target: Target, request: Request, mut sender: Sender) -> Answer {
+        if let Some(state) = request.params.get_str("requestState").filter(|state| parked::is_state(state)) {
+            let mut call = self.parked.take(&state, &identity(&target, &request, &sender))?;
+            call.job.client.continue_with(&sender.client);
+            call.job.open.answer(&object(&request.params, "inputResponses"));
+            return self.go_on(call).await;
+        }
+        let Some(questions) = sender.questions.take() else {
+            if self.task_support(&target) == TaskSupport::Required {
+                return Err(super::tasks::not_opted_in());
+            }
+            let call = call(target.clone(), request, &sender);
+            return convert::answer(self.gateway.invoke(call).await, &target, Era::Modern);
+        };
+        let support = self.task_support(&target);
+        let opted_in = super::tasks::has_opted_in(sender.client.capabilities());
+        let request_of_caller = identity(&target, &request, &sender);
+        let (gateway, called) = (self.gateway.clone(), target.clone());
+        let call = call(target, request, &sender);
+        let answer = async move { convert::answer(gateway.invoke(call).await, &called, Era::Modern) };
+        let job = Job::new(answer.boxed(), questions, sender.client);
+        match (support, opted_in) {
+            (TaskSupport::Required, false) => Err(super::tasks::not_opted_in()),
+            (TaskSupport::Required | TaskSupport::Optional, true) => {
+                self.tasks.start(job, request_of_caller.caller)
+            }
+            _ => self.go_on(ParkedCall { job, request: request_of_caller }).await,
+        }
+    }
+
+    /// Goes on with a call until it is over or asks something.
+    async fn go_on(&self, mut call: ParkedCall) -> Answer {
+        loop {
+            if !call.job.open.is_empty() {
+                return self.parked.park(call);
+            }
+            if let Step::Over(answer) = call.job.step().await {
+                return answer;
+            }
+        }
+    }
+
+    fn task_support(&self, target: &Target) -> TaskSupport {
+        match target {
+            Target::Tool(name) if self.offers.tasks => {
+                let registry = self.gateway.registry();
+                let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
+                tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition))
+            }
+            _ => TaskSupport::Forbidden,
+        }
+    }
+}
+
+fn call(target: Target, request: Request, sender: &Sender) -> Call {
+    let Request { params, meta, .. } = request;
+    let (caller, client) = (sender.caller.clone(), sender.client.clone());
+    Call { target, params, meta, caller, deadline: None, client }
+}
+
+fn identity(target: &Target, request: &Request, sender: &Sender) -> Identity {
+    let arguments = request.params.get("arguments").map(Json::to_value);
+    Identity { target: target.clone(), arguments, caller: sender.caller.clone() }
+}
+
+fn object(params: &Object, name: &str) -> Object {
+    params.get(name).and_then(|value| value.to_object().ok()).unwrap_or_default()
+}
+
+/// What a request calls.
+fn target(request: &Request) -> Result<Target, RpcError> {
+    let text = |name: &str| {
+        let text = request.params.get_str(name).map(Cow::into_owned);
+        text.map(Arc::from)
+            .ok_or_else(|| RpcError::invalid_params(format!("`params.{name}` is not a string")))
+    };
+    Ok(match &*request.method {
+        method::PROMPTS_GET => Target::Prompt(text("name")?),
+        method::RESOURCES_READ => Target::Resource(text("uri")?),
+        method::COMPLETE => Target::Completion(reference(&object(&request.params, "ref"))?),
+        _ => Target::Tool(text("name")?),
+    })
+}
+
+fn reference(reference: &Object) -> Result<Reference, RpcError> {
+    let (kind, name, uri) = (reference.get_str("type"), reference.get_str("name"), reference.get_str("uri"));
+    match (kind.as_deref(), name, uri) {
+        (Some("ref/prompt"), Some(name), _) => Ok(Reference::Prompt(name.into())),
+        (Some("ref/resource"), _, Some(uri)) => Ok(Reference::Template(uri.into())),
+        _ => Err(RpcError::invalid_params("`params.ref` is no reference to a prompt or a resource template")),
+    }
+}

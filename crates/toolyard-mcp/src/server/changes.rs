@@ -1,0 +1,135 @@
+//! What is not what it was, seen from one client.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::{BoxStream, SelectAll, StreamExt};
+use tokio::sync::watch;
+use toolyard_core::registry::Kind;
+use toolyard_core::{Json, Registry};
+
+use super::Frontend;
+use super::peer::Uris;
+
+/// Something that a client may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources, or of their templates.
+    Resources,
+    /// One resource.
+    Updated(Arc<str>),
+}
+
+/// The changes of the lists, and of the resources that the client follows.
+pub(super) struct Changes {
+    registry: watch::Receiver<Arc<Registry>>,
+    /// The lists that the client can have seen.
+    seen: [Json; 4],
+    followed: watch::Receiver<Uris>,
+    /// Whether nobody can change any more what is followed.
+    fixed: bool,
+    following: HashMap<Arc<str>, AbortHandle>,
+    updates: SelectAll<Abortable<BoxStream<'static, Arc<str>>>>,
+    found: VecDeque<Change>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Frontend {
+    /// Changes from now on, those of the `followed` resources among them.
+    pub(super) fn changes(&self, followed: watch::Receiver<Uris>) -> Changes {
+        let mut registry = self.gateway.watch();
+        let seen = lists(&registry.borrow_and_update());
+        let mut changes = Changes {
+            registry,
+            seen,
+            followed,
+            fixed: false,
+            following: HashMap::new(),
+            updates: SelectAll::new(),
+            found: VecDeque::new(),
+            stopping: self.stopping.clone(),
+        };
+        changes.follow();
+        changes
+    }
+}
+
+/// What woke [`Changes::next`].
+enum News {
+    Lists,
+    /// Other resources are followed; whether those are the last ones.
+    Followed(bool),
+    Updated(Arc<str>),
+    Stopping,
+}
+
+fn lists(registry: &Registry) -> [Json; 4] {
+    Kind::ALL.map(|kind| registry.list(kind).clone())
+}
+
+impl Changes {
+    /// Waits for a change; `None` once the gateway stops. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Option<Change> {
+        loop {
+            if let Some(change) = self.found.pop_front() {
+                return Some(change);
+            }
+            let news = tokio::select! {
+                changed = self.registry.changed() => changed.map_or(News::Stopping, |()| News::Lists),
+                _ = self.stopping.wait_for(|stopping| *stopping) => News::Stopping,
+                followed = self.followed.changed(), if !self.fixed => News::Followed(followed.is_err()),
+                Some(uri) = self.updates.next(), if !self.updates.is_empty() => News::Updated(uri),
+            };
+            match news {
+                News::Lists => self.compare(),
+                News::Followed(fixed) => {
+                    self.fixed = fixed;
+                    self.follow();
+                }
+                News::Updated(uri) => self.found.push_back(Change::Updated(uri)),
+                News::Stopping => return None,
+            }
+        }
+    }
+
+    fn compare(&mut self) {
+        let now = lists(&self.registry.borrow_and_update());
+        let changed = |kind: Kind| self.seen[kind as usize] != now[kind as usize];
+        let of_resources = changed(Kind::Resources) || changed(Kind::Templates);
+        let each = [
+            (changed(Kind::Tools), Change::Tools),
+            (changed(Kind::Prompts), Change::Prompts),
+            (of_resources, Change::Resources),
+        ];
+        self.found.extend(each.into_iter().filter(|(changed, _)| *changed).map(|(_, change)| change));
+        self.seen = now;
+    }
+
+    /// Begins to follow what is new, and ends what is not wanted any more.
+    fn follow(&mut self) {
+        let followed = self.followed.borrow_and_update().clone();
+        self.following.retain(|uri, stream| {
+            let wanted = followed.contains(uri);
+            if !wanted {
+                stream.abort();
+            }
+            wanted
+        });
+        let registry = self.registry.borrow();
+        for uri in followed {
+            let Some(entry) = registry.resource(&uri).filter(|_| !self.following.contains_key(&uri)) else {
+                continue;
+            };
+            let (handle, registration) = AbortHandle::new_pair();
+            let updated = uri.clone();
+            let updates = entry.handler.backend.follow(&uri).map(move |()| updated.clone()).boxed();
+            self.updates.push(Abortable::new(updates, registration));
+            self.following.insert(uri, handle);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What the server says of itself.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use toolyard_core::{Json, Object};
+
+use super::{Answer, CacheHint, CacheScope, Offers, ServerInfo};
+use crate::wire::{Revision, RpcError, meta};
+
+/// What is written once.
+pub(super) struct Described {
+    info: Json,
+    instructions: Option<Json>,
+    offers: Offers,
+    /// What follows a list of the modern era, up to its end.
+    pub(super) list_rest: Bytes,
+    discovered: Bytes,
+}
+
+impl Described {
+    pub(super) fn new(info: &ServerInfo, offers: Offers, cache: CacheHint) -> Self {
+        let instructions = info.instructions.as_deref().map(Json::string);
+        let info = describe(info);
+        let hint = cache_members(&info, cache).to_json().bytes();
+        // The members stand behind others: a comma takes the place of the opening brace.
+        let list_rest = [b",", &hint[1..]].concat().into();
+        let discovered = discovered(offers, &instructions, cache_members(&info, cache));
+        Self { info, instructions, offers, list_rest, discovered }
+    }
+
+    /// The result of `server/discover`.
+    pub(super) fn discover(&self) -> Vec<Bytes> {
+        vec![self.discovered.clone()]
+    }
+
+    /// The result of `initialize`.
+    pub(super) fn initialize(&self, params: &Object) -> Answer {
+        let Some(requested) = params.get_str("protocolVersion") else {
+            return Err(RpcError::invalid_params("`params.protocolVersion` is not a string"));
+        };
+        let result = Object::new()
+            .with("protocolVersion", Json::string(Revision::negotiate(&requested).as_str()))
+            .with("capabilities", legacy_capabilities(self.offers))
+            .with("serverInfo", self.info.clone());
+        Ok(vec![with_instructions(result, &self.instructions).to_json().bytes()])
+    }
+}
+
+fn discovered(offers: Offers, instructions: &Option<Json>, hint: Object) -> Bytes {
+    let versions = Revision::ALL.iter().rev().map(|revision| Json::string(revision.as_str()));
+    let result = Object::new()
+        .with("supportedVersions", Json::array(&versions.collect::<Vec<_>>()))
+        .with("capabilities", modern_capabilities(offers));
+    let result = with_instructions(result, instructions);
+    let hinted = hint.iter().fold(result, |result, (name, value)| result.with(&name, value.clone()));
+    hinted.to_json().bytes()
+}
+
+fn with_instructions(result: Object, instructions: &Option<Json>) -> Object {
+    instructions.iter().fold(result, |result, text| result.with("instructions", text.clone()))
+}
+
+fn describe(info: &ServerInfo) -> Json {
+    let description = Object::new().with("name", Json::string(&info.name));
+    let title = info.title.iter();
+    let description = title.fold(description, |object, title| object.with("title", Json::string(title)));
+    description.with("version", Json::string(&info.version)).to_json()
+}
+
+/// What a result of the modern era says that a client may keep for a while.
+fn cache_members(info: &Json, cache: CacheHint) -> Object {
+    let scope = match cache.scope {
+        CacheScope::Public => "public",
+        CacheScope::Private => "private",
+    };
+    let meta = Object::new().with(meta::SERVER_INFO, info.clone());
+    Object::new()
+        .with("ttlMs", Json::unsigned(u64::try_from(cache.ttl.as_millis()).unwrap_or(u64::MAX)))
+        .with("cacheScope", Json::string(scope))
+        .with("resultType", Json::string("complete"))
+        .with("_meta", meta.to_json())
+}
+
+fn legacy_capabilities(offers: Offers) -> Json {
+    Json::from_value(&Value::Object(common_capabilities(offers)))
+}
+
+fn modern_capabilities(offers: Offers) -> Json {
+    let mut capabilities = common_capabilities(offers);
+    if offers.tasks {
+        capabilities.insert("extensions".to_owned(), json!({meta::TASKS: {}}));
+    }
+    Json::from_value(&Value::Object(capabilities))
+}
+
+fn common_capabilities(offers: Offers) -> Map<String, Value> {
+    let each = [
+        ("tools", offers.tools, json!({"listChanged": true})),
+        ("prompts", offers.prompts, json!({"listChanged": true})),
+        ("resources", offers.resources, json!({"subscribe": true, "listChanged": true})),
+        ("completions", offers.completions, json!({})),
+        ("logging", offers.logging, json!({})),
+    ];
+    let offered = each.into_iter().filter(|(_, offered, _)| *offered);
+    offered.map(|(name, _, value)| (name.to_owned(), value)).collect()
+}

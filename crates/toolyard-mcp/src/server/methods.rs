@@ -1,0 +1,109 @@
+//! Which method does what.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use toolyard_core::registry::Kind;
+use toolyard_core::{LogLevel, Object};
+
+use super::{Answer, Frontend, Request, Sender};
+use crate::wire::{Era, RpcError, method};
+
+impl Frontend {
+    /// Answers a request of any method but those that open a session or a stream.
+    pub(super) async fn answer(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
+        let (offers, era) = (self.offers, sender.era);
+        match (&*request.method, era) {
+            (method::TOOLS_CALL, _) if offers.tools => self.call(request, sender).await,
+            (method::TOOLS_LIST, _) if offers.tools => self.list(Kind::Tools, &request.params, era).await,
+            (method::PROMPTS_GET, _) if offers.prompts => self.call(request, sender).await,
+            (method::PROMPTS_LIST, _) if offers.prompts => {
+                self.list(Kind::Prompts, &request.params, era).await
+            }
+            (method::RESOURCES_READ, _) if offers.resources => self.call(request, sender).await,
+            (method::RESOURCES_LIST, _) if offers.resources => {
+                self.list(Kind::Resources, &request.params, era).await
+            }
+            (method::TEMPLATES_LIST, _) if offers.resources => {
+                self.list(Kind::Templates, &request.params, era).await
+            }
+            (method::SUBSCRIBE, Era::Legacy) if offers.resources => self.subscribe(&request.params, &sender),
+            (method::UNSUBSCRIBE, Era::Legacy) if offers.resources => unsubscribe(&request.params, &sender),
+            (method::COMPLETE, _) if offers.completions => self.call(request, sender).await,
+            (method::SET_LEVEL, Era::Legacy) if offers.logging => set_level(&request.params, &sender),
+            (method::TASKS_GET, Era::Modern) if offers.tasks => self.tasks.get(&request.params, &sender),
+            (method::TASKS_UPDATE, Era::Modern) if offers.tasks => {
+                self.tasks.update(&request.params, &sender)
+            }
+            (method::TASKS_CANCEL, Era::Modern) if offers.tasks => {
+                self.tasks.cancel(&request.params, &sender)
+            }
+            (method::DISCOVER, Era::Modern) => Ok(self.described.discover()),
+            (method::PING, Era::Legacy) => Ok(nothing()),
+            (method, _) => Err(RpcError::method_not_found(method)),
+        }
+    }
+
+    /// Everything of one kind, on one page: the list is ready, and clients that stop at the first page miss
+    /// nothing.
+    async fn list(&self, kind: Kind, params: &Object, era: Era) -> Answer {
+        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
+            return Err(RpcError::invalid_params("`params.cursor` is none that was given out"));
+        }
+        let list = self.gateway.settled().await.list(kind).bytes();
+        let rest = match era {
+            Era::Legacy => Bytes::from_static(b"}"),
+            Era::Modern => self.described.list_rest.clone(),
+        };
+        Ok(vec![Bytes::from_static(opening(kind)), list, rest])
+    }
+
+    /// A legacy client wants to be told of changes of a resource.
+    fn subscribe(&self, params: &Object, sender: &Sender) -> Answer {
+        let uri = uri(params)?;
+        if self.gateway.registry().resource(&uri).is_none() {
+            return Err(super::convert::resource_not_found(&uri, sender.era));
+        }
+        let peer = sender.peer.as_ref().ok_or_else(no_session)?;
+        match peer.subscribe(&uri) {
+            true => Ok(nothing()),
+            false => Err(RpcError::invalid_params("too many resources are subscribed to")),
+        }
+    }
+}
+
+fn unsubscribe(params: &Object, sender: &Sender) -> Answer {
+    let uri = uri(params)?;
+    sender.peer.as_ref().ok_or_else(no_session)?.unsubscribe(&uri);
+    Ok(nothing())
+}
+
+fn set_level(params: &Object, sender: &Sender) -> Answer {
+    let level = params.get_str("level").and_then(|level| LogLevel::parse(&level));
+    let level = level.ok_or_else(|| RpcError::invalid_params("`params.level` is not a level of log"))?;
+    sender.peer.as_ref().ok_or_else(no_session)?.set_log_level(level);
+    Ok(nothing())
+}
+
+fn uri(params: &Object) -> Result<String, RpcError> {
+    let uri = params.get_str("uri").map(std::borrow::Cow::into_owned);
+    uri.ok_or_else(|| RpcError::invalid_params("`params.uri` is not a string"))
+}
+
+fn no_session() -> RpcError {
+    RpcError::invalid_params("this needs a session")
+}
+
+/// The result that says nothing but that it is done, in the legacy era.
+fn nothing() -> Vec<Bytes> {
+    vec![Bytes::from_static(b"{}")]
+}
+
+const fn opening(kind: Kind) -> &'static [u8] {
+    match kind {
+        Kind::Tools => b"{\"tools\":",
+        Kind::Prompts => b"{\"prompts\":",
+        Kind::Resources => b"{\"resources\":",
+        Kind::Templates => b"{\"resourceTemplates\":",
+    }
+}

@@ -1,0 +1,155 @@
+//! Questions of a call to its client, in each era's way.
+//!
+//! A backend asks in one of two ways: it asks the call's client and waits, or it ends with an outcome that says what
+//! it needs and is called again. A client is asked in one of two ways, too: by a request of ours (legacy), or by
+//! a result that says what is needed (modern). Where both are of one kind, a question passes. Here are the other two.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, join_all};
+use tokio::sync::mpsc;
+use toolyard_core::{Ask, AskError, AskKind, Call, Client, Code, Gateway, Json, Object, Outcome, ToolError};
+
+use super::Answer;
+use super::requester::{Question, Requester};
+use crate::wire::method_of;
+
+/// How often a backend may need something before it is told that nobody answers any more.
+const MOST_ROUNDS: usize = 16;
+
+/// Runs a call; what it turns out to need is asked of its legacy client, until nothing is left.
+pub(super) async fn invoke(gateway: &Gateway, mut call: Call) -> Result<Outcome, ToolError> {
+    if call.client.capabilities().is_none() {
+        return gateway.invoke(call).await;
+    }
+    for _ in 0..MOST_ROUNDS {
+        let client = call.client.clone();
+        let needed = match gateway.invoke(call.clone()).await? {
+            Outcome::NeedsInput(needed) => needed,
+            outcome => return Ok(outcome),
+        };
+        let responses = ask(&*client, &needed).await?;
+        call.params.set("inputResponses", responses.to_json());
+        match needed.get("requestState") {
+            Some(state) => call.params.set("requestState", state.clone()),
+            None => drop(call.params.remove("requestState")),
+        }
+    }
+    Err(ToolError::new(Code::ExecutionFailed, "The tool asks again and again"))
+}
+
+/// Asks a client all that an outcome needs, at once.
+async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, ToolError> {
+    let malformed = || ToolError::new(Code::ExecutionFailed, "What the tool asks is malformed");
+    let requests = match needed.get("inputRequests") {
+        Some(requests) => requests.to_object().map_err(|_| malformed())?,
+        None => Object::new(),
+    };
+    let questions = requests.iter().map(|(key, request)| Some((key.into_owned(), read(request)?)));
+    let questions: Vec<_> = questions.collect::<Option<_>>().ok_or_else(malformed)?;
+    let answers = questions.into_iter().map(|(key, ask)| async move { (key, client.ask(ask).await) });
+    let mut responses = Object::new();
+    for (key, answer) in join_all(answers).await {
+        responses.set(&key, answer?);
+    }
+    Ok(responses)
+}
+
+fn read(request: &Json) -> Option<Ask> {
+    let request = request.to_object().ok()?;
+    let method = request.get_str("method")?;
+    let kind = AskKind::ALL.into_iter().find(|kind| method_of(*kind) == method)?;
+    let params =
+        request.get("params").map_or_else(|| Some(Object::new()), |params| params.to_object().ok())?;
+    Some(Ask { kind, params })
+}
+
+/// A call of a modern client that may ask.
+pub(super) struct Job {
+    pub(super) answer: BoxFuture<'static, Answer>,
+    pub(super) questions: mpsc::Receiver<Question>,
+    pub(super) client: Arc<Requester>,
+    pub(super) open: Open,
+}
+
+/// What a [`Job`] came to next.
+pub(super) enum Step {
+    /// It is over.
+    Over(Answer),
+    /// It asks more than it did.
+    Asks,
+}
+
+impl Job {
+    pub(super) fn new(
+        answer: BoxFuture<'static, Answer>,
+        questions: mpsc::Receiver<Question>,
+        client: Arc<Requester>,
+    ) -> Self {
+        Self { answer, questions, client, open: Open::default() }
+    }
+
+    /// Goes on until the call is over, or asks something.
+    pub(super) async fn step(&mut self) -> Step {
+        tokio::select! {
+            biased;
+            answer = &mut self.answer => Step::Over(answer),
+            Some(question) = self.questions.recv() => {
+                self.open.add(question);
+                while let Ok(question) = self.questions.try_recv() {
+                    self.open.add(question);
+                }
+                Step::Asks
+            }
+        }
+    }
+}
+
+/// The questions of one call that are open, by keys that are never used again.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    asked: u64,
+    questions: Vec<(String, Question)>,
+}
+
+impl Open {
+    fn add(&mut self, question: Question) {
+        self.asked += 1;
+        self.questions.push((format!("{}-{}", question.ask.kind.capability(), self.asked), question));
+    }
+
+    /// Whether nothing is asked any more. A question that was withdrawn counts as answered.
+    pub(super) fn is_empty(&mut self) -> bool {
+        self.questions.retain(|(_, question)| !question.answer.is_closed());
+        self.questions.is_empty()
+    }
+
+    /// What is asked, as the client is to read it.
+    pub(super) fn requests(&self) -> Json {
+        let request = |question: &Question| {
+            let method = Json::string(method_of(question.ask.kind));
+            Object::new().with("method", method).with("params", question.ask.params.to_json()).to_json()
+        };
+        let requests = self.questions.iter();
+        requests.fold(Object::new(), |all, (key, question)| all.with(key, request(question))).to_json()
+    }
+
+    /// Takes the client's answers. What was not asked is passed over.
+    pub(super) fn answer(&mut self, responses: &Object) {
+        for (key, question) in std::mem::take(&mut self.questions) {
+            match responses.get(&key) {
+                Some(response) => {
+                    let answer = match response.is_object() {
+                        true => Ok(response.detach()),
+                        false => Err(AskError::Refused(response.detach())),
+                    };
+                    let _withdrawn = question.answer.send(answer);
+                }
+                None => self.questions.push((key, question)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! Calls that go on after their answer: the tasks extension (SEP-2663).
+//!
+//! A tool whose definition says so runs as a task for a client that takes tasks. The backend knows nothing of that: it
+//! runs the same call, and what it asks is asked by way of the task.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt, unfold};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+use toolyard_core::{Caller, Code, Json, Object, ToolError};
+
+use super::rounds::{Job, Step};
+use super::session::random_id;
+use super::timestamp::iso_8601;
+use super::{Answer, FrontendLimits, Sender, convert};
+use crate::wire::{RpcError, meta};
+
+/// Whether a tool may run as a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TaskSupport {
+    Forbidden,
+    Optional,
+    Required,
+}
+
+impl TaskSupport {
+    /// What a definition says in `execution.taskSupport`.
+    pub(super) fn of(definition: &Object) -> Self {
+        let execution = definition.get("execution").and_then(|execution| execution.to_object().ok());
+        let support = execution.as_ref().and_then(|execution| execution.get_str("taskSupport"));
+        match support.as_deref() {
+            Some("required") => Self::Required,
+            Some("optional") => Self::Optional,
+            _ => Self::Forbidden,
+        }
+    }
+}
+
+/// Whether a client takes tasks.
+pub(super) fn has_opted_in(capabilities: Option<&Json>) -> bool {
+    let capabilities = capabilities.and_then(|capabilities| capabilities.to_object().ok());
+    let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions")?.to_object().ok());
+    extensions.is_some_and(|extensions| extensions.get(meta::TASKS).is_some())
+}
+
+/// The client would have to take tasks.
+pub(super) fn not_opted_in() -> RpcError {
+    let extension = Object::new().with(meta::TASKS, Object::new().to_json());
+    convert::missing_capability(&Object::new().with("extensions", extension.to_json()))
+}
+
+/// All tasks of one frontend.
+pub(super) struct Tasks {
+    table: Mutex<HashMap<Arc<str>, Arc<Task>>>,
+    /// The tasks that run. They end when this is dropped.
+    running: Mutex<JoinSet<()>>,
+    limits: FrontendLimits,
+}
+
+/// One task.
+struct Task {
+    id: Arc<str>,
+    caller: Caller,
+    created: SystemTime,
+    since: Instant,
+    state: watch::Sender<State>,
+    answers: mpsc::Sender<Object>,
+    work: Mutex<Option<AbortHandle>>,
+}
+
+/// How a task is.
+#[derive(Debug, Clone)]
+struct State {
+    updated: SystemTime,
+    status: Status,
+}
+
+#[derive(Debug, Clone)]
+enum Status {
+    Working,
+    InputRequired(Json),
+    Completed(Json),
+    Failed(Json),
+    Cancelled,
+}
+
+impl Status {
+    const fn is_final(&self) -> bool {
+        matches!(self, Self::Completed(_) | Self::Failed(_) | Self::Cancelled)
+    }
+}
+
+/// Answers to one task that may wait to be taken.
+const ANSWERS: usize = 16;
+
+impl Tasks {
+    pub(super) fn new(limits: FrontendLimits) -> Self {
+        Self { table: Mutex::default(), running: Mutex::default(), limits }
+    }
+
+    /// Lets a call go on as a task; gives the result that names it.
+    pub(super) fn start(&self, job: Job, caller: Caller) -> Answer {
+        let full = || RpcError::from(&ToolError::new(Code::Overloaded, "Too many tasks are running"));
+        let (answers, given) = mpsc::channel(ANSWERS);
+        let now = SystemTime::now();
+        let task = Arc::new(Task {
+            id: random_id().ok_or_else(full)?,
+            caller,
+            created: now,
+            since: Instant::now(),
+            state: watch::Sender::new(State { updated: now, status: Status::Working }),
+            answers,
+            work: Mutex::default(),
+        });
+        if !self.remember(&task) {
+            return Err(full());
+        }
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        while running.try_join_next().is_some() {}
+        let work = running.spawn(work(task.clone(), job, given));
+        *task.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+        Ok(self.describe(&task, "task", &State { updated: now, status: Status::Working }).to_pieces())
+    }
+
+    /// Forgets the tasks whose time is over, then notes one more. Where there are too many, the oldest that is
+    /// over makes room.
+    fn remember(&self, task: &Arc<Task>) -> bool {
+        let mut table = self.table();
+        table.retain(|_, task| task.since.elapsed() < self.limits.task_ttl || task.abort());
+        if table.len() >= self.limits.tasks {
+            let over = table.values().filter(|task| task.state.borrow().status.is_final());
+            let Some(oldest) = over.min_by_key(|task| task.since).map(|task| task.id.clone()) else {
+                return false;
+            };
+            table.remove(&oldest);
+        }
+        table.insert(task.id.clone(), task.clone());
+        true
+    }
+
+    /// The result of `tasks/get`.
+    pub(super) fn get(&self, params: &Object, sender: &Sender) -> Answer {
+        let task = self.find(params, sender)?;
+        let state = task.state.borrow().clone();
+        Ok(self.describe(&task, "complete", &state).to_pieces())
+    }
+
+    /// The result of `tasks/update`.
+    pub(super) fn update(&self, params: &Object, sender: &Sender) -> Answer {
+        let task = self.find(params, sender)?;
+        let responses = params.get("inputResponses").and_then(|responses| responses.to_object().ok());
+        let responses =
+            responses.ok_or_else(|| RpcError::invalid_params("`params.inputResponses` is not an object"))?;
+        if let Err(mpsc::error::TrySendError::Full(_)) = task.answers.try_send(responses) {
+            return Err(RpcError::from(&ToolError::new(Code::Overloaded, "Too many answers at once")));
+        }
+        Ok(acknowledged())
+    }
+
+    /// The result of `tasks/cancel`. To cancel what is over changes nothing.
+    pub(super) fn cancel(&self, params: &Object, sender: &Sender) -> Answer {
+        self.find(params, sender)?.abort();
+        Ok(acknowledged())
+    }
+
+    /// A client follows a task: its parameters of `notifications/tasks` now, and at each change. `None` where it has no
+    /// such task.
+    pub(super) fn follow(self: &Arc<Self>, id: &str, caller: &Caller) -> Option<BoxStream<'static, Object>> {
+        let task = self.table().get(id).filter(|task| task.caller == *caller)?.clone();
+        let (mut state, tasks) = (task.state.subscribe(), self.clone());
+        state.mark_changed();
+        let next = async move |(mut state, task, tasks): (watch::Receiver<State>, Arc<Task>, Arc<Self>)| {
+            state.changed().await.ok()?;
+            let now = state.borrow_and_update().clone();
+            let mut params = tasks.describe(&task, "complete", &now);
+            params.remove("resultType");
+            Some((params, (state, task, tasks)))
+        };
+        Some(unfold((state, task, tasks), next).boxed())
+    }
+
+    fn find(&self, params: &Object, sender: &Sender) -> Result<Arc<Task>, RpcError> {
+        if !has_opted_in(toolyard_core::Client::capabilities(&*sender.client)) {
+            return Err(not_opted_in());
+        }
+        let id = params.get_str("taskId");
+        let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` is not a string"))?;
+        let table = self.table();
+        let task = table.get(&*id).filter(|task| task.caller == sender.caller);
+        let task = task.filter(|task| task.since.elapsed() < self.limits.task_ttl);
+        task.cloned().ok_or_else(|| RpcError::invalid_params("`params.taskId` is no task that is known here"))
+    }
+
+    fn describe(&self, task: &Task, result_type: &str, state: &State) -> Object {
+        let millis =
+            |time: std::time::Duration| Json::unsigned(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let (status, member) = match &state.status {
+            Status::Working => ("working", None),
+            Status::InputRequired(requests) => ("input_required", Some(("inputRequests", requests))),
+            Status::Completed(result) => ("completed", Some(("result", result))),
+            Status::Failed(error) => ("failed", Some(("error", error))),
+            Status::Cancelled => ("cancelled", None),
+        };
+        let description = Object::new()
+            .with("resultType", Json::string(result_type))
+            .with("taskId", Json::string(&task.id))
+            .with("status", Json::string(status))
+            .with("createdAt", Json::string(&iso_8601(task.created)))
+            .with("lastUpdatedAt", Json::string(&iso_8601(state.updated)))
+            .with("ttlMs", millis(self.limits.task_ttl))
+            .with("pollIntervalMs", millis(self.limits.task_poll));
+        member
+            .into_iter()
+            .fold(description, |description, (name, value)| description.with(name, value.clone()))
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Task>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Task {
+    /// Moves on, unless the task is over.
+    fn set(&self, status: Status) {
+        self.state.send_if_modified(|state| {
+            let moves = !state.status.is_final();
+            if moves {
+                *state = State { updated: SystemTime::now(), status };
+            }
+            moves
+        });
+    }
+
+    /// Ends the work. Always `false`: nothing is left of the task.
+    fn abort(&self) -> bool {
+        if let Some(work) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            work.abort();
+        }
+        self.set(Status::Cancelled);
+        false
+    }
+}
+
+/// The work of one task.
+async fn work(task: Arc<Task>, mut job: Job, mut answers: mpsc::Receiver<Object>) {
+    loop {
+        let status = match job.open.is_empty() {
+            true => Status::Working,
+            false => Status::InputRequired(job.open.requests()),
+        };
+        if !matches!((&task.state.borrow().status, &status), (Status::Working, Status::Working)) {
+            task.set(status);
+        }
+        tokio::select! {
+            step = job.step() => if let Step::Over(answer) = step {
+                return task.set(ended(answer));
+            },
+            Some(responses) = answers.recv() => job.open.answer(&responses),
+        }
+    }
+}
+
+/// A result, though the tool says that it failed, completes a task; an error of the protocol fails it.
+fn ended(answer: Answer) -> Status {
+    match answer {
+        Ok(pieces) => match Json::parse(Bytes::from(pieces.concat())) {
+            Ok(result) => Status::Completed(result),
+            Err(_) => Status::Failed(RpcError::new(-32603, "The result is malformed").body().clone()),
+        },
+        Err(error) => Status::Failed(error.body().clone()),
+    }
+}
+
+fn acknowledged() -> Vec<Bytes> {
+    vec![Bytes::from_static(b"{\"resultType\":\"complete\"}")]
+}
