@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-use toolyard_core::{Call, Client, Json, Object, Reference, Target};
+use tokio::time::timeout;
+use toolyard_core::{Call, Caller, Client, Json, Object, Reference, Target};
 
 use super::parked::{self, Identity, ParkedCall};
 use super::rounds::{self, Job, Step};
-use super::tasks::TaskSupport;
+use super::tasks::{self, TaskSupport};
 use super::{Answer, Frontend, Request, Sender, convert};
 use crate::wire::{Era, RpcError, method};
 
@@ -36,24 +36,31 @@ impl Frontend {
         }
         let Some(questions) = sender.questions.take() else {
             if self.task_support(&target) == TaskSupport::Required {
-                return Err(super::tasks::not_opted_in());
+                return Err(tasks::not_opted_in());
             }
             let call = call(target.clone(), request, &sender);
             return convert::answer(self.gateway.invoke(call).await, &target, Era::Modern);
         };
         let support = self.task_support(&target);
-        let opted_in = super::tasks::has_opted_in(sender.client.capabilities());
+        let opted_in = tasks::has_opted_in(sender.client.capabilities());
         let request_of_caller = identity(&target, &request, &sender);
-        let (gateway, called) = (self.gateway.clone(), target.clone());
         let call = call(target, request, &sender);
-        let answer = async move { convert::answer(gateway.invoke(call).await, &called, Era::Modern) };
-        let job = Job::new(answer.boxed(), questions, sender.client);
+        let job = Job::new(self.gateway.clone(), call, questions, sender.client);
         match (support, opted_in) {
-            (TaskSupport::Required, false) => Err(super::tasks::not_opted_in()),
+            (TaskSupport::Required, false) => Err(tasks::not_opted_in()),
             (TaskSupport::Required | TaskSupport::Optional, true) => {
-                self.tasks.start(job, request_of_caller.caller)
+                self.call_as_task(job, request_of_caller.caller).await
             }
             _ => self.go_on(ParkedCall { job, request: request_of_caller }).await,
+        }
+    }
+
+    /// What is over soon, or needs something before it begins, is answered as if there were no tasks
+    /// (SEP-2663, task creation).
+    async fn call_as_task(&self, mut job: Job, caller: Caller) -> Answer {
+        match timeout(self.limits.task_after, job.step()).await {
+            Ok(Step::Over(came)) => convert::answer(came, job.target(), Era::Modern),
+            Ok(Step::Asks) | Err(_) => self.tasks.start(job, caller),
         }
     }
 
@@ -63,8 +70,8 @@ impl Frontend {
             if !call.job.open.is_empty() {
                 return self.parked.park(call);
             }
-            if let Step::Over(answer) = call.job.step().await {
-                return answer;
+            if let Step::Over(came) = call.job.step().await {
+                return convert::answer(came, call.job.target(), Era::Modern);
             }
         }
     }

@@ -114,6 +114,8 @@ pub struct FrontendLimits {
     pub tasks: usize,
     /// How long a task is remembered, from its beginning.
     pub task_ttl: Duration,
+    /// A call that is over sooner is answered, though it may run as a task.
+    pub task_after: Duration,
     /// How often clients should look after a task.
     pub task_poll: Duration,
 }
@@ -126,6 +128,7 @@ impl Default for FrontendLimits {
             ask_time: Duration::from_secs(600),
             tasks: 1000,
             task_ttl: Duration::from_secs(3600),
+            task_after: Duration::from_millis(50),
             task_poll: Duration::from_secs(1),
         }
     }

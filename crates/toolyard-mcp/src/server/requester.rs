@@ -108,6 +108,11 @@ impl Requester {
         *self.outlet() = outlet;
     }
 
+    /// Messages go nowhere any more.
+    pub(super) fn say_nothing(&self) {
+        *self.outlet() = Outlet::default();
+    }
+
     fn outlet(&self) -> MutexGuard<'_, Outlet> {
         self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
     }

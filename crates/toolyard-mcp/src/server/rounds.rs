@@ -6,34 +6,43 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::mpsc;
-use toolyard_core::{Ask, AskError, AskKind, Call, Client, Code, Gateway, Json, Object, Outcome, ToolError};
+use toolyard_core::{
+    Ask, AskError, AskKind, Call, Client, Code, Gateway, Json, Object, Outcome, Target, ToolError,
+};
 
-use super::Answer;
 use super::requester::{Question, Requester};
 use crate::wire::method_of;
 
 /// How often a backend may need something before it is told that nobody answers any more.
 const MOST_ROUNDS: usize = 16;
 
-/// Runs a call; what it turns out to need is asked of its legacy client, until nothing is left.
-pub(super) async fn invoke(gateway: &Gateway, mut call: Call) -> Result<Outcome, ToolError> {
+/// Runs a call; what it turns out to need is asked of its client, until nothing is left.
+pub(super) async fn invoke(gateway: &Gateway, call: Call) -> Came {
     if call.client.capabilities().is_none() {
         return gateway.invoke(call).await;
     }
+    match gateway.invoke(call.clone()).await? {
+        Outcome::NeedsInput(needed) => go_on(gateway, call, needed).await,
+        outcome => Ok(outcome),
+    }
+}
+
+/// Asks a call's client what the call needs, and runs it again, until nothing is left.
+async fn go_on(gateway: &Gateway, mut call: Call, mut needed: Object) -> Came {
     for _ in 0..MOST_ROUNDS {
-        let client = call.client.clone();
-        let needed = match gateway.invoke(call.clone()).await? {
-            Outcome::NeedsInput(needed) => needed,
-            outcome => return Ok(outcome),
-        };
-        let responses = ask(&*client, &needed).await?;
+        let responses = ask(&*call.client, &needed).await?;
         call.params.set("inputResponses", responses.to_json());
         match needed.get("requestState") {
             Some(state) => call.params.set("requestState", state.clone()),
             None => drop(call.params.remove("requestState")),
         }
+        needed = match gateway.invoke(call.clone()).await? {
+            Outcome::NeedsInput(needed) => needed,
+            outcome => return Ok(outcome),
+        };
     }
     Err(ToolError::new(Code::ExecutionFailed, "The tool asks again and again"))
 }
@@ -64,10 +73,15 @@ fn read(request: &Json) -> Option<Ask> {
     Some(Ask { kind, params })
 }
 
+/// What a call came to.
+pub(super) type Came = Result<Outcome, ToolError>;
+
 /// A call of a modern client that may ask.
 pub(super) struct Job {
-    pub(super) answer: BoxFuture<'static, Answer>,
-    pub(super) questions: mpsc::Receiver<Question>,
+    gateway: Arc<Gateway>,
+    call: Call,
+    running: BoxFuture<'static, Came>,
+    questions: mpsc::Receiver<Question>,
     pub(super) client: Arc<Requester>,
     pub(super) open: Open,
 }
@@ -75,25 +89,33 @@ pub(super) struct Job {
 /// What a [`Job`] came to next.
 pub(super) enum Step {
     /// It is over.
-    Over(Answer),
+    Over(Came),
     /// It asks more than it did.
     Asks,
 }
 
 impl Job {
     pub(super) fn new(
-        answer: BoxFuture<'static, Answer>,
+        gateway: Arc<Gateway>,
+        call: Call,
         questions: mpsc::Receiver<Question>,
         client: Arc<Requester>,
     ) -> Self {
-        Self { answer, questions, client, open: Open::default() }
+        let (door, first) = (gateway.clone(), call.clone());
+        let running = async move { door.invoke(first).await }.boxed();
+        Self { gateway, call, running, questions, client, open: Open::default() }
+    }
+
+    /// What is called.
+    pub(super) const fn target(&self) -> &Target {
+        &self.call.target
     }
 
     /// Goes on until the call is over, or asks something.
     pub(super) async fn step(&mut self) -> Step {
         tokio::select! {
             biased;
-            answer = &mut self.answer => Step::Over(answer),
+            came = &mut self.running => Step::Over(came),
             Some(question) = self.questions.recv() => {
                 self.open.add(question);
                 while let Ok(question) = self.questions.try_recv() {
@@ -102,6 +124,12 @@ impl Job {
                 Step::Asks
             }
         }
+    }
+
+    /// Runs the call again, once its client has given what it turned out to need.
+    pub(super) fn ask_and_retry(&mut self, needed: Object) {
+        let (gateway, call) = (self.gateway.clone(), self.call.clone());
+        self.running = async move { go_on(&gateway, call, needed).await }.boxed();
     }
 }
 

@@ -12,13 +12,13 @@ use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
-use toolyard_core::{Caller, Code, Json, Object, ToolError};
+use toolyard_core::{Caller, Code, Json, Object, Outcome, ToolError};
 
 use super::rounds::{Job, Step};
 use super::session::random_id;
 use super::timestamp::iso_8601;
 use super::{Answer, FrontendLimits, Sender, convert};
-use crate::wire::{RpcError, meta};
+use crate::wire::{Era, RpcError, meta};
 
 /// Whether a tool may run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +106,8 @@ impl Tasks {
     /// Lets a call go on as a task; gives the result that names it.
     pub(super) fn start(&self, job: Job, caller: Caller) -> Answer {
         let full = || RpcError::from(&ToolError::new(Code::Overloaded, "Too many tasks are running"));
+        // Progress and log are not told of tasks (SEP-2663, task status notifications).
+        job.client.say_nothing();
         let (answers, given) = mpsc::channel(ANSWERS);
         let now = SystemTime::now();
         let task = Arc::new(Task {
@@ -257,8 +259,10 @@ async fn work(task: Arc<Task>, mut job: Job, mut answers: mpsc::Receiver<Object>
             task.set(status);
         }
         tokio::select! {
-            step = job.step() => if let Step::Over(answer) = step {
-                return task.set(ended(answer));
+            step = job.step() => match step {
+                Step::Over(Ok(Outcome::NeedsInput(needed))) => job.ask_and_retry(needed),
+                Step::Over(came) => return task.set(ended(convert::answer(came, job.target(), Era::Modern))),
+                Step::Asks => {}
             },
             Some(responses) = answers.recv() => job.open.answer(&responses),
         }
