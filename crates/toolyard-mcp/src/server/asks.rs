@@ -14,10 +14,19 @@ use crate::wire::{Id, RpcError, message, method, method_of};
 const MOST_OPEN: usize = 64;
 
 /// The questions that are open to one client, by the ids of their requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Asks {
     next: AtomicU64,
-    open: Mutex<HashMap<u64, oneshot::Sender<Result<Json, RpcError>>>>,
+    /// `None` once nothing more comes from the client.
+    open: Mutex<Option<Open>>,
+}
+
+type Open = HashMap<u64, oneshot::Sender<Result<Json, RpcError>>>;
+
+impl Default for Asks {
+    fn default() -> Self {
+        Self { next: AtomicU64::default(), open: Mutex::new(Some(Open::new())) }
+    }
 }
 
 impl Asks {
@@ -27,9 +36,7 @@ impl Asks {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         {
             let mut open = self.lock();
-            if open.len() >= MOST_OPEN {
-                return Err(AskError::Gone);
-            }
+            let open = open.as_mut().filter(|open| open.len() < MOST_OPEN).ok_or(AskError::Gone)?;
             open.insert(id, sender);
         }
         let _withdrawn = Withdrawal { asks: self, id, messages };
@@ -44,23 +51,34 @@ impl Asks {
 
     /// Takes a response of the client. One that nobody waits for may be late.
     pub(super) fn answered(&self, id: Option<&Id>, answer: Result<Json, RpcError>) {
-        let asked = id.and_then(Id::to_number).and_then(|id| self.lock().remove(&id));
+        let asked = id.and_then(Id::to_number).and_then(|id| self.remove(id));
         if let Some(asked) = asked {
             let _left = asked.send(answer);
         }
     }
 
+    fn remove(&self, id: u64) -> Option<oneshot::Sender<Result<Json, RpcError>>> {
+        self.lock().as_mut().and_then(|open| open.remove(&id))
+    }
+
     /// Whether nothing is open.
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().as_ref().is_none_or(HashMap::is_empty)
     }
 
     /// Nothing more comes from the client.
     pub(super) fn close(&self) {
-        self.lock().clear();
+        *self.lock() = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Json, RpcError>>>> {
+    /// Closes this; gives those of the same client in another session. Numbers go on: an answer that comes late is
+    /// none to a later question.
+    pub(super) fn renewed(&self) -> Self {
+        self.close();
+        Self { next: AtomicU64::new(self.next.load(Ordering::Relaxed)), ..Self::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -74,7 +92,7 @@ struct Withdrawal<'a> {
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        if self.asks.lock().remove(&self.id).is_some() {
+        if self.asks.remove(self.id).is_some() {
             let params = Object::new().with("requestId", Json::unsigned(self.id));
             let _full = self.messages.try_send(message::notification(method::CANCELLED, &params));
         }

@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use toolyard_core::{Call, Caller, Client, Json, Object, Reference, Target};
 
 use super::parked::{self, Identity, ParkedCall};
+use super::requester::Audience;
 use super::rounds::{self, Job, Step};
 use super::tasks::{self, TaskSupport};
 use super::{Answer, Frontend, Request, Sender, convert};
@@ -23,6 +24,7 @@ impl Frontend {
     }
 
     async fn call_legacy(&self, target: Target, request: Request, sender: Sender) -> Answer {
+        let _told = Audience(sender.client.clone());
         let call = call(target.clone(), request, &sender);
         convert::answer(rounds::invoke(&self.gateway, call).await, &target, Era::Legacy)
     }
@@ -38,6 +40,7 @@ impl Frontend {
             if self.task_support(&target) == TaskSupport::Required {
                 return Err(tasks::not_opted_in());
             }
+            let _told = Audience(sender.client.clone());
             let call = call(target.clone(), request, &sender);
             return convert::answer(self.gateway.invoke(call).await, &target, Era::Modern);
         };
@@ -58,6 +61,7 @@ impl Frontend {
     /// What is over soon, or needs something before it begins, is answered as if there were no tasks
     /// (SEP-2663, task creation).
     async fn call_as_task(&self, mut job: Job, caller: Caller) -> Answer {
+        let _told = Audience(job.client.clone());
         match timeout(self.limits.task_after, job.step()).await {
             Ok(Step::Over(came)) => convert::answer(came, job.target(), Era::Modern),
             Ok(Step::Asks) | Err(_) => self.tasks.start(job, caller),
@@ -66,6 +70,7 @@ impl Frontend {
 
     /// Goes on with a call until it is over or asks something.
     async fn go_on(&self, mut call: ParkedCall) -> Answer {
+        let _told = Audience(call.job.client.clone());
         loop {
             if !call.job.open.is_empty() {
                 return self.parked.park(call);
@@ -73,6 +78,14 @@ impl Frontend {
             if let Step::Over(came) = call.job.step().await {
                 return convert::answer(came, call.job.target(), Era::Modern);
             }
+        }
+    }
+
+    /// Lets go of what a client began that is gone, where it can be told from others.
+    pub(super) fn forget(&self, caller: &Caller) {
+        if caller.session.is_some() {
+            self.parked.forget(caller);
+            self.tasks.forget(caller);
         }
     }
 

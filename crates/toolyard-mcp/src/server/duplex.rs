@@ -1,7 +1,10 @@
 //! One client on a pair of streams: standard input and output, a pipe in a test, or whatever else keeps messages in
 //! their order both ways.
 
+use std::collections::VecDeque;
+use std::future::pending;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +18,7 @@ use super::listen::Messages;
 use super::peer::Peer;
 use super::requester::{Outlet, Requester};
 use super::session::random_id;
-use super::{Frontend, Request, Sender, modern};
+use super::{Frontend, Request, Sender, batch, modern};
 use crate::lines::{self, Lines};
 use crate::wire::{Era, Id, Message, RpcError, message, method};
 
@@ -73,26 +76,15 @@ pub(super) async fn converse(
     mut outbound: impl Outbound,
     most_requests: usize,
 ) -> io::Result<()> {
-    let (sender, mut messages) = mpsc::channel(frontend.limits.queued_notices.max(1));
-    let mut conversation = Conversation::new(frontend, sender, most_requests);
-    let mut open = true;
-    while open || !conversation.requests.is_empty() {
-        let message = tokio::select! {
-            biased;
-            Some(message) = messages.recv() => Some(vec![message]),
-            Some(response) = conversation.requests.next(), if !conversation.requests.is_empty() => response,
-            Some(news) = conversation.news.next(), if open && !conversation.news.is_empty() => Some(news),
-            message = inbound.next(), if open && conversation.has_room() => match message? {
-                Some(text) => conversation.take(text),
-                None => {
-                    open = false;
-                    conversation.peer.asks.close();
-                    None
-                }
-            },
-        };
-        if let Some(message) = message {
-            outbound.send(&message).await?;
+    let mut conversation = Conversation::new(frontend, most_requests);
+    while let Some(message) = conversation.next(&mut inbound).await? {
+        let mut sending = pin!(outbound.send(&message));
+        loop {
+            // A client that reads slowly takes the time of its messages, not that of the calls.
+            tokio::select! {
+                sent = &mut sending => break sent?,
+                worked = conversation.step(&mut inbound, false) => drop(worked?),
+            }
         }
     }
     Ok(())
@@ -104,24 +96,43 @@ type Work = BoxFuture<'static, Option<Vec<Bytes>>>;
 /// What is remembered of the client.
 struct Conversation {
     frontend: Arc<Frontend>,
-    messages: mpsc::Sender<Bytes>,
+    /// What is said of running requests.
+    sender: mpsc::Sender<Bytes>,
+    messages: mpsc::Receiver<Bytes>,
+    /// How many of those were taken so far.
+    taken: u64,
     requests: FuturesUnordered<Work>,
     most_requests: usize,
+    responses: VecDeque<Response>,
+    /// Whether the client may say more.
+    open: bool,
     /// The client as its `initialize` describes it. One of the modern era never sends that.
     peer: Arc<Peer>,
     news: SelectAll<Abortable<Messages>>,
-    /// The streams of `news` that can be withdrawn.
-    subscriptions: Vec<(Id, AbortHandle)>,
+    /// The streams of `news`, by the requests that opened them. What a legacy client is told belongs to none.
+    subscriptions: Vec<(Option<Id>, AbortHandle)>,
     caller: Caller,
 }
 
+/// A response that waits to be sent.
+struct Response {
+    /// It is sent when so many messages were: what was said of its request goes first.
+    after: u64,
+    pieces: Vec<Bytes>,
+}
+
 impl Conversation {
-    fn new(frontend: Arc<Frontend>, messages: mpsc::Sender<Bytes>, most_requests: usize) -> Self {
+    fn new(frontend: Arc<Frontend>, most_requests: usize) -> Self {
+        let (sender, messages) = mpsc::channel(frontend.limits.queued_notices.max(1));
         Self {
             frontend,
+            sender,
             messages,
+            taken: 0,
             requests: FuturesUnordered::new(),
             most_requests,
+            responses: VecDeque::new(),
+            open: true,
             peer: Arc::new(Peer::new(&Object::new())),
             news: SelectAll::new(),
             subscriptions: Vec::new(),
@@ -130,13 +141,76 @@ impl Conversation {
         }
     }
 
+    /// What is to be sent next; `None` when nothing is left to be said.
+    async fn next(&mut self, inbound: &mut impl Inbound) -> io::Result<Option<Vec<Bytes>>> {
+        loop {
+            if let Some(message) = self.response() {
+                return Ok(Some(message));
+            }
+            if !self.open && self.requests.is_empty() {
+                return Ok(None);
+            }
+            if let Some(message) = self.step(inbound, true).await? {
+                return Ok(Some(message));
+            }
+        }
+    }
+
+    /// Goes on with the requests, takes a message of the client, or, where `speaks`, gives one to it. Nobody comes
+    /// first: a call that says much keeps neither the others nor the client from being heard.
+    async fn step(&mut self, inbound: &mut impl Inbound, speaks: bool) -> io::Result<Option<Vec<Bytes>>> {
+        tokio::select! {
+            Some(message) = self.messages.recv(), if speaks => {
+                self.taken += 1;
+                Ok(Some(vec![message]))
+            }
+            Some(news) = self.news.next(), if speaks && self.open && !self.news.is_empty() => Ok(Some(news)),
+            Some(response) = self.requests.next(), if !self.requests.is_empty() => {
+                let after = self.taken + self.messages.len() as u64;
+                self.responses.extend(response.map(|pieces| Response { after, pieces }));
+                Ok(None)
+            }
+            message = inbound.next(), if self.open && self.has_room() => {
+                match message? {
+                    Some(text) => {
+                        let response = self.take(text);
+                        self.responses.extend(response.map(|pieces| Response { after: 0, pieces }));
+                    }
+                    None => {
+                        self.open = false;
+                        self.peer.asks.close();
+                    }
+                }
+                Ok(None)
+            }
+            else => pending().await,
+        }
+    }
+
+    /// The next response, or what goes before it.
+    fn response(&mut self) -> Option<Vec<Bytes>> {
+        let first = self.responses.front()?;
+        if self.taken < first.after
+            && let Ok(message) = self.messages.try_recv()
+        {
+            self.taken += 1;
+            return Some(vec![message]);
+        }
+        self.responses.pop_front().map(|response| response.pieces)
+    }
+
     /// Whether another message is to be read. Where a question is open, its answer may be the next one.
     fn has_room(&self) -> bool {
-        self.requests.len() < self.most_requests || !self.peer.asks.is_empty()
+        let requests = self.requests.len() + self.responses.len();
+        requests < self.most_requests
+            || (!self.peer.asks.is_empty() && self.responses.len() < self.most_requests)
     }
 
     /// Takes one message; what can be answered at once is.
     fn take(&mut self, text: Bytes) -> Option<Vec<Bytes>> {
+        if batch::is_batch(&text, &self.peer) {
+            return self.batch(text);
+        }
         match Message::parse(text) {
             Ok(Message::Request { id, method, params, meta }) => {
                 self.request(Request { id, method, params, meta })
@@ -153,6 +227,17 @@ impl Conversation {
         }
     }
 
+    fn batch(&self, text: Bytes) -> Option<Vec<Bytes>> {
+        match batch::read(text) {
+            Ok(messages) => {
+                let (frontend, peer) = (self.frontend.clone(), self.peer.clone());
+                self.requests.push(Box::pin(batch::answer(frontend, peer, self.caller.clone(), messages)));
+                None
+            }
+            Err(error) => Some(message::response(None, Err(error))),
+        }
+    }
+
     fn request(&mut self, request: Request) -> Option<Vec<Bytes>> {
         if self.requests.len() >= self.most_requests {
             let error = RpcError::from(&ToolError::new(Code::Overloaded, "Too many requests at once"));
@@ -165,10 +250,10 @@ impl Conversation {
         }
         if request.method == method::INITIALIZE {
             let answer = self.frontend.described.initialize(&request.params);
-            self.peer = Arc::new(Peer::new(&request.params));
+            self.peer = Arc::new(self.peer.renewed(&request.params));
             return Some(message::response(Some(&request.id), answer));
         }
-        let outlet = Outlet::new(&request.meta, Some(self.messages.clone()));
+        let outlet = Outlet::new(&request.meta, Some(self.sender.clone()));
         let client = Requester::legacy(Some(&self.peer), outlet, self.frontend.limits.ask_time);
         let peer = Some(self.peer.clone());
         self.run(
@@ -180,10 +265,13 @@ impl Conversation {
 
     fn modern(&mut self, request: Request) -> Result<(), RpcError> {
         let capabilities = modern::check(&request, None, &self.frontend.gateway.registry())?;
-        let outlet = Outlet::new(&request.meta, Some(self.messages.clone()));
+        let outlet = Outlet::new(&request.meta, Some(self.sender.clone()));
         let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
         let sender = Sender { era: Era::Modern, caller: self.caller.clone(), client, peer: None, questions };
         if request.method == method::LISTEN {
+            if self.news.len() >= self.most_requests {
+                return Err(RpcError::from(&ToolError::new(Code::Overloaded, "Too many subscriptions at once")));
+            }
             let news = self.frontend.listen(request.id.clone(), &request.params, &sender)?;
             self.listen(Some(request.id), news);
         } else {
@@ -204,22 +292,34 @@ impl Conversation {
         let (handle, registration) = AbortHandle::new_pair();
         self.news.push(Abortable::new(news, registration));
         self.subscriptions.retain(|(_, stream)| !stream.is_aborted());
-        self.subscriptions.extend(id.map(|id| (id, handle)));
+        self.subscriptions.push((id, handle));
+    }
+
+    fn unlisten(&self, id: Option<&Id>) {
+        let streams = self.subscriptions.iter().filter(|(opened, _)| opened.as_ref() == id);
+        streams.for_each(|(_, stream)| stream.abort());
     }
 
     fn notification(&mut self, method: &str, params: &Object) {
         match method {
             method::INITIALIZED => {
+                self.unlisten(None);
                 let news = self.frontend.news(&self.peer);
                 self.listen(None, news);
             }
             method::CANCELLED => {
                 let Some(id) = params.get("requestId").and_then(Id::parse) else { return };
                 self.peer.running.cancel(&id);
-                let streams = self.subscriptions.iter().filter(|(subscription, _)| *subscription == id);
-                streams.for_each(|(_, stream)| stream.abort());
+                self.unlisten(Some(&id));
             }
             _ => {}
         }
+    }
+}
+
+/// Who is gone comes for nothing any more.
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.frontend.forget(&self.caller);
     }
 }

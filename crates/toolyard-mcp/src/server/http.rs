@@ -21,7 +21,7 @@ use toolyard_net::guard::{self, Guard};
 use super::reply::{self, empty, refusal, respond};
 use super::requester::{Outlet, Requester};
 use super::session::{Session, SessionLimits, Sessions};
-use super::{Frontend, Request, Sender, modern, sse};
+use super::{Frontend, Request, Sender, batch, modern, sse};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
 use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
@@ -93,6 +93,11 @@ impl Endpoint {
             Ok(text) => text,
             Err(refusal) => return refusal,
         };
+        if let Ok(Some(session)) = self.session(headers)
+            && batch::is_batch(&text, &session.peer)
+        {
+            return self.batch(&session, text).await;
+        }
         match Message::parse(text) {
             Ok(Message::Request { id, method, params, meta }) => {
                 self.request(headers, Request { id, method, params, meta }).await
@@ -110,6 +115,19 @@ impl Endpoint {
             Ok(Era::Modern) => self.modern(headers, request).await,
             Ok(Era::Legacy) => self.legacy(headers, request).await,
             Err(error) => refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
+        }
+    }
+
+    /// Several messages in one. The client is dropped with this future, and its requests with it.
+    async fn batch(&self, session: &Arc<Session>, text: Bytes) -> Response {
+        let messages = match batch::read(text) {
+            Ok(messages) => messages,
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, None, error),
+        };
+        let caller = Caller { session: Some(session.id.clone()) };
+        match batch::answer(self.frontend.clone(), session.peer.clone(), caller, messages).await {
+            Some(responses) => reply::json(StatusCode::OK, responses),
+            None => empty(StatusCode::ACCEPTED),
         }
     }
 

@@ -7,12 +7,17 @@ use toolyard_core::registry::Kind;
 use toolyard_core::{LogLevel, Object};
 
 use super::{Answer, Frontend, Request, Sender};
-use crate::wire::{Era, RpcError, method};
+use crate::wire::{Era, RpcError, meta, method};
 
 impl Frontend {
     /// Answers a request of any method but those that open a session or a stream.
     pub(super) async fn answer(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
         let (offers, era) = (self.offers, sender.era);
+        if !offers.logging {
+            sender.client.mute();
+        } else if era == Era::Modern {
+            check_level(&request.meta)?;
+        }
         match (&*request.method, era) {
             (method::TOOLS_CALL, _) if offers.tools => self.call(request, sender).await,
             (method::TOOLS_LIST, _) if offers.tools => self.list(Kind::Tools, &request.params, era).await,
@@ -69,6 +74,17 @@ impl Frontend {
             true => Ok(nothing()),
             false => Err(RpcError::invalid_params("too many resources are subscribed to")),
         }
+    }
+}
+
+/// A modern request wants log of a level that there is (2026-07-28, server/utilities/logging, error handling).
+fn check_level(meta: &Object) -> Result<(), RpcError> {
+    match meta.get(meta::LOG_LEVEL) {
+        Some(level) if level.to_str().and_then(|level| LogLevel::parse(&level)).is_none() => {
+            let problem = format!("`params._meta[\"{}\"]` is not a level of log", meta::LOG_LEVEL);
+            Err(RpcError::invalid_params(problem))
+        }
+        _ => Ok(()),
     }
 }
 

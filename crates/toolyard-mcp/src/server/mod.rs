@@ -12,6 +12,7 @@
 //! - [`http`], `sse`, [`duplex`]: how messages come.
 
 mod asks;
+mod batch;
 mod call;
 mod changes;
 mod convert;

@@ -85,6 +85,12 @@ impl Parked {
         }
     }
 
+    /// Drops the calls of one caller.
+    pub(super) fn forget(&self, caller: &Caller) {
+        let forgotten: Vec<_> = self.table().extract_if(|_, call| call.request.caller == *caller).collect();
+        drop(forgotten);
+    }
+
     fn forget_later(self: &Arc<Self>, key: Arc<str>) {
         let (parked, time): (Weak<Self>, _) = (Arc::downgrade(self), self.limits.ask_time);
         let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use toolyard_core::{Json, LogLevel, Object};
 
 use super::asks::Asks;
-use crate::wire::Id;
+use crate::wire::{Id, Revision};
 
 /// Resources by their URIs.
 pub(super) type Uris = BTreeSet<Arc<str>>;
@@ -21,6 +21,8 @@ pub(super) const MOST_FOLLOWED: usize = 1000;
 /// A legacy client.
 #[derive(Debug)]
 pub(super) struct Peer {
+    /// What was agreed on.
+    revision: Revision,
     /// What it can be asked, as it declared it.
     capabilities: Json,
     /// A place in [`LogLevel::ALL`].
@@ -34,7 +36,9 @@ impl Peer {
     /// A client, by the parameters of its `initialize`.
     pub(super) fn new(initialize: &Object) -> Self {
         let capabilities = initialize.get("capabilities").filter(|capabilities| capabilities.is_object());
+        let revision = initialize.get_str("protocolVersion");
         Self {
+            revision: revision.map_or(Revision::LATEST_LEGACY, |revision| Revision::negotiate(&revision)),
             capabilities: capabilities.map_or_else(|| Object::new().to_json(), Json::detach),
             // What to send to who has not said how much is ours to decide (2025-11-25, server/utilities/logging).
             log_level: AtomicUsize::new(LogLevel::Info as usize),
@@ -42,6 +46,15 @@ impl Peer {
             running: Running::default(),
             followed: watch::Sender::default(),
         }
+    }
+
+    /// The same client, which opens another session where it has one.
+    pub(super) fn renewed(&self, initialize: &Object) -> Self {
+        Self { asks: self.asks.renewed(), ..Self::new(initialize) }
+    }
+
+    pub(super) const fn revision(&self) -> Revision {
+        self.revision
     }
 
     pub(super) const fn capabilities(&self) -> &Json {

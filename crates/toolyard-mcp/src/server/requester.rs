@@ -113,6 +113,11 @@ impl Requester {
         *self.outlet() = Outlet::default();
     }
 
+    /// No log reaches the client.
+    pub(super) fn mute(&self) {
+        self.outlet().log = None;
+    }
+
     fn outlet(&self) -> MutexGuard<'_, Outlet> {
         self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -203,6 +208,15 @@ impl Client for Requester {
     fn asked_for(&self) -> Duration {
         let clock = self.clock();
         clock.before + clock.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+/// While this lives the client is told of its request. A backend may hold on to the client for longer.
+pub(super) struct Audience(pub(super) Arc<Requester>);
+
+impl Drop for Audience {
+    fn drop(&mut self) {
+        self.0.say_nothing();
     }
 }
 

@@ -186,6 +186,11 @@ impl Tasks {
         Some(unfold((state, task, tasks), next).boxed())
     }
 
+    /// Ends the tasks of one caller.
+    pub(super) fn forget(&self, caller: &Caller) {
+        self.table().retain(|_, task| task.caller != *caller || task.abort());
+    }
+
     fn find(&self, params: &Object, sender: &Sender) -> Result<Arc<Task>, RpcError> {
         if !has_opted_in(toolyard_core::Client::capabilities(&*sender.client)) {
             return Err(not_opted_in());

@@ -1,0 +1,377 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use toolyard_core::gate::{Gate, GateSize};
+use toolyard_core::registry::{Handler, Limits, Registry};
+use toolyard_core::{
+    AskError, AskKind, Backend, Call, Caller, Catalog, Code, Gateway, Json, LogLevel, Outcome, Output, Phase,
+    Target, Tool, ToolError,
+};
+
+use super::testing::{Scripted, call, of, shared};
+use super::{CallError, Context, number};
+use crate::elicit::{Elicit, Elicited};
+use crate::sample::SampleRequest;
+
+fn tool(name: &str) -> Target {
+    Target::Tool(name.into())
+}
+
+/// What a client hears of what happens in a call.
+fn heard(client: Scripted, act: impl FnOnce(&Context)) -> String {
+    let client = Arc::new(client);
+    let (context, _running) = of(&call(tool("work"), json!({}), &client));
+    act(&context);
+    client.heard()
+}
+
+#[test]
+fn progress_goes_forth_only() {
+    let act = |ctx: &Context| {
+        ctx.progress(0.0, Some(100.0), "begun");
+        ctx.progress(0.5, None, None);
+        ctx.progress(0.5, None, "again");
+        ctx.progress(0.25, None, "back");
+        ctx.progress(f64::NAN, None, None);
+        ctx.progress(f64::INFINITY, None, None);
+        ctx.progress(100.0, Some(f64::NAN), String::from("done").as_str());
+    };
+    insta::assert_snapshot!(heard(Scripted::default().listening(None), act), @r#"
+    progress {"progress":0,"total":100,"message":"begun"}
+    progress {"progress":0.5}
+    progress {"progress":100,"message":"done"}
+    "#);
+    assert_eq!(heard(Scripted::default(), act), "");
+}
+
+#[test]
+fn logs_are_those_that_are_wanted() {
+    let act = |ctx: &Context| {
+        ctx.debug("a");
+        ctx.info("b");
+        ctx.warning(json!({"disk": 0.9}));
+        ctx.error(["c", "d"]);
+        ctx.log(LogLevel::Emergency, ());
+        // No JSON: its names are no texts.
+        ctx.error(std::collections::BTreeMap::from([(vec![1], 2)]));
+    };
+    insta::assert_snapshot!(heard(Scripted::default().listening(Some(LogLevel::Warning)), act), @r#"
+    log {"level":"warning","logger":"work","data":{"disk":0.9}}
+    log {"level":"error","logger":"work","data":["c","d"]}
+    log {"level":"emergency","logger":"work","data":null}
+    "#);
+    assert_eq!(heard(Scripted::default().listening(None), act), "");
+    assert_eq!(heard(Scripted::default().listening(Some(LogLevel::Debug)), act).lines().count(), 5);
+}
+
+#[test]
+fn numbers() {
+    let check = |value: f64, expected: Option<&str>| {
+        assert_eq!(number(value).as_ref().map(Json::as_text), expected, "{value}");
+    };
+    check(50.0, Some("50"));
+    check(-0.5, Some("-0.5"));
+    check(1e300, Some("1e+300"));
+    check(9_007_199_254_740_992.0, Some("9007199254740992"));
+    check(f64::NAN, None);
+    check(f64::NEG_INFINITY, None);
+}
+
+#[tokio::test]
+async fn a_call_is_cancelled_when_what_runs_it_is_dropped() {
+    let (context, running) = of(&call(tool("work"), json!({}), &Arc::default()));
+    let copy = context.clone();
+    assert!(!copy.is_cancelled());
+    assert!(copy.cancelled().now_or_never().is_none());
+    drop(running);
+    assert!(copy.is_cancelled());
+    copy.cancelled().await;
+}
+
+#[test]
+fn who_calls_what() {
+    let mut call = call(
+        Target::Resource("file:///a".into()),
+        json!({}),
+        &Arc::new(Scripted::with(json!({"roots": {}}))),
+    );
+    call.caller = Caller { session: Some("s".into()) };
+    call.meta = Json::from_value(&json!({"io.modelcontextprotocol/clientInfo": {"name": "c"}, "x/y": [1]}))
+        .to_object()
+        .unwrap();
+    let (context, _running) = of(&call);
+    assert_eq!((context.request_name(), context.session()), ("file:///a", Some("s")));
+    assert_eq!(context.client_info(), Some(json!({"name": "c"})));
+    assert_eq!((context.meta("x/y"), context.meta("z")), (Some(json!([1])), None));
+    assert_eq!(context.client_capabilities(), Some(json!({"roots": {}})));
+    assert_eq!(format!("{context:?}"), r#"Context { target: Resource("file:///a"), .. }"#);
+}
+
+#[test]
+fn what_clients_can_be_asked() {
+    let check = |capabilities: Value, expected: &str| {
+        let (context, _running) =
+            of(&call(tool("work"), json!({}), &Arc::new(Scripted::with(capabilities.clone()))));
+        let able = [
+            ("form", context.can_elicit()),
+            ("url", context.can_elicit_url()),
+            ("sample", context.can_sample()),
+            ("roots", context.can_list_roots()),
+        ];
+        let able: Vec<_> = able.into_iter().filter(|(_, can)| *can).map(|(name, _)| name).collect();
+        assert_eq!(able.join(" "), expected, "{capabilities}");
+    };
+    check(json!({}), "");
+    check(json!({"elicitation": {}}), "form");
+    check(json!({"elicitation": {"form": {}}}), "form");
+    check(json!({"elicitation": {"url": {}}}), "url");
+    check(json!({"elicitation": {"form": {}, "url": {}}}), "form url");
+    check(json!({"elicitation": {"url": true}, "sampling": null, "roots": false}), "form");
+    check(json!({"sampling": {"tools": {}}, "roots": {"listChanged": true}}), "sample roots");
+    check(json!([]), "");
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "nobody fills it in")]
+struct Nested {
+    inner: Name,
+}
+
+/// What the client hears, and what comes of it.
+async fn asked<T: std::fmt::Debug>(
+    client: Scripted,
+    ask: impl AsyncFnOnce(Context) -> Result<T, AskError>,
+) -> String {
+    let client = Arc::new(client);
+    let (context, _running) = of(&call(tool("work"), json!({}), &client));
+    let answer = match ask(context).await {
+        Ok(answer) => format!("{answer:?}"),
+        Err(error) => format!("{error}"),
+    };
+    format!("{}\n{answer}", client.heard())
+}
+
+#[tokio::test]
+async fn asking_the_user() {
+    let client = |answer: Value| {
+        Scripted::with(json!({"elicitation": {"url": {}, "form": {}}})).answering([Ok(answer)])
+    };
+    let elicit = async |ctx: Context| ctx.elicit::<Name>("Who?").await;
+    insta::assert_snapshot!(asked(client(json!({"action": "accept", "content": {"name": "Ada"}})), elicit).await, @r#"
+    elicitation/create {"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}
+    Accepted(Name { name: "Ada" })
+    "#);
+    let answered =
+        async |answer: Value| asked(client(answer), elicit).await.lines().last().map(str::to_owned);
+    let check =
+        async |answer: Value, expected: &str| assert_eq!(answered(answer).await.as_deref(), Some(expected));
+    check(json!({"action": "decline"}), "Declined").await;
+    check(json!({"action": "cancel", "content": null}), "Cancelled").await;
+    let refused = "the client refused: its answer cannot be used:";
+    check(json!({"action": "accept"}), &format!("{refused} missing field `name`")).await;
+    check(json!({"action": "accept", "content": 1}), &format!("{refused} its `content` is no object")).await;
+    check(
+        json!({"action": "maybe"}),
+        &format!("{refused} its `action` is none of accept, decline and cancel"),
+    )
+    .await;
+    check(json!(12345), &format!("{refused} it is no object")).await;
+}
+
+#[tokio::test]
+async fn what_is_never_sent() {
+    let form = Scripted::with(json!({"elicitation": {}}));
+    insta::assert_snapshot!(asked(form, async |ctx| ctx.elicit::<Nested>("Who?").await).await, @"the client refused: nothing was asked: `Nested` is no form, because `inner` is an object: the fields of a form are texts, numbers, booleans and choices");
+    let check =
+        async |capabilities: Value,
+               ask: &dyn Fn(Context) -> futures_util::future::BoxFuture<'static, Result<(), AskError>>,
+               kind| {
+            let client = Arc::new(Scripted::with(capabilities));
+            let (context, _running) = of(&call(tool("work"), json!({}), &client));
+            assert_eq!(ask(context).await, Err(AskError::Unsupported(kind)));
+            assert_eq!(client.heard(), "");
+        };
+    check(json!({}), &|ctx| async move { ctx.elicit::<Name>("").await.map(|_| ()) }.boxed(), AskKind::Elicit)
+        .await;
+    check(
+        json!({"elicitation": {}}),
+        &|ctx| async move { ctx.elicit_url("", "").await.map(|_| ()) }.boxed(),
+        AskKind::Elicit,
+    )
+    .await;
+    check(
+        json!({"elicitation": {"url": {}}}),
+        &|ctx| async move { ctx.elicit::<Name>("").await.map(|_| ()) }.boxed(),
+        AskKind::Elicit,
+    )
+    .await;
+    let with_tools = |ctx: Context| async move {
+        ctx.sample(SampleRequest::new().user("a").tool::<Name>("b", "c")).await.map(|_| ())
+    };
+    check(json!({"sampling": {}}), &|ctx| with_tools(ctx).boxed(), AskKind::Sample).await;
+    check(
+        json!({"sampling": {}}),
+        &|ctx| async move { ctx.roots().await.map(|_| ()) }.boxed(),
+        AskKind::Roots,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn asking_for_an_address_to_be_opened() {
+    let accepted = || Ok(json!({"action": "accept", "content": {}}));
+    let client =
+        Arc::new(Scripted::with(json!({"elicitation": {"url": {}}})).answering([accepted(), accepted()]));
+    let (context, _running) = of(&call(tool("work"), json!({}), &client));
+    assert_eq!(context.elicit_url("Sign in", "https://example.com").await, Ok(Elicited::Accepted(())));
+    let first = client.heard();
+    let start = r#"elicitation/create {"mode":"url","message":"Sign in","url":"https://example.com","elicitationId":""#;
+    assert!(first.starts_with(start), "{first}");
+    assert_eq!(context.elicit_url("Sign in", "https://example.com").await, Ok(Elicited::Accepted(())));
+    assert_ne!(client.heard(), first, "each question has an id of its own");
+}
+
+#[tokio::test]
+async fn asking_the_model_and_for_folders() {
+    let answer = json!({"model": "m", "role": "assistant", "content": {"type": "text", "text": "Paris"}, "stopReason": "endTurn"});
+    let client = Scripted::with(json!({"sampling": {}})).answering([Ok(answer)]);
+    let ask = async |ctx: Context| Ok(ctx.sample(SampleRequest::new().user("Capital?")).await?.text());
+    insta::assert_snapshot!(asked(client, ask).await, @r#"
+    sampling/createMessage {"messages":[{"role":"user","content":{"type":"text","text":"Capital?"}}],"maxTokens":1000}
+    "Paris"
+    "#);
+    let client =
+        Scripted::with(json!({"roots": {}})).answering([Ok(json!({"roots": [{"uri": "file:///a"}]}))]);
+    insta::assert_snapshot!(asked(client, async |ctx| ctx.roots().await).await, @r#"
+    roots/list {}
+    [Root { uri: "file:///a", name: None }]
+    "#);
+    let client = Scripted::with(json!({"elicitation": {}})).answering([Err(AskError::TooLate)]);
+    let ask = async |ctx: Context| ctx.ask(Elicit::form_with_schema("?", json!({"type": "object"}))).await;
+    insta::assert_snapshot!(asked(client, ask).await, @r#"
+    elicitation/create {"mode":"form","message":"?","requestedSchema":{"type":"object"}}
+    the client did not answer in time
+    "#);
+}
+
+/// A server with a few tools that call each other.
+struct Yard {
+    shared: Arc<super::Shared>,
+    catalog: watch::Sender<Arc<Catalog>>,
+}
+
+impl Backend for Yard {
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
+    }
+
+    fn call(&self, call: Call) -> futures_util::future::BoxFuture<'_, Result<Outcome, ToolError>> {
+        async move {
+            let (context, _running) = Context::new(&call, self.shared.clone());
+            match call.target.name().as_ref() {
+                "echo" => {
+                    context.progress(1.0, None, "hidden");
+                    context.info("seen");
+                    Ok(Outcome::Done(Output::text(call.arguments().map_or("none", Json::as_text))))
+                }
+                "fail" => Ok(Outcome::Done(Output::failure("it failed"))),
+                "task" => Ok(Outcome::Task(toolyard_core::Object::new())),
+                "rounds" => rounds(&context),
+                "again" => match context.call_tool("again", &()).await {
+                    Ok(result) => Ok(Outcome::Done(Output::text(&format!(
+                        "{} {}",
+                        call.meta.iter().count(),
+                        result.text()
+                    )))),
+                    Err(error) => Ok(Outcome::Done(Output::text(&error.to_string()))),
+                },
+                name => Err(ToolError::unknown_tool(name)),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn rounds(context: &Context) -> Result<Outcome, ToolError> {
+    let round: u32 = context.state().unwrap().unwrap_or(0);
+    match context.elicited::<Name>("name") {
+        Some(Elicited::Accepted(name)) => {
+            Ok(Outcome::Done(Output::text(&format!("{} in round {round}", name.name))))
+        }
+        _ => {
+            let asks = crate::rounds::InputRequired::new().ask("name", Elicit::form::<Name>("Who?"));
+            asks.state(&(round + 1)).unwrap().outcome(context)
+        }
+    }
+}
+
+/// A gateway in front of the yard, and a context that can call it.
+fn yard() -> (Arc<Gateway>, Arc<super::Shared>) {
+    let shared = shared();
+    let schema = |name: &str| match name {
+        "echo" => json!({"name": "echo", "inputSchema": {"type": "object", "required": ["text"]}}),
+        name => json!({"name": name, "inputSchema": {"type": "object"}}),
+    };
+    let names = ["echo", "fail", "task", "rounds", "again"];
+    let tools = names.map(|name| Arc::new(Tool::from_definition(&Json::from_value(&schema(name))).unwrap()));
+    let catalog = Catalog { phase: Phase::Ready, tools: tools.into(), ..Catalog::default() };
+    let backend = Arc::new(Yard { shared: shared.clone(), catalog: watch::Sender::new(Arc::new(catalog)) });
+    let gate = Gate::new(GateSize { running: 100, waiting: 0 });
+    let limits = Arc::new(Limits { timeout: Duration::from_secs(60), gate });
+    let catalog = backend.catalog().borrow().clone();
+    let handler = Handler { name: "yard".into(), backend, limits };
+    let registry = watch::Sender::new(Arc::new(Registry::of(&handler, &catalog)));
+    let gateway =
+        Arc::new(Gateway::new(registry.subscribe(), vec![Box::new(toolyard_core::layers::Arguments)]));
+    shared.gateway.set(Arc::downgrade(&gateway)).unwrap();
+    (gateway, shared)
+}
+
+#[tokio::test]
+async fn tools_call_tools() {
+    let (_gateway, shared) = yard();
+    let name = json!({"action": "accept", "content": {"name": "Ada"}});
+    let client = Scripted::with(json!({"elicitation": {}}))
+        .listening(Some(LogLevel::Info))
+        .answering([Ok(json!({"action": "decline"})), Ok(name)]);
+    let client = Arc::new(client);
+    let (context, _running) = Context::new(&call(tool("work"), json!({}), &client), shared);
+    let result = context.call_tool("echo", &json!({"text": 1.5})).await.unwrap();
+    assert_eq!((result.text().as_str(), result.is_error()), (r#"{"text":1.5}"#, false));
+    assert_eq!(client.heard(), r#"log {"level":"info","logger":"echo","data":"seen"}"#);
+    assert_eq!(result.content().len(), 1);
+    assert!(result.structured::<Name>().is_err());
+    assert_eq!(result.raw()["content"][0]["type"], "text");
+
+    assert!(context.call_tool("fail", &()).await.unwrap().is_error());
+    assert_eq!(context.call_tool("rounds", &()).await.unwrap().text(), "Ada in round 2");
+    assert_eq!(client.heard().lines().count(), 2, "it was asked twice");
+    let again = context.call_tool("again", &()).await.unwrap().text();
+    assert_eq!(again, format!("{}16 tools are calling each other already", "1 ".repeat(15)));
+}
+
+#[tokio::test]
+async fn tools_that_cannot_be_called() {
+    let (gateway, shared) = yard();
+    let (context, _running) = Context::new(&call(tool("work"), json!({}), &Arc::default()), shared);
+    let failed =
+        |error: CallError, code: Code| matches!(error, CallError::Failed(error) if error.code() == code);
+    let called = async |name: &str, arguments: Value| context.call_tool(name, &arguments).await.unwrap_err();
+    assert!(failed(called("nobody", json!({})).await, Code::ToolNotFound));
+    assert!(failed(called("echo", json!({})).await, Code::InvalidArguments));
+    assert!(matches!(called("echo", json!([1])).await, CallError::Arguments));
+    assert!(matches!(called("task", json!({})).await, CallError::Unfinished));
+    assert!(failed(called("rounds", json!({})).await, Code::MissingCapability));
+    drop(gateway);
+    assert!(failed(called("echo", json!({"text": ""})).await, Code::Unavailable));
+}

@@ -1,0 +1,165 @@
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolyard_core::{Call, Caller, Target};
+
+use super::*;
+use crate::context::testing::{self, Scripted, shown};
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+fn everything() -> Value {
+    json!({"elicitation": {"url": {}, "form": {}}, "sampling": {}, "roots": {}})
+}
+
+fn call(capabilities: Value, params: Value) -> Call {
+    testing::call(Target::Tool("greet".into()), params, &Arc::new(Scripted::with(capabilities)))
+}
+
+fn context(capabilities: Value, params: Value) -> Context {
+    testing::of(&call(capabilities, params)).0
+}
+
+fn name() -> Elicit {
+    Elicit::form::<Name>("Your name?")
+}
+
+/// What comes of these questions, with a client of these capabilities.
+fn asked(capabilities: Value, asks: InputRequired) -> String {
+    shown(asks.outcome(&context(capabilities, json!({}))))
+}
+
+#[test]
+fn what_is_asked() {
+    let all = InputRequired::new()
+        .ask("user_name", name())
+        .ask("greeting", SampleRequest::new().user("Generate a greeting").max_tokens(50))
+        .ask("client_roots", RootsRequest);
+    insta::assert_snapshot!(asked(everything(), all), @r#"asks {"resultType":"input_required","inputRequests":{"user_name":{"method":"elicitation/create","params":{"mode":"form","message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}},"greeting":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"Generate a greeting"}}],"maxTokens":50}},"client_roots":{"method":"roots/list","params":{}}}}"#);
+    let twice = InputRequired::new().ask("a", name()).ask("a", RootsRequest);
+    insta::assert_snapshot!(asked(everything(), twice), @r#"asks {"resultType":"input_required","inputRequests":{"a":{"method":"roots/list","params":{}}}}"#);
+}
+
+#[test]
+fn what_a_client_cannot_be_asked_is_not_sent() {
+    let must = || InputRequired::new().ask("name", name()).ask("roots", RootsRequest);
+    insta::assert_snapshot!(asked(json!({"roots": {}}), must()), @r#"MissingCapability {"elicitation":{}}"#);
+    insta::assert_snapshot!(asked(json!({"elicitation": {}}), must()), @r#"MissingCapability {"roots":{}}"#);
+    let may = || InputRequired::new().ask_if_able("name", name()).ask_if_able("roots", RootsRequest);
+    insta::assert_snapshot!(asked(json!({"roots": {}}), may()), @r#"asks {"resultType":"input_required","inputRequests":{"roots":{"method":"roots/list","params":{}}}}"#);
+    insta::assert_snapshot!(asked(json!({}), may()), @r#"MissingCapability {"elicitation":{},"roots":{}}"#);
+    let page = || InputRequired::new().ask_if_able("page", Elicit::url("Open", "https://example.com", "1"));
+    insta::assert_snapshot!(asked(json!({"elicitation": {}}), page()), @r#"MissingCapability {"elicitation":{"url":{}}}"#);
+    let tools = SampleRequest::new().tool::<Name>("greet", "Greets.");
+    insta::assert_snapshot!(asked(json!({"sampling": {}}), InputRequired::new().ask("a", tools)), @r#"MissingCapability {"sampling":{"tools":{}}}"#);
+    insta::assert_snapshot!(asked(everything(), InputRequired::new()), @r#"ExecutionFailed The tool asks for nothing"#);
+    let bad =
+        Elicit::form_with_schema("?", json!({"type": "object", "properties": {"a": {"type": "object"}}}));
+    insta::assert_snapshot!(asked(everything(), InputRequired::new().ask("a", bad)), @"ExecutionFailed The tool asks for something that cannot be asked for");
+}
+
+#[test]
+fn the_answers_of_the_next_round() {
+    let answers = json!({
+        "name": {"action": "accept", "content": {"name": "Ada"}},
+        "other": {"action": "accept", "content": {"wrong": 1}},
+        "no": {"action": "decline"},
+        "sample": {"role": "assistant", "content": {"type": "text", "text": "Hi"}, "model": "m"},
+        "roots": {"roots": [{"uri": "file:///a"}]},
+        "number": 12345,
+        "null": null,
+    });
+    let ctx = context(everything(), json!({"inputResponses": answers}));
+    assert_eq!(ctx.elicited("name"), Some(Elicited::Accepted(Name { name: "Ada".into() })));
+    assert_eq!(ctx.elicited::<Name>("no"), Some(Elicited::Declined));
+    assert_eq!(ctx.sampled("sample").map(|sample| sample.text()), Some("Hi".to_owned()));
+    assert_eq!(ctx.rooted("roots").map(|roots| roots.len()), Some(1));
+    assert_eq!(ctx.answer("other"), Some(json!({"action": "accept", "content": {"wrong": 1}})));
+    assert!(ctx.is_retry());
+    for key in ["other", "sample", "roots", "number", "null", "unknown"] {
+        assert_eq!(ctx.elicited::<Name>(key), None, "{key}");
+    }
+    for key in ["name", "roots", "number", "unknown"] {
+        assert!(ctx.sampled(key).is_none(), "{key}");
+        assert!(key == "roots" || ctx.rooted(key).is_none(), "{key}");
+    }
+    for params in [json!({}), json!({"inputResponses": null}), json!({"inputResponses": [1]})] {
+        assert_eq!(context(everything(), params).answer("name"), None);
+    }
+    assert!(!context(everything(), json!({})).is_retry());
+}
+
+/// The state that a call is given to carry.
+fn state_of(call: &Call, state: &impl Serialize, valid_for: Duration) -> Json {
+    let asks = InputRequired::new().state(state).unwrap().valid_for(valid_for);
+    match asks.outcome(&testing::of(call).0) {
+        Ok(Outcome::NeedsInput(body)) => body.get("requestState").unwrap().clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn check(mut call: Call, state: &Json, expected: Result<Option<u32>, &str>) {
+    call.params.set("requestState", state.clone());
+    let opened = testing::of(&call).0.state::<u32>().map_err(|failure| failure.to_string());
+    let expected = expected.map_err(|why| format!("The request's state is refused: {why}"));
+    assert_eq!(opened, expected);
+}
+
+#[test]
+fn a_state_opens_for_the_same_call_only() {
+    const TAMPERED: Result<Option<u32>, &str> = Err("it was not made for this request, or it was changed");
+    let first = || call(json!({}), json!({"arguments": {"a": 1, "b": {"c": [2], "d": 3}}}));
+    let state = state_of(&first(), &7, VALID_FOR);
+    check(first(), &state, Ok(Some(7)));
+    assert_ne!(state, state_of(&first(), &7, VALID_FOR), "no two states are alike");
+
+    let reordered =
+        json!({"arguments": {"b": {"d": 3, "c": [2]}, "a": 1}, "inputResponses": {}, "name": "greet"});
+    check(call(json!({}), reordered), &state, Ok(Some(7)));
+    check(call(json!({}), json!({"arguments": {"a": 2, "b": {"c": [2], "d": 3}}})), &state, TAMPERED);
+    check(call(json!({}), json!({})), &state, TAMPERED);
+    let targets =
+        [Target::Tool("other".into()), Target::Prompt("greet".into()), Target::Resource("greet".into())];
+    for target in targets {
+        check(Call { target, ..first() }, &state, TAMPERED);
+    }
+    check(Call { caller: Caller { session: Some("s".into()) }, ..first() }, &state, TAMPERED);
+
+    let text = state.to_str().unwrap().into_owned();
+    for changed in [format!("{text}A"), text.to_lowercase(), "tampered".to_owned(), String::new()] {
+        check(first(), &Json::string(&changed), TAMPERED);
+    }
+    check(first(), &Json::integer(7), Err("it is no text"));
+    check(first(), &state_of(&first(), &7, Duration::ZERO), Err("it has expired"));
+    check(first(), &state_of(&first(), &"seven", VALID_FOR), Err("it is not of the expected form"));
+    assert_eq!(testing::of(&first()).0.state::<u32>().ok(), Some(None));
+}
+
+#[test]
+fn a_state_without_arguments_opens_with_empty_ones() {
+    let state = state_of(&call(json!({}), json!({})), &7, VALID_FOR);
+    check(call(json!({}), json!({"arguments": {}})), &state, Ok(Some(7)));
+    check(call(json!({}), json!({"arguments": null})), &state, Ok(Some(7)));
+}
+
+#[test]
+fn a_refused_state_is_an_error_of_the_protocol() {
+    let ctx = context(json!({}), json!({"requestState": "tampered"}));
+    let error = ctx.state::<u32>().unwrap_err().into_error();
+    insta::assert_snapshot!(shown(Err(error)), @r#"ExecutionFailed {"code":-32602,"message":"The request's state is refused: it was not made for this request, or it was changed"}"#);
+}
+
+#[test]
+fn a_state_is_not_shown() {
+    let asks = InputRequired::new().ask("name", name()).state("secret").unwrap();
+    assert_eq!(format!("{asks:?}"), r#"InputRequired { questions: ["name"], .. }"#);
+    let Ok(Outcome::NeedsInput(body)) = asks.outcome(&context(everything(), json!({}))) else { panic!() };
+    let text = body.to_json().as_text().to_owned();
+    assert!(text.contains("requestState") && !text.contains("secret"), "{text}");
+}

@@ -1,0 +1,131 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+#[derive(serde::Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is looked at")]
+struct Place {
+    city: String,
+}
+
+#[track_caller]
+fn check(request: SampleRequest, need: Need, expected: Value) {
+    let prepared = request.prepare().unwrap();
+    assert_eq!((prepared.need, prepared.ask.kind), (need, AskKind::Sample));
+    assert_eq!(prepared.ask.params.to_json().to_value(), expected);
+}
+
+#[test]
+fn what_is_asked() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    check(SampleRequest::new(), Need::Sample, json!({"messages": [], "maxTokens": 1000}));
+    check(
+        SampleRequest::new()
+            .system_prompt("Be brief.")
+            .user("Hello")
+            .assistant(Content::text("Hi"))
+            .user(Content::image(b"abc", "image/png"))
+            .max_tokens(100)
+            .temperature(0.5)
+            .temperature(f64::NAN)
+            .stop_sequence("end")
+            .model_hint("claude-sonnet")
+            .model_hint("claude")
+            .cost_priority(0.25)
+            .speed_priority(-1.0)
+            .intelligence_priority(7.0)
+            .metadata(&json!({"seed": 7})),
+        Need::Sample,
+        json!({
+            "messages": [
+                {"role": "user", "content": text("Hello")},
+                {"role": "assistant", "content": text("Hi")},
+                {"role": "user", "content": {"type": "image", "data": "YWJj", "mimeType": "image/png"}},
+            ],
+            "modelPreferences": {
+                "costPriority": 0.25,
+                "speedPriority": 0,
+                "intelligencePriority": 1,
+                "hints": [{"name": "claude-sonnet"}, {"name": "claude"}],
+            },
+            "stopSequences": ["end"],
+            "systemPrompt": "Be brief.",
+            "temperature": 0.5,
+            "metadata": {"seed": 7},
+            "maxTokens": 100,
+        }),
+    );
+}
+
+#[test]
+fn tools_and_their_results() {
+    let used = json!({
+        "role": "assistant",
+        "content": [
+            {"type": "tool_use", "id": "1", "name": "weather", "input": {"city": "Paris"}, "_meta": {"cache": 1}},
+            {"type": "tool_use", "id": "2", "name": "weather", "input": {"city": "London"}},
+        ],
+        "model": "m",
+        "stopReason": "toolUse",
+    });
+    let answer = SampleRequest::read(&Json::from_value(&used)).unwrap();
+    let uses: Vec<_> = answer.tool_uses().into_iter().map(|wanted| (wanted.id, wanted.input)).collect();
+    assert_eq!(uses, [("1".into(), json!({"city": "Paris"})), ("2".into(), json!({"city": "London"}))]);
+    let result = |id: &str, text: &str| json!({"type": "tool_result", "toolUseId": id, "content": [{"type": "text", "text": text}]});
+    let mut failed = result("2", "no such city");
+    failed["isError"] = json!(true);
+    let schema = schema_of::<Place>();
+    check(
+        SampleRequest::new()
+            .tool::<Place>("weather", "Says how it is.")
+            .tool_choice(ToolChoice::Auto)
+            .answered(&answer)
+            .tool_result("1", "18 degrees")
+            .tool_error("2", "no such city")
+            .user("Go on."),
+        Need::SampleWithTools,
+        json!({
+            "messages": [
+                {"role": "assistant", "content": used["content"]},
+                {"role": "user", "content": [result("1", "18 degrees"), failed]},
+                {"role": "user", "content": {"type": "text", "text": "Go on."}},
+            ],
+            "tools": [{"name": "weather", "description": "Says how it is.", "inputSchema": schema}],
+            "toolChoice": {"mode": "auto"},
+            "maxTokens": 1000,
+        }),
+    );
+    check(
+        SampleRequest::new().tool_choice(ToolChoice::None).tool_result("1", "a"),
+        Need::SampleWithTools,
+        json!({
+            "messages": [{"role": "user", "content": result("1", "a")}],
+            "toolChoice": {"mode": "none"},
+            "maxTokens": 1000,
+        }),
+    );
+}
+
+#[test]
+fn what_models_answer() {
+    let read = |answer: Value| SampleRequest::read(&Json::from_value(&answer)).map_err(|error| error.0);
+    let sample = read(json!({
+        "model": "m",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "a"}, {"type": "audio", "data": ""}, {"type": "text", "text": "b"}],
+        "stopReason": "endTurn",
+        "own": 1,
+    }))
+    .unwrap();
+    assert_eq!((sample.text().as_str(), sample.model.as_str(), sample.role), ("ab", "m", Role::Assistant));
+    assert_eq!((sample.stop_reason.as_deref(), sample.content.len()), (Some("endTurn"), 3));
+    assert_eq!(sample.raw()["own"], 1);
+    let least = read(json!({"role": "user", "content": {"type": "text", "text": "a"}})).unwrap();
+    assert_eq!((least.text().as_str(), least.stop_reason), ("a", None));
+    assert!(least.model.is_empty());
+    assert_eq!(read(json!({"model": "m"})).unwrap_err(), "its `role` is none of user and assistant");
+    assert_eq!(read(json!({"role": "assistant"})).unwrap_err(), "it has no content");
+    assert_eq!(read(json!({"role": "assistant", "content": "a"})).unwrap_err(), "its content is none");
+    assert_eq!(read(json!(7)).unwrap_err(), "it is no object");
+    assert!(format!("{sample:?}").find("\"a\"").is_none(), "what was said is not shown");
+}

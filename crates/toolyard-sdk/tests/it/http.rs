@@ -1,0 +1,84 @@
+//! Servers on HTTP, and inside of other things.
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use toolyard_core::{Call, Json, Outcome};
+use toolyard_sdk::client::Client;
+use toolyard_sdk::{Error, Server, ServerOptions};
+
+fn server() -> Server {
+    Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open").unwrap()
+}
+
+/// What a server on this address answers to `GET`, without the head.
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[tokio::test]
+async fn a_server_listens_until_it_is_stopped() {
+    let server = server();
+    let handle = server.handle();
+    let running = server.listen("127.0.0.1:0").await.unwrap();
+    let address = running.address();
+    assert_eq!(get(address, "/health").await, r#"{"status":"ok"}"#);
+    let client = Client::connect(&running.url()).await.unwrap();
+    assert_eq!(client.tools()[0].name, "open");
+    assert_eq!(client.call::<_, String>("open", &json!({})).await.unwrap(), "open");
+    drop(client);
+    running.stop().await;
+    assert!(TcpStream::connect(address).await.is_err());
+    assert!(!handle.remove_tool("open"), "the server is gone");
+}
+
+#[tokio::test]
+async fn nobody_else_is_let_in_by_accident() {
+    let refused = server().listen("0.0.0.0:0").await.unwrap_err();
+    assert!(matches!(refused, Error::Unauthenticated(_)), "{refused}");
+    let options = ServerOptions { allow_unauthenticated: true, ..ServerOptions::default() };
+    let running = server().options(options).listen("0.0.0.0:0").await.unwrap();
+    running.stop().await;
+    let refused = server().listen("no such address").await.unwrap_err();
+    assert_eq!(refused.to_string(), "cannot listen on no such address");
+}
+
+#[tokio::test]
+async fn routes_of_another_application() {
+    let server = server();
+    let handle = server.handle();
+    let app = axum::Router::new().merge(server.into_router());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = ServerOptions::default();
+    let limits = toolyard_net::listener::ListenerLimits {
+        connections: limits.connections,
+        head_bytes: 8 << 10,
+        head_time: limits.drain,
+        drain_time: limits.drain,
+    };
+    let workers = toolyard_net::workers::Workers::start(1).unwrap();
+    let serving = tokio::spawn(async move {
+        toolyard_net::listener::serve(listener, app, limits, &workers, std::future::pending()).await;
+    });
+    let client = Client::connect(&format!("http://{address}/mcp")).await.unwrap();
+    assert_eq!(client.call::<_, String>("open", &json!({})).await.unwrap(), "open");
+    assert!(handle.remove_tool("open"), "the routes hold the server");
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_backend_in_the_same_process() {
+    let backend = server().into_backend();
+    let catalog = backend.catalog().borrow().clone();
+    assert_eq!(&*catalog.tools[0].name, "open");
+    let Outcome::Done(output) = backend.call(Call::tool("open", Json::null())).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(output.body.to_json().as_text(), r#"{"content":[{"type":"text","text":"open"}]}"#);
+}

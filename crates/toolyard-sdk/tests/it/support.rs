@@ -1,0 +1,108 @@
+//! A client on a pipe, that sees everything.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+use toolyard_sdk::{Result, Server};
+
+/// A client of one server.
+pub(crate) struct Peer {
+    reader: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+    serving: JoinHandle<Result<()>>,
+    next_id: u64,
+    /// What came that was no answer.
+    pub(crate) notices: Vec<Value>,
+}
+
+impl Peer {
+    /// A client that has not said anything yet.
+    pub(crate) fn connect(server: Server) -> Self {
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let (reader, writer) = tokio::io::split(theirs);
+        let serving = tokio::spawn(server.serve(reader, writer));
+        let (reader, writer) = tokio::io::split(ours);
+        Self { reader: BufReader::new(reader).lines(), writer, serving, next_id: 0, notices: Vec::new() }
+    }
+
+    /// A client of revision 2025-11-25 that is ready.
+    pub(crate) async fn initialized(server: Server) -> Self {
+        let mut peer = Self::connect(server);
+        let client = json!({"name": "test", "version": "0"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        peer.request("initialize", params).await;
+        peer.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        peer
+    }
+
+    pub(crate) async fn send(&mut self, message: &Value) {
+        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Sends a request; its id.
+    pub(crate) async fn start(&mut self, method: &str, params: Value) -> u64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        id
+    }
+
+    /// The next message.
+    pub(crate) async fn next(&mut self) -> Value {
+        let line = self.reader.next_line().await.unwrap().expect("the server has hung up");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The response to a request, without its envelope.
+    pub(crate) async fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.next().await;
+            if message["id"] == id {
+                return message.get("result").cloned().unwrap_or_else(|| json!({"error": message["error"]}));
+            }
+            self.notices.push(message);
+        }
+    }
+
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.start(method, params).await;
+        self.answer(id).await
+    }
+
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// What a model reads of a result, with what kind it is.
+    pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
+        told(&self.call(tool, arguments).await)
+    }
+
+    /// The names of the tools, in order.
+    pub(crate) async fn tools(&mut self) -> Vec<String> {
+        let list = self.request("tools/list", json!({})).await;
+        let tools = list["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Hangs up; what serving came to.
+    pub(crate) async fn hang_up(self) -> Result<()> {
+        drop((self.reader, self.writer));
+        self.serving.await.unwrap()
+    }
+}
+
+/// A result in one line.
+pub(crate) fn told(result: &Value) -> String {
+    if !result["error"].is_null() {
+        return format!(
+            "error {}: {}",
+            result["error"]["code"],
+            result["error"]["message"].as_str().unwrap()
+        );
+    }
+    let content = result["content"].as_array().unwrap();
+    let texts: Vec<_> = content.iter().map(|block| block["text"].as_str().unwrap_or("?")).collect();
+    let failed = if result["isError"] == true { "failed: " } else { "" };
+    format!("{failed}{}", texts.join(" | "))
+}
