@@ -1,4 +1,9 @@
-//! The official conformance suite, against the gateway in front of a fixture server.
+//! The official conformance suite, against our servers: the gateway in front of a fixture server, and the fixture that
+//! is written with the SDK.
+//!
+//! Nothing is built twice. The example of the SDK is one of the targets that a build of the whole workspace makes, as
+//! the gateway is; a build of one package alone has other features, and would make both anew. So [`check`] takes what
+//! was built last, and [`run`] builds first.
 
 mod report;
 
@@ -17,42 +22,86 @@ use report::Report;
 const REQUIREMENT_SETS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// Which server is put to the test; without a choice, the gateway in front of the fixture server.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args)]
+#[group(multiple = false)]
 pub(crate) struct Args {
     /// Test the server at this URL
-    #[arg(long, conflicts_with = "direct")]
+    #[arg(long)]
     url: Option<String>,
+    /// Test the fixture server that is an example of the SDK; nothing is expected to fail
+    #[arg(long)]
+    sdk: bool,
     /// Test the fixture server itself, without the gateway; nothing is expected to fail
     #[arg(long)]
     direct: bool,
 }
 
-/// Builds the gateway where it takes part, and runs the suite.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.url.is_none() && !args.direct {
-        process::run(process::cargo().args(["build", "--quiet", "--package", "toolyard"]))?;
-    }
-    check(args)
+/// What is put to the test.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    /// The gateway, in front of the fixture server.
+    Gateway,
+    /// The example of the SDK.
+    Sdk,
+    /// The fixture server.
+    Fixture,
+    /// What is at this URL.
+    Url(&'a str),
 }
 
-/// Runs the suite with the gateway that was built last: after a build of the whole workspace, whose features are not
-/// those of one package, another build would make it twice.
-pub(crate) fn check(args: &Args) -> anyhow::Result<()> {
+impl Args {
+    fn subject(&self) -> Subject<'_> {
+        match self {
+            Self { url: Some(url), .. } => Subject::Url(url),
+            Self { sdk: true, .. } => Subject::Sdk,
+            Self { direct: true, .. } => Subject::Fixture,
+            Self { .. } => Subject::Gateway,
+        }
+    }
+}
+
+/// Builds what takes part, and runs the suite.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let subject = args.subject();
+    let package: &[&str] = match subject {
+        Subject::Gateway => &["--package", "toolyard"],
+        Subject::Sdk => &["--package", "toolyard-sdk", "--example", "conformance"],
+        Subject::Fixture | Subject::Url(_) => &[],
+    };
+    if !package.is_empty() {
+        process::run(process::cargo().args(["build", "--quiet"]).args(package))?;
+    }
+    check(subject)
+}
+
+/// Runs the suite with what was built last.
+pub(crate) fn check(subject: Subject<'_>) -> anyhow::Result<()> {
     let peers = Peers::prepare()?;
-    let work = crate::root().join("target/conformance");
+    let folder = match subject {
+        Subject::Gateway => "gateway",
+        Subject::Sdk => "sdk",
+        Subject::Fixture => "fixture",
+        Subject::Url(_) => "url",
+    };
+    let work = crate::root().join("target/conformance").join(folder);
     // What an earlier run left would be counted again.
     let _ = std::fs::remove_dir_all(&work);
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
 
-    if let Some(url) = &args.url {
-        return test(&peers, &work, url, Expect::Listed);
+    let fixture = || Server::start(&peers.fixture_server(), &[], &work.join("fixture.log"));
+    match subject {
+        Subject::Gateway => {
+            let fixture = fixture()?;
+            let gateway = start_gateway(&work, &fixture.url)?;
+            test(&peers, &work, &gateway.url, Expect::Listed)
+        }
+        Subject::Sdk => {
+            let example = Server::start(&built("examples/conformance")?, &[], &work.join("sdk.log"))?;
+            test(&peers, &work, &example.url, Expect::NoFailure)
+        }
+        Subject::Fixture => test(&peers, &work, &fixture()?.url, Expect::NoFailure),
+        Subject::Url(url) => test(&peers, &work, url, Expect::Listed),
     }
-    let fixture = Server::start(&peers.fixture_server(), &[], &work.join("fixture.log"))?;
-    if args.direct {
-        return test(&peers, &work, &fixture.url, Expect::NoFailure);
-    }
-    let gateway = start_gateway(&work, &fixture.url)?;
-    test(&peers, &work, &gateway.url, Expect::Listed)
 }
 
 /// An MCP server, running.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::conformance;
+use crate::conformance::{self, Subject};
 use crate::peers::Peers;
 use crate::process;
 use crate::stages::Stages;
@@ -23,7 +23,8 @@ fn all(stages: &mut Stages) -> anyhow::Result<()> {
     cargo("build", &["build", "--workspace", "--all-targets"])?;
     cargo("tests", &["nextest", "run", "--workspace"])?;
     cargo("doc tests", &["test", "--doc", "--workspace"])?;
-    stages.run("conformance", || conformance::check(&conformance::Args::default()))
+    stages.run("conformance", || conformance::check(Subject::Gateway))?;
+    stages.run("conformance of SDK", || conformance::check(Subject::Sdk))
 }
 
 /// The tests find the peers by this variable.

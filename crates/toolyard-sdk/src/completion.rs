@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -19,7 +20,7 @@ use crate::function::{Async, Blocking, Function, blocking};
 const MOST: usize = 100;
 
 /// What a user has typed so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionRequest {
     /// The argument's or variable's name.
@@ -28,6 +29,17 @@ pub struct CompletionRequest {
     pub value: String,
     /// The other arguments, as far as they are known.
     pub context: BTreeMap<String, String>,
+}
+
+/// Shows names only, and nothing that the user typed.
+impl fmt::Debug for CompletionRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<_> = self.context.keys().collect();
+        f.debug_struct("CompletionRequest")
+            .field("argument", &self.argument)
+            .field("context", &known)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Values to choose from, the best one first.
@@ -82,7 +94,8 @@ impl Completion {
 #[diagnostic::on_unimplemented(
     message = "an argument cannot be completed with `{Self}`",
     label = "`{Self}` is no completion",
-    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of them, `Completion`, or a `Result` of one"
+    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of one of them, `Completion`, or a \
+            `Result` of one of these"
 )]
 pub trait IntoCompletion {
     /// Makes values to choose from of it.

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tokio::time::timeout;
 use toolyard_core::{Call, Caller, Client, Json, Object, Reference, Target};
 
 use super::parked::{self, Identity, ParkedCall};
-use super::requester::Audience;
-use super::rounds::{self, Job, Step};
+use super::requester::{Audience, Requester};
+use super::rounds::{self, Came, Job, Step};
 use super::tasks::{self, TaskSupport};
 use super::{Answer, Frontend, Request, Sender, convert};
 use crate::wire::{Era, RpcError, method};
@@ -29,20 +30,23 @@ impl Frontend {
         convert::answer(rounds::invoke(&self.gateway, call).await, &target, Era::Legacy)
     }
 
-    async fn call_modern(self: Arc<Self>, target: Target, request: Request, mut sender: Sender) -> Answer {
+    async fn call_modern(&self, target: Target, mut request: Request, mut sender: Sender) -> Answer {
         if let Some(state) = request.params.get_str("requestState").filter(|state| parked::is_state(state)) {
-            let mut call = self.parked.take(&state, &identity(&target, &request, &sender))?;
+            let mut call = self.parked.take(&state, &identity(&target, &request, &sender)).await?;
             call.job.client.continue_with(&sender.client);
             call.job.open.answer(&object(&request.params, "inputResponses"));
             return self.go_on(call).await;
         }
-        let Some(questions) = sender.questions.take() else {
+        parked::pass_back(&mut request.params);
+        // What could be written needs nothing (2026-07-28, basic/patterns/mrtr, supported requests).
+        let may_ask = !matches!(target, Target::Completion(_));
+        let Some(questions) = sender.questions.take().filter(|_| may_ask) else {
             if self.task_support(&target) == TaskSupport::Required {
                 return Err(tasks::not_opted_in());
             }
             let _told = Audience(sender.client.clone());
             let call = call(target.clone(), request, &sender);
-            return convert::answer(self.gateway.invoke(call).await, &target, Era::Modern);
+            return modern(self.gateway.invoke(call).await, &target, &sender.client);
         };
         let support = self.task_support(&target);
         let opted_in = tasks::has_opted_in(sender.client.capabilities());
@@ -63,7 +67,7 @@ impl Frontend {
     async fn call_as_task(&self, mut job: Job, caller: Caller) -> Answer {
         let _told = Audience(job.client.clone());
         match timeout(self.limits.task_after, job.step()).await {
-            Ok(Step::Over(came)) => convert::answer(came, job.target(), Era::Modern),
+            Ok(Step::Over(came)) => modern(came, job.target(), &job.client),
             Ok(Step::Asks) | Err(_) => self.tasks.start(job, caller),
         }
     }
@@ -72,11 +76,15 @@ impl Frontend {
     async fn go_on(&self, mut call: ParkedCall) -> Answer {
         let _told = Audience(call.job.client.clone());
         loop {
-            if !call.job.open.is_empty() {
-                return self.parked.park(call);
-            }
-            if let Step::Over(came) = call.job.step().await {
-                return convert::answer(came, call.job.target(), Era::Modern);
+            let step = match call.job.open.is_empty() {
+                true => Some(call.job.step().await),
+                // What was answered may be enough.
+                false => call.job.step().now_or_never(),
+            };
+            match step {
+                Some(Step::Over(came)) => return modern(came, call.job.target(), &call.job.client),
+                Some(Step::Asks) => {}
+                None => return self.parked.park(call),
             }
         }
     }
@@ -99,6 +107,11 @@ impl Frontend {
             _ => TaskSupport::Forbidden,
         }
     }
+}
+
+/// The answer to a modern request.
+fn modern(came: Came, target: &Target, client: &Requester) -> Answer {
+    convert::answer(rounds::permitted(came, client), target, Era::Modern)
 }
 
 fn call(target: Target, request: Request, sender: &Sender) -> Call {

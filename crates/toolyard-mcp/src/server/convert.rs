@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 use toolyard_core::{Code, Json, Object, Outcome, Output, Target, ToolError};
 
-use super::Answer;
+use super::{Answer, parked};
 use crate::wire::error::{INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND};
 use crate::wire::{Era, RpcError};
 
@@ -13,13 +13,19 @@ pub(super) fn answer(answer: Result<Outcome, ToolError>, target: &Target, era: E
     match answer {
         Ok(Outcome::Done(output)) => Ok(done(output.body, target, era)),
         // Only modern clients declare what such an outcome needs; they are passed on as they came.
-        Ok(Outcome::NeedsInput(body) | Outcome::Task(body)) if era == Era::Modern => Ok(body.to_pieces()),
+        Ok(Outcome::NeedsInput(body)) if may_need(target, era) => Ok(parked::pass_on(body).to_pieces()),
+        Ok(Outcome::Task(body)) if era == Era::Modern => Ok(body.to_pieces()),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(RpcError::from(&ToolError::new(
             Code::ExecutionFailed,
             "The tool asks for something that this client cannot do",
         ))),
         Err(error) => failure(&error, target, era),
     }
+}
+
+/// Whether a request may end with what it needs (2026-07-28, basic/patterns/mrtr, supported requests).
+fn may_need(target: &Target, era: Era) -> bool {
+    era == Era::Modern && !matches!(target, Target::Completion(_))
 }
 
 /// A result of a legacy server does not say that it is complete, and means it. Nor does it say for how long what was

@@ -9,23 +9,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolyard_core::{Caller, Code, Json, Object, Target, ToolError};
 
-use super::rounds::Job;
+use super::rounds::{Job, Step};
 use super::session::random_id;
 use super::{Answer, FrontendLimits};
 use crate::wire::RpcError;
 
-/// What the states given out here begin with. Those of backends do not.
+/// What the states given out here begin with.
 const PREFIX: &str = "parked.";
+
+/// What stands in front of a backend's own state that could be taken for one of these: another frontend behind this
+/// one gives out states of the same kind.
+const PASSED: &str = "passed.";
 
 /// All parked calls of one frontend.
 pub(super) struct Parked {
-    table: Mutex<HashMap<Arc<str>, ParkedCall>>,
-    /// Takes out what nobody came back for.
-    timers: Mutex<JoinSet<()>>,
+    table: Mutex<HashMap<Arc<str>, Waiting>>,
+    /// The calls of the table. They go on: a backend may hold something that others wait for, and its time runs.
+    running: Mutex<JoinSet<()>>,
     limits: FrontendLimits,
 }
 
@@ -33,6 +38,13 @@ pub(super) struct Parked {
 pub(super) struct ParkedCall {
     pub(super) job: Job,
     pub(super) request: Identity,
+}
+
+/// How to come back to a call that waits.
+struct Waiting {
+    request: Identity,
+    /// Who sends something here is given the call. Dropping it ends the call.
+    wanted: oneshot::Sender<oneshot::Sender<Job>>,
 }
 
 /// What tells one request from another: who wants what.
@@ -48,25 +60,47 @@ pub(super) fn is_state(state: &str) -> bool {
     state.starts_with(PREFIX)
 }
 
+/// What a backend needs, with a state that is not one of these.
+pub(super) fn pass_on(mut needed: Object) -> Object {
+    let state = needed.get_str("requestState");
+    let alike = state.filter(|state| is_state(state) || state.starts_with(PASSED));
+    if let Some(state) = alike.map(|state| format!("{PASSED}{state}")) {
+        needed.set("requestState", Json::string(&state));
+    }
+    needed
+}
+
+/// Gives a backend its state back as it was.
+pub(super) fn pass_back(params: &mut Object) {
+    let state = params.get_str("requestState");
+    if let Some(state) = state.and_then(|state| state.strip_prefix(PASSED).map(Json::string)) {
+        params.set("requestState", state);
+    }
+}
+
 impl Parked {
     pub(super) fn new(limits: FrontendLimits) -> Self {
-        Self { table: Mutex::default(), timers: Mutex::default(), limits }
+        Self { table: Mutex::default(), running: Mutex::default(), limits }
     }
 
     /// Lets a call wait; gives the result that says what it needs.
     pub(super) fn park(self: &Arc<Self>, call: ParkedCall) -> Answer {
-        let requests = call.job.open.requests();
+        let ParkedCall { job, request } = call;
+        let requests = job.open.requests();
         let full =
             || RpcError::from(&ToolError::new(Code::Overloaded, "Too many calls wait for their clients"));
         let key: Arc<str> = random_id().ok_or_else(full)?;
+        let (wanted, back) = oneshot::channel();
         {
             let mut table = self.table();
             if table.len() >= self.limits.parked_calls {
                 return Err(full());
             }
-            table.insert(key.clone(), call);
+            table.insert(key.clone(), Waiting { request, wanted });
         }
-        self.forget_later(key.clone());
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        while running.try_join_next().is_some() {}
+        running.spawn(wait(Arc::downgrade(self), key.clone(), job, back));
         let result = Object::new()
             .with("resultType", Json::string("input_required"))
             .with("inputRequests", requests)
@@ -75,36 +109,60 @@ impl Parked {
     }
 
     /// Takes the call that a request goes on with.
-    pub(super) fn take(&self, state: &str, request: &Identity) -> Result<ParkedCall, RpcError> {
+    pub(super) async fn take(&self, state: &str, request: &Identity) -> Result<ParkedCall, RpcError> {
         let unknown = || RpcError::invalid_params("`params.requestState` is unknown here, or too old");
         let key = state.strip_prefix(PREFIX).ok_or_else(unknown)?;
-        let mut table = self.table();
-        match table.get(key) {
-            Some(call) if call.request == *request => table.remove(key).ok_or_else(unknown),
-            Some(_) | None => Err(unknown()),
-        }
+        let waiting = {
+            let mut table = self.table();
+            match table.get(key) {
+                Some(waiting) if waiting.request == *request => table.remove(key),
+                Some(_) | None => None,
+            }
+        };
+        let Waiting { request, wanted } = waiting.ok_or_else(unknown)?;
+        let (sender, job) = oneshot::channel();
+        wanted.send(sender).map_err(|_| unknown())?;
+        let job = job.await.map_err(|_| unknown())?;
+        Ok(ParkedCall { job, request })
     }
 
     /// Drops the calls of one caller.
     pub(super) fn forget(&self, caller: &Caller) {
-        let forgotten: Vec<_> = self.table().extract_if(|_, call| call.request.caller == *caller).collect();
-        drop(forgotten);
+        self.table().retain(|_, waiting| waiting.request.caller != *caller);
     }
 
-    fn forget_later(self: &Arc<Self>, key: Arc<str>) {
-        let (parked, time): (Weak<Self>, _) = (Arc::downgrade(self), self.limits.ask_time);
-        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
-        while timers.try_join_next().is_some() {}
-        timers.spawn(async move {
-            sleep(time).await;
-            if let Some(parked) = parked.upgrade() {
-                let forgotten = parked.table().remove(&key);
-                drop(forgotten);
-            }
-        });
-    }
-
-    fn table(&self) -> MutexGuard<'_, HashMap<Arc<str>, ParkedCall>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<Arc<str>, Waiting>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets a call go on until somebody wants it back. Where nobody does, it ends with the time that it waits.
+async fn wait(
+    parked: Weak<Parked>,
+    key: Arc<str>,
+    mut job: Job,
+    mut wanted: oneshot::Receiver<oneshot::Sender<Job>>,
+) {
+    let Some(time) = parked.upgrade().map(|parked| parked.limits.ask_time) else { return };
+    let mut time = std::pin::pin!(sleep(time));
+    let mut runs = true;
+    loop {
+        tokio::select! {
+            biased;
+            wanted = &mut wanted => {
+                if let Ok(sender) = wanted {
+                    let _gone = sender.send(job);
+                }
+                return;
+            }
+            () = &mut time => break,
+            step = job.step(), if runs => if let Step::Over(came) = step {
+                job.keep(came);
+                runs = false;
+            },
+        }
+    }
+    if let Some(parked) = parked.upgrade() {
+        parked.table().remove(&key);
     }
 }

@@ -150,7 +150,7 @@ impl Requester {
     }
 
     /// Whether the client has declared that it takes such a question.
-    fn can_be_asked(&self, ask: &Ask) -> bool {
+    pub(super) fn can_be_asked(&self, ask: &Ask) -> bool {
         let capabilities = self.capabilities.as_ref().and_then(|declared| declared.to_object().ok());
         let capability =
             capabilities.and_then(|declared| declared.get(ask.kind.capability())?.to_object().ok());

@@ -4,7 +4,9 @@
 //! it needs and is called again. A client is asked in one of two ways, too: by a request of ours (legacy), or by
 //! a result that says what is needed (modern). Where both are of one kind, a question passes. Here are the other two.
 
+use std::future::{poll_fn, ready};
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -64,6 +66,19 @@ async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, ToolError> 
     Ok(responses)
 }
 
+/// What a call came to, as far as its modern client can be asked for it: for nothing that it has not declared
+/// (2026-07-28, basic/patterns/mrtr, server requirements).
+pub(super) fn permitted(came: Came, client: &Requester) -> Came {
+    if let Ok(Outcome::NeedsInput(needed)) = &came {
+        let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
+        let asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| read(request));
+        if let Some(ask) = asks.into_iter().find(|ask| !client.can_be_asked(ask)) {
+            return Err(AskError::Unsupported(ask.kind).into());
+        }
+    }
+    came
+}
+
 fn read(request: &Json) -> Option<Ask> {
     let request = request.to_object().ok()?;
     let method = request.get_str("method")?;
@@ -90,7 +105,7 @@ pub(super) struct Job {
 pub(super) enum Step {
     /// It is over.
     Over(Came),
-    /// It asks more than it did.
+    /// It asks something else than it did.
     Asks,
 }
 
@@ -111,11 +126,12 @@ impl Job {
         &self.call.target
     }
 
-    /// Goes on until the call is over, or asks something.
+    /// Goes on until the call is over, or asks something else than it did.
     pub(super) async fn step(&mut self) -> Step {
         tokio::select! {
             biased;
             came = &mut self.running => Step::Over(came),
+            () = self.open.withdrawn() => Step::Asks,
             Some(question) = self.questions.recv() => {
                 self.open.add(question);
                 while let Ok(question) = self.questions.try_recv() {
@@ -124,6 +140,11 @@ impl Job {
                 Step::Asks
             }
         }
+    }
+
+    /// Keeps what the call came to for the next step.
+    pub(super) fn keep(&mut self, came: Came) {
+        self.running = ready(came).boxed();
     }
 
     /// Runs the call again, once its client has given what it turned out to need.
@@ -150,6 +171,16 @@ impl Open {
     pub(super) fn is_empty(&mut self) -> bool {
         self.questions.retain(|(_, question)| !question.answer.is_closed());
         self.questions.is_empty()
+    }
+
+    /// Waits until a question is not asked any more, and forgets it.
+    async fn withdrawn(&mut self) {
+        poll_fn(|cx| {
+            let asked = self.questions.len();
+            self.questions.retain_mut(|(_, question)| question.answer.poll_closed(cx).is_pending());
+            if self.questions.len() < asked { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     /// What is asked, as the client is to read it.

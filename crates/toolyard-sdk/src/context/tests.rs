@@ -243,7 +243,8 @@ async fn asking_for_an_address_to_be_opened() {
 
 #[tokio::test]
 async fn asking_the_model_and_for_folders() {
-    let answer = json!({"model": "m", "role": "assistant", "content": {"type": "text", "text": "Paris"}, "stopReason": "endTurn"});
+    let content = json!({"type": "text", "text": "Paris"});
+    let answer = json!({"model": "m", "role": "assistant", "content": content, "stopReason": "endTurn"});
     let client = Scripted::with(json!({"sampling": {}})).answering([Ok(answer)]);
     let ask = async |ctx: Context| Ok(ctx.sample(SampleRequest::new().user("Capital?")).await?.text());
     insta::assert_snapshot!(asked(client, ask).await, @r#"

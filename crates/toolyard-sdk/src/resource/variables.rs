@@ -1,5 +1,7 @@
 //! Functions as handlers of templates, and the variables that they take.
 
+use std::fmt;
+
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::de::DeserializeOwned;
@@ -90,12 +92,19 @@ where
 }
 
 /// What stands in a URI.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Variables {
     /// The URI itself.
     pub(super) uri: String,
     /// The values of the variables that there are, in their order.
     pub(super) values: Vec<(String, String)>,
+}
+
+/// Shows the names of the variables only.
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.values.iter().map(|(name, _)| name)).finish()
+    }
 }
 
 /// The whole URI that is read, for handlers of templates that take it apart themselves.

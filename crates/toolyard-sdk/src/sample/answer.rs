@@ -1,5 +1,7 @@
 //! What the client's model said.
 
+use std::fmt;
+
 use serde_json::Value;
 use toolyard_core::Json;
 
@@ -22,7 +24,7 @@ pub struct Sample {
 }
 
 /// A tool that a model wants to use.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolUse {
     /// By what its result is told from others.
@@ -31,6 +33,13 @@ pub struct ToolUse {
     pub name: String,
     /// With what.
     pub input: Value,
+}
+
+/// Does not show the input: it may repeat what a user said.
+impl fmt::Debug for ToolUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolUse").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Sample {
@@ -66,7 +75,8 @@ impl Sample {
         self.content.iter().filter_map(Content::as_text).collect()
     }
 
-    /// The tools that the model wants to use, of those that [`SampleRequest::tool`](crate::SampleRequest::tool) has offered.
+    /// The tools that the model wants to use, of those that [`SampleRequest::tool`](crate::SampleRequest::tool) has
+    /// offered.
     ///
     /// ```
     /// # use toolyard_sdk::Sample;

@@ -71,7 +71,10 @@ fn tools_and_their_results() {
     let answer = SampleRequest::read(&Json::from_value(&used)).unwrap();
     let uses: Vec<_> = answer.tool_uses().into_iter().map(|wanted| (wanted.id, wanted.input)).collect();
     assert_eq!(uses, [("1".into(), json!({"city": "Paris"})), ("2".into(), json!({"city": "London"}))]);
-    let result = |id: &str, text: &str| json!({"type": "tool_result", "toolUseId": id, "content": [{"type": "text", "text": text}]});
+    let result = |id: &str, text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        json!({"type": "tool_result", "toolUseId": id, "content": content})
+    };
     let mut failed = result("2", "no such city");
     failed["isError"] = json!(true);
     let schema = schema_of::<Place>();
