@@ -12,6 +12,8 @@ pub struct Tool {
     pub name: Arc<str>,
     /// The whole definition, as it came.
     pub definition: Object,
+    /// What arguments are held to, where that is not what is published.
+    accepted: Option<Json>,
     check: OnceLock<Check>,
 }
 
@@ -42,7 +44,14 @@ impl Tool {
     pub fn from_definition(definition: &Json) -> Result<Self, BadTool> {
         let definition = definition.detach().to_object()?;
         let name = definition.get_str("name").filter(|name| !name.is_empty()).ok_or(BadTool::NoName)?;
-        Ok(Self { name: name.into(), definition, check: OnceLock::new() })
+        Ok(Self { name: name.into(), definition, accepted: None, check: OnceLock::new() })
+    }
+
+    /// Holds arguments to another schema than the published one: an owner may take more than it asks for.
+    #[must_use]
+    pub fn accepting(mut self, schema: Json) -> Self {
+        self.accepted = Some(schema);
+        self
     }
 
     /// The schema of its arguments.
@@ -51,7 +60,7 @@ impl Tool {
         self.definition.get("inputSchema")
     }
 
-    /// Checks arguments against the input schema.
+    /// Checks arguments against the input schema, or what the owner accepts instead.
     ///
     /// # Errors
     /// [`Code::InvalidArguments`], with a message that names the place of each fault. Arguments that are
@@ -73,7 +82,9 @@ impl Tool {
     }
 
     fn compile(&self) -> Check {
-        let Some(schema) = self.input_schema() else { return Check::Nothing };
+        let Some(schema) = self.accepted.as_ref().or_else(|| self.input_schema()) else {
+            return Check::Nothing;
+        };
         match jsonschema::validator_for(&schema.to_value()) {
             Ok(schema) => Check::Schema(Box::new(schema)),
             Err(error) => {

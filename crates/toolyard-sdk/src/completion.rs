@@ -94,7 +94,7 @@ impl Completion {
 #[diagnostic::on_unimplemented(
     message = "an argument cannot be completed with `{Self}`",
     label = "`{Self}` is no completion",
-    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of one of them, `Completion`, or a \
+    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of texts, `Completion`, or a \
             `Result` of one of these"
 )]
 pub trait IntoCompletion {
@@ -233,7 +233,7 @@ impl CompleterParameters for (Context, CompletionRequest) {
 #[diagnostic::on_unimplemented(
     message = "a completer cannot return `{Self}`",
     label = "returns `{Self}`",
-    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of them, `Completion`, or a `Result` of \
+    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of texts, `Completion`, or a `Result` of \
             one; or a future of that"
 )]
 pub trait CompleterReturned<Kind>: Sized {

@@ -199,9 +199,7 @@ mod tests {
 
     #[test]
     fn nothing_said_is_shown() {
-        assert_eq!(
-            format!("{:?}", ToolFailure::new("secret")),
-            r#"ToolFailure([Content({"type", "text"})])"#
-        );
+        let shown = format!("{:?}", ToolFailure::new("secret"));
+        assert!(shown.starts_with("ToolFailure([Content(") && !shown.contains("secret"), "{shown}");
     }
 }

@@ -104,9 +104,13 @@ use crate::tool::ToolCall;
     note = "see `toolyard_sdk::ToolHandler` for what a handler takes and returns"
 )]
 pub trait ToolHandler<Marker>: Clone + Send + Sync + 'static {
-    /// The schema of the arguments.
+    /// The schema of the arguments, as it is published.
     #[must_use]
     fn input_schema() -> Value;
+
+    /// The schema that arguments are held to.
+    #[must_use]
+    fn accepted_schema() -> Value;
 
     /// The schema of the structured content, where there is some.
     #[must_use]
@@ -125,6 +129,10 @@ where
 {
     fn input_schema() -> Value {
         P::schema()
+    }
+
+    fn accepted_schema() -> Value {
+        P::accepted_schema()
     }
 
     fn output_schema() -> Option<Value> {
@@ -153,9 +161,15 @@ where
     note = "a handler takes nothing, `Args`, `Context`, or `Context` and then `Args`"
 )]
 pub trait ToolParameters: Send + Sized + 'static {
-    /// The schema of the arguments.
+    /// The schema of the arguments, as it is published.
     #[must_use]
     fn schema() -> Value;
+
+    /// The schema that they are held to.
+    #[must_use]
+    fn accepted_schema() -> Value {
+        Self::schema()
+    }
 
     /// Takes them from a call.
     ///
@@ -189,6 +203,10 @@ impl<A: ToolArguments> ToolParameters for (A,) {
         A::schema()
     }
 
+    fn accepted_schema() -> Value {
+        A::accepted_schema()
+    }
+
     fn read(call: &Call, _: &Context) -> Result<Self, ToolError> {
         Ok((A::read(call)?,))
     }
@@ -197,6 +215,10 @@ impl<A: ToolArguments> ToolParameters for (A,) {
 impl<A: ToolArguments> ToolParameters for (Context, A) {
     fn schema() -> Value {
         A::schema()
+    }
+
+    fn accepted_schema() -> Value {
+        A::accepted_schema()
     }
 
     fn read(call: &Call, context: &Context) -> Result<Self, ToolError> {
@@ -212,9 +234,15 @@ impl<A: ToolArguments> ToolParameters for (Context, A) {
     note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`"
 )]
 pub trait ToolArguments: Send + Sized + 'static {
-    /// Their schema.
+    /// Their schema, as it is published.
     #[must_use]
     fn schema() -> Value;
+
+    /// The schema that they are held to.
+    #[must_use]
+    fn accepted_schema() -> Value {
+        Self::schema()
+    }
 
     /// Takes them from a call.
     ///
@@ -226,6 +254,10 @@ pub trait ToolArguments: Send + Sized + 'static {
 impl<A: DeserializeOwned + JsonSchema + Send + 'static> ToolArguments for A {
     fn schema() -> Value {
         schema::schema_of::<A>()
+    }
+
+    fn accepted_schema() -> Value {
+        schema::accepted_of::<A>()
     }
 
     fn read(call: &Call) -> Result<Self, ToolError> {
@@ -255,13 +287,30 @@ fn no_arguments() -> Json {
 }
 
 /// Reads arguments into a value.
-pub(crate) fn parse<T: DeserializeOwned>(arguments: &Json) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(arguments.as_bytes()).or_else(|error| {
-        // A unit, which stands for no arguments, is written as `null`.
-        let nothing = arguments.to_object().is_ok_and(|arguments| arguments.is_empty());
-        let unit = nothing.then(|| serde_json::from_slice(b"null").ok()).flatten();
-        unit.ok_or(error)
-    })
+///
+/// # Errors
+/// What does not fit, and where: the schema has passed it, but a type can be narrower.
+pub(crate) fn parse<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> {
+    if let Ok(value) = serde_json::from_slice(arguments.as_bytes()) {
+        return Ok(value);
+    }
+    // A unit, which stands for no arguments, is written as `null`.
+    let nothing = arguments.to_object().is_ok_and(|arguments| arguments.is_empty());
+    if let Some(unit) = nothing.then(|| serde_json::from_slice(b"null").ok()).flatten() {
+        return Ok(unit);
+    }
+    // Once more, now watching where it is: that is not worth its price while all is well.
+    let mut text = serde_json::Deserializer::from_slice(arguments.as_bytes());
+    serde_path_to_error::deserialize(&mut text).map_err(|error| named(&error))
+}
+
+/// The place and the problem, as the check against the schema writes them.
+fn named(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let problem = error.inner().to_string();
+    // Who sent the arguments never saw the lines that they came in.
+    let problem = problem.rfind(" at line ").map_or(&*problem, |place| &problem[..place]);
+    let path: String = error.path().iter().map(|segment| format!("/{segment}")).collect();
+    if path.is_empty() { problem.to_owned() } else { format!("{path}: {problem}") }
 }
 
 /// What a handler returns: a value, or a future of one.

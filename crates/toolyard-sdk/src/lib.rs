@@ -125,31 +125,24 @@ mod serve;
 mod server;
 mod tool;
 
-pub use completion::{
-    Completer, CompleterParameters, CompleterReturned, Completion, CompletionRequest, IntoCompletion,
-};
+pub use completion::{Completer, Completion, CompletionRequest, IntoCompletion};
 pub use content::{Annotations, Content, ResourceLink, Role};
 pub use context::{CallError, CallResult, Context};
 pub use elicit::{Elicit, Elicited};
 pub use error::{Error, RegisterError, Result};
 pub use failure::ToolFailure;
-pub use function::{Async, Blocking, Function};
 pub use handle::ServerHandle;
-pub use handler::{Returned, ToolArguments, ToolHandler, ToolParameters};
+pub use handler::ToolHandler;
 pub use icon::{Icon, Theme};
 pub use options::ServerOptions;
-pub use prompt::{
-    IntoPrompt, Prompt, PromptArgument, PromptArguments, PromptHandler, PromptMessage, PromptParameters,
-    PromptReply, PromptReturned,
-};
+pub use prompt::{IntoPrompt, Prompt, PromptArgument, PromptHandler, PromptMessage, PromptReply};
 pub use reply::{IntoReply, Json, Reply};
 pub use resource::{
-    CacheScope, IntoResource, NotFound, Resource, ResourceContents, ResourceHandler, ResourceParameters,
-    ResourceReply, ResourceReturned, ResourceTemplate, TemplateHandler, TemplateParameters,
-    TemplateVariables, Uri, Variables,
+    Cache, CacheScope, IntoResource, NotFound, Resource, ResourceContents, ResourceHandler, ResourceReply,
+    ResourceTemplate, TemplateHandler, Uri,
 };
 pub use roots::{Root, RootsRequest};
-pub use rounds::InputRequired;
+pub use rounds::{BadAnswer, InputRequired, Question};
 pub use sample::{Sample, SampleRequest, ToolChoice, ToolUse};
 pub use schema::schema_of;
 pub use serve::HttpServer;
@@ -166,6 +159,17 @@ pub use toolyard_core::AskError;
 pub use toolyard_core::Backend;
 /// How severe a line of log is.
 pub use toolyard_core::LogLevel;
+
+/// What stands behind the handlers' traits. The compiler names it when a function is no handler; nobody else has to.
+pub mod handlers {
+    pub use crate::completion::{CompleterParameters, CompleterReturned};
+    pub use crate::function::{Async, Blocking, Function};
+    pub use crate::handler::{Returned, ToolArguments, ToolParameters};
+    pub use crate::prompt::{PromptArguments, PromptParameters, PromptReturned};
+    pub use crate::resource::{
+        ResourceParameters, ResourceReturned, TemplateParameters, TemplateVariables, Variables,
+    };
+}
 
 /// The nouns of the gateway that come to the surface here: calls and results before they are typed.
 pub mod raw {

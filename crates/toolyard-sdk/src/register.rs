@@ -30,9 +30,11 @@ pub(crate) fn tool<M>(
     handler: impl ToolHandler<M>,
 ) -> Result<Registered<toolyard_core::Tool>, RegisterError> {
     check_name(&tool.name)?;
-    let (input, output) = schemas_of(&handler);
+    let (input, accepted, output) = schemas_of(&handler);
     let check =
         tool.output_schema.as_ref().map(|schema| compile(&tool.name, "output", schema)).transpose()?;
+    // A schema that was written by hand means what it says.
+    let accepted = tool.input_schema.is_none().then_some(accepted);
     let input = tool.input_schema.get_or_insert(input);
     compile(&tool.name, "input", input)?;
     check_headers(&tool.name, input)?;
@@ -44,6 +46,10 @@ pub(crate) fn tool<M>(
     let definition = serde_json::to_value(&tool).map_err(|error| bad(error.to_string()))?;
     let item = toolyard_core::Tool::from_definition(&Json::from_value(&definition));
     let item = item.map_err(|error| bad(error.to_string()))?;
+    let item = match accepted {
+        Some(schema) => item.accepting(Json::from_value(&schema)),
+        None => item,
+    };
     let handler: BoxHandler = Arc::new(move |call, context| handler.clone().call(call, context));
     let handler = match check {
         Some(check) => checked(handler, check),
@@ -52,8 +58,9 @@ pub(crate) fn tool<M>(
     Ok(Registered { key: item.name.clone(), item: Arc::new(item), handler })
 }
 
-fn schemas_of<M, H: ToolHandler<M>>(_: &H) -> (Value, Option<Value>) {
-    (H::input_schema(), H::output_schema())
+/// What is published of the arguments, what they are held to, and what is published of the result.
+fn schemas_of<M, H: ToolHandler<M>>(_: &H) -> (Value, Value, Option<Value>) {
+    (H::input_schema(), H::accepted_schema(), H::output_schema())
 }
 
 /// MCP 2026-07-28, server/tools, tool names.

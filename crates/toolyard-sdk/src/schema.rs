@@ -44,14 +44,20 @@ pub fn schema_of<T: JsonSchema + ?Sized>() -> Value {
     if schema.get("type").is_some_and(|kind| kind == "null") { no_arguments() } else { schema }
 }
 
+/// What arguments of type `T` are held to. A model that writes `null` for what it could leave out means the same.
+pub(crate) fn accepted_of<T: JsonSchema + ?Sized>() -> Value {
+    let schema = finished::<T>(SchemaSettings::draft2020_12().for_deserialize());
+    if schema.get("type").is_some_and(|kind| kind == "null") { no_arguments() } else { schema }
+}
+
 /// The schema of results of type `T`.
 pub(crate) fn schema_of_result<T: JsonSchema + ?Sized>() -> Value {
     finished::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-/// The schema of a tool that takes no arguments.
+/// The schema of a tool that takes no arguments. Some models' providers want `properties` to be there.
 pub(crate) fn no_arguments() -> Value {
-    json!({"type": "object", "additionalProperties": false})
+    json!({"type": "object", "properties": {}, "additionalProperties": false})
 }
 
 /// The schema of a tool that takes what comes.

@@ -153,8 +153,8 @@ impl Server {
         Ok(HttpServer { address, site, serving })
     }
 
-    /// The routes of [`Server::listen`], for an application that serves other things as well. Merge them rather than
-    /// nest them: the stream of `/sse` tells its client to send messages to `/message`.
+    /// The routes of [`Server::listen`], for an application that serves other things as well: to be merged with its
+    /// own, or nested under a path.
     ///
     /// Requests have to name this machine as their host, or one of [`ServerOptions::allowed_hosts`]; with
     /// [`ServerOptions::allow_unauthenticated`] and no list, any.
@@ -163,7 +163,7 @@ impl Server {
     /// # use toolyard_sdk::Server;
     /// # fn main() -> toolyard_sdk::Result<()> {
     /// let mcp = Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open")?.into_router();
-    /// let app = axum::Router::new().merge(mcp);
+    /// let app = axum::Router::new().nest("/door", mcp);
     /// # let _ = app;
     /// # Ok(()) }
     /// ```

@@ -71,7 +71,7 @@ async fn every_way_that_a_call_can_end() {
     insta::assert_snapshot!(ends.join("\n"), @r#"
     {"content":[{"type":"text","text":"yes"}]}
     {"content":[{"type":"text","text":"no"}],"isError":true}
-    ExecutionFailed: The tool failed because of a fault in the gateway
+    ExecutionFailed: The call failed because of a fault in the server
     Timeout: The tool did not answer in time
     InvalidArguments: Invalid arguments: /n: value is not of type "integer"
     InvalidArguments: Invalid arguments: "n" is a required property

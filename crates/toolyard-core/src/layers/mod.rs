@@ -81,5 +81,5 @@ fn panicked(entry: &Entry, panic: &(dyn Any + Send)) -> ToolError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     tracing::error!(handler = %entry.handler.name, tool = %entry.own, panic = text, "a call panicked");
-    ToolError::new(Code::ExecutionFailed, "The tool failed because of a fault in the gateway")
+    ToolError::new(Code::ExecutionFailed, "The call failed because of a fault in the server")
 }

@@ -13,7 +13,7 @@ pub(super) fn answer(answer: Result<Outcome, ToolError>, target: &Target, era: E
     match answer {
         Ok(Outcome::Done(output)) => Ok(done(output.body, target, era)),
         // Only modern clients declare what such an outcome needs; they are passed on as they came.
-        Ok(Outcome::NeedsInput(body)) if may_need(target, era) => Ok(parked::pass_on(body).to_pieces()),
+        Ok(Outcome::NeedsInput(body)) if may_need(target, era) => Ok(needed(body)),
         Ok(Outcome::Task(body)) if era == Era::Modern => Ok(body.to_pieces()),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(RpcError::from(&ToolError::new(
             Code::ExecutionFailed,
@@ -21,6 +21,14 @@ pub(super) fn answer(answer: Result<Outcome, ToolError>, target: &Target, era: E
         ))),
         Err(error) => failure(&error, target, era),
     }
+}
+
+/// What a modern client is to give before it sends its request again.
+fn needed(mut body: Object) -> Vec<Bytes> {
+    if body.get("resultType").is_none() {
+        body.set("resultType", Json::string("input_required"));
+    }
+    parked::pass_on(body).to_pieces()
 }
 
 /// Whether a request may end with what it needs (2026-07-28, basic/patterns/mrtr, supported requests).

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, try_join_all};
 use tokio::sync::mpsc;
 use toolyard_core::{
     Ask, AskError, AskKind, Call, Client, Code, Gateway, Json, Object, Outcome, Target, ToolError,
@@ -58,12 +58,10 @@ async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, ToolError> 
     };
     let questions = requests.iter().map(|(key, request)| Some((key.into_owned(), read(request)?)));
     let questions: Vec<_> = questions.collect::<Option<_>>().ok_or_else(malformed)?;
-    let answers = questions.into_iter().map(|(key, ask)| async move { (key, client.ask(ask).await) });
-    let mut responses = Object::new();
-    for (key, answer) in join_all(answers).await {
-        responses.set(&key, answer?);
-    }
-    Ok(responses)
+    let answers = questions.into_iter().map(|(key, ask)| async move { Ok::<_, AskError>((key, client.ask(ask).await?)) });
+    // One that gets no answer makes the others worthless: they are withdrawn.
+    let answers = try_join_all(answers).await?;
+    Ok(answers.into_iter().fold(Object::new(), |responses, (key, answer)| responses.with(&key, answer)))
 }
 
 /// What a call came to, as far as its modern client can be asked for it: for nothing that it has not declared

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
@@ -93,7 +93,7 @@ async fn open(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body
         return refusal;
     }
     let Some((registered, inbound)) = endpoint.add() else { return empty(StatusCode::SERVICE_UNAVAILABLE) };
-    let first = sse::event("endpoint", &format!("/message?sessionId={}", registered.id));
+    let first = sse::event("endpoint", &format!("{}/message?sessionId={}", prefix(&request), registered.id));
     let (outbound, messages) = mpsc::channel(QUEUE);
     let mut conversation = JoinSet::new();
     let talk = duplex::converse(endpoint.frontend.clone(), Received(inbound), Sent(outbound), REQUESTS);
@@ -108,6 +108,12 @@ async fn open(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body
     let (parts, _) = request.into_parts();
     guard::let_read(&parts.headers, &mut response, "");
     response
+}
+
+/// What stands in front of the routes, where they are part of another application's.
+fn prefix(request: &http::Request<Body>) -> &str {
+    let original = request.extensions().get::<OriginalUri>().map_or(request.uri(), |original| &original.0);
+    original.path().strip_suffix("/sse").unwrap_or_default()
 }
 
 /// `POST /message`: one message; what it is answered with goes to the stream.

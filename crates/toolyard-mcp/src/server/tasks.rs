@@ -4,6 +4,8 @@
 //! runs the same call, and what it asks is asked by way of the task.
 
 use std::collections::HashMap;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -11,7 +13,7 @@ use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use toolyard_core::{Caller, Code, Json, Object, Outcome, ToolError};
 
 use super::rounds::{Job, Step};
@@ -124,7 +126,8 @@ impl Tasks {
         }
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while running.try_join_next().is_some() {}
-        let work = running.spawn(work(task.clone(), job, given));
+        let over = task.since.checked_add(self.limits.task_ttl);
+        let work = running.spawn(work(task.clone(), job, given, over));
         *task.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
         Ok(self.describe(&task, "task", &State { updated: now, status: Status::Working }).to_pieces())
     }
@@ -170,20 +173,21 @@ impl Tasks {
         Ok(acknowledged())
     }
 
-    /// A client follows a task: its parameters of `notifications/tasks` now, and at each change. `None` where it has no
-    /// such task.
+    /// A client follows a task: its parameters of `notifications/tasks` now, and at each change, until it is over.
+    /// `None` where it has no such task.
     pub(super) fn follow(self: &Arc<Self>, id: &str, caller: &Caller) -> Option<BoxStream<'static, Object>> {
-        let task = self.table().get(id).filter(|task| task.caller == *caller)?.clone();
-        let (mut state, tasks) = (task.state.subscribe(), self.clone());
+        let task = self.known(id, caller)?;
+        let mut state = task.state.subscribe();
         state.mark_changed();
-        let next = async move |(mut state, task, tasks): (watch::Receiver<State>, Arc<Task>, Arc<Self>)| {
+        let next = async move |followed: Option<(watch::Receiver<State>, Arc<Task>, Arc<Self>)>| {
+            let (mut state, task, tasks) = followed?;
             state.changed().await.ok()?;
             let now = state.borrow_and_update().clone();
             let mut params = tasks.describe(&task, "complete", &now);
             params.remove("resultType");
-            Some((params, (state, task, tasks)))
+            Some((params, (!now.status.is_final()).then_some((state, task, tasks))))
         };
-        Some(unfold((state, task, tasks), next).boxed())
+        Some(unfold(Some((state, task, self.clone())), next).boxed())
     }
 
     /// Ends the tasks of one caller.
@@ -197,10 +201,14 @@ impl Tasks {
         }
         let id = params.get_str("taskId");
         let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` is not a string"))?;
+        let task = self.known(&id, &sender.caller);
+        task.ok_or_else(|| RpcError::invalid_params("`params.taskId` is no task that is known here"))
+    }
+
+    fn known(&self, id: &str, caller: &Caller) -> Option<Arc<Task>> {
         let table = self.table();
-        let task = table.get(&*id).filter(|task| task.caller == sender.caller);
-        let task = task.filter(|task| task.since.elapsed() < self.limits.task_ttl);
-        task.cloned().ok_or_else(|| RpcError::invalid_params("`params.taskId` is no task that is known here"))
+        let task = table.get(id).filter(|task| task.caller == *caller);
+        task.filter(|task| task.since.elapsed() < self.limits.task_ttl).cloned()
     }
 
     fn describe(&self, task: &Task, result_type: &str, state: &State) -> Object {
@@ -253,8 +261,14 @@ impl Task {
     }
 }
 
-/// The work of one task.
-async fn work(task: Arc<Task>, mut job: Job, mut answers: mpsc::Receiver<Object>) {
+/// The work of one task, which ends when it is forgotten.
+async fn work(task: Arc<Task>, mut job: Job, mut answers: mpsc::Receiver<Object>, over: Option<Instant>) {
+    let mut over = pin!(async move {
+        match over {
+            Some(over) => sleep_until(over).await,
+            None => pending().await,
+        }
+    });
     loop {
         let status = match job.open.is_empty() {
             true => Status::Working,
@@ -270,6 +284,7 @@ async fn work(task: Arc<Task>, mut job: Job, mut answers: mpsc::Receiver<Object>
                 Step::Asks => {}
             },
             Some(responses) = answers.recv() => job.open.answer(&responses),
+            () = &mut over => return task.set(Status::Cancelled),
         }
     }
 }

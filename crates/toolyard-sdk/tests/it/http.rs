@@ -52,7 +52,7 @@ async fn nobody_else_is_let_in_by_accident() {
 async fn routes_of_another_application() {
     let server = server();
     let handle = server.handle();
-    let app = axum::Router::new().merge(server.into_router());
+    let app = axum::Router::new().nest("/tools/door", server.into_router());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let limits = ServerOptions::default();
@@ -66,8 +66,19 @@ async fn routes_of_another_application() {
     let serving = tokio::spawn(async move {
         toolyard_net::listener::serve(listener, app, limits, &workers, std::future::pending()).await;
     });
-    let client = Client::connect(&format!("http://{address}/mcp")).await.unwrap();
+    let client = Client::connect(&format!("http://{address}/tools/door/mcp")).await.unwrap();
     assert_eq!(client.call::<_, String>("open", &json!({})).await.unwrap(), "open");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET /tools/door/sse HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    while !said.contains("sessionId=") {
+        let mut piece = [0; 4096];
+        let length = stream.read(&mut piece).await.unwrap();
+        assert_ne!(length, 0, "{said}");
+        said.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+    }
+    assert!(said.contains("event: endpoint\ndata: /tools/door/message?sessionId="), "{said}");
     assert!(handle.remove_tool("open"), "the routes hold the server");
     serving.abort();
 }
