@@ -1,19 +1,40 @@
-//! The benchmark works: every reply that it gets is right, and it prints its table.
+//! The benchmark works: every reply that it gets is right, and it prints its tables.
 
 #![expect(clippy::disallowed_methods, reason = "the bench is a program of this workspace")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
 fn every_target_answers_rightly() {
-    let xtask = Path::new(env!("CARGO_BIN_EXE_xtask"));
-    let gateway = xtask.with_file_name("toolyard");
-    assert!(gateway.exists(), "build the whole workspace first: cargo build --workspace");
-    let bench = Command::new(xtask).args(["bench", "--quick", "--gateway"]).arg(gateway).output().unwrap();
+    let bench = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["bench", "--quick", "--gateway"])
+        .arg(built("toolyard"))
+        .arg("--sdk-echo")
+        .arg(built("examples/bench_echo"))
+        .arg("--rmcp-echo")
+        .arg(rmcp_echo())
+        .output()
+        .unwrap();
     let table = String::from_utf8(bench.stdout).unwrap();
     assert!(bench.status.success(), "{table}\n{}", String::from_utf8_lossy(&bench.stderr));
-    for target in ["direct", "nginx", "gateway"] {
-        assert!(table.contains(target), "{target} is missing in\n{table}");
+    for target in ["direct", "nginx", "gateway", "sdk", "rmcp"] {
+        assert!(table.contains(&format!("  {target}  ")), "{target} is missing in\n{table}");
     }
+}
+
+/// A program of the workspace, beside the bench.
+fn built(path: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(path);
+    assert!(program.exists(), "build the whole workspace first: cargo build --workspace --bins --examples");
+    program
+}
+
+/// The trivial tool on rmcp, which is built with the peers.
+fn rmcp_echo() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let peers = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
+    let echo = root.join(peers).join("rmcp-server/debug/echo");
+    assert!(echo.exists(), "{} is not there: run `cargo xtask peers`", echo.display());
+    echo
 }

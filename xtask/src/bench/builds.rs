@@ -9,20 +9,29 @@ use serde::Deserialize;
 
 /// Runs this command again from an optimised build of itself.
 pub(super) fn rerun_optimised() -> anyhow::Result<()> {
-    let own = cargo_build("xtask", "xtask")?;
+    let own = cargo_build(&["--package", "xtask", "--bin", "xtask"])?;
     let error = Command::new(own).args(std::env::args_os().skip(1)).exec();
     bail!("cannot run the optimised build: {error}")
 }
 
-/// Builds a binary of the workspace with optimisation, and gives the path that cargo says it has.
-pub(super) fn cargo_build(package: &str, binary: &str) -> anyhow::Result<PathBuf> {
+/// The program that was named, or else the one that cargo builds of `target`.
+pub(super) fn named_or_built(named: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
+    match named {
+        Some(path) => path.canonicalize().with_context(|| format!("no program at {}", path.display())),
+        None => cargo_build(target),
+    }
+}
+
+/// Builds a program with optimisation, and gives the path that cargo says it has. `target` is what cargo is told of it.
+fn cargo_build(target: &[&str]) -> anyhow::Result<PathBuf> {
     let mut build = crate::process::cargo();
-    build.args(["build", "--release", "--package", package, "--bin", binary]);
+    build.args(["build", "--release"]).args(target);
     build.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let built = build.output().context("cannot run cargo")?;
-    ensure!(built.status.success(), "cargo could not build {package}");
+    let shown = target.join(" ");
+    ensure!(built.status.success(), "cargo could not build {shown}");
     let messages = built.stdout.split(|byte| *byte == b'\n');
-    messages.rev().find_map(executable_in).with_context(|| format!("cargo named no executable of {package}"))
+    messages.rev().find_map(executable_in).with_context(|| format!("cargo named no executable of {shown}"))
 }
 
 /// One of the messages that cargo prints, a line each.

@@ -2,12 +2,15 @@
 //!
 //! It is not a general client: it knows what the bench asks, and no notification or request of a server is awaited.
 
+mod idle;
+
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
@@ -19,6 +22,8 @@ use tokio::net::TcpStream;
 
 use super::echo::{LEGACY, MODERN};
 use super::reply::{Agreed, Called, Page, payload, result};
+
+pub(super) use self::idle::IdleSession;
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
@@ -62,17 +67,21 @@ pub(super) struct Listing {
 impl Connection {
     /// Connects and, in the legacy era, opens a session.
     pub(super) async fn open(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
+        let mut connection = Connection::connect(address, era).await?;
+        if era == Era::Legacy {
+            connection.initialize().await?;
+        }
+        Ok(connection)
+    }
+
+    async fn connect(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
         let stream =
             TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
         stream.set_nodelay(true)?;
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(driver);
         let headers = standing_headers(address, era)?;
-        let mut connection = Connection { sender, era, headers, last_id: 0, waited: Duration::ZERO };
-        if era == Era::Legacy {
-            connection.initialize().await?;
-        }
-        Ok(connection)
+        Ok(Connection { sender, era, headers, last_id: 0, waited: Duration::ZERO })
     }
 
     /// Calls `echo` once. `unique` must not repeat while an answer could still be mistaken for another.
@@ -172,13 +181,17 @@ impl Connection {
     async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(Parts, Bytes)> {
         let begun = Instant::now();
         let exchange = async {
-            self.sender.ready().await?;
-            let (head, body) = Response::into_parts(self.sender.send_request(request).await?);
+            let (head, body) = self.send(request).await?.into_parts();
             Ok((head, body.collect().await?.to_bytes()))
         };
         let answer = tokio::time::timeout(PATIENCE, exchange).await.context("there was no answer in time")?;
         self.waited += begun.elapsed();
         answer
+    }
+
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
+        self.sender.ready().await?;
+        Ok(self.sender.send_request(request).await?)
     }
 }
 

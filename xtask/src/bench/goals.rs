@@ -1,10 +1,10 @@
-//! What the gateway should cost at most. The bench says whether it does, and fails over nothing here.
+//! What the gateway and the SDK should cost at most. The bench says whether they do, and fails over nothing here.
 
 use serde::Serialize;
 
 use super::client::Era;
-use super::report::{CallRow, Cost, Report};
-use super::targets::Kind;
+use super::report::{CallRow, LibraryRow, Ratios, Report, SessionRow};
+use super::targets::{Kind, Library};
 
 /// A limit, and what was measured.
 #[derive(Serialize)]
@@ -22,11 +22,16 @@ pub(super) struct Goal {
 pub(super) enum Bound {
     AtMost,
     Below,
+    AtLeast,
 }
 
 impl Goal {
     fn at_most(limit: f64, what: impl Into<String>, measured: Option<f64>) -> Goal {
         Goal { what: what.into(), measured, limit, bound: Bound::AtMost }
+    }
+
+    fn at_least(limit: f64, what: impl Into<String>, measured: Option<f64>) -> Goal {
+        Goal { what: what.into(), measured, limit, bound: Bound::AtLeast }
     }
 
     fn below(limit: f64, what: impl Into<String>, measured: Option<f64>) -> Goal {
@@ -38,6 +43,7 @@ impl Goal {
         match self.bound {
             Bound::AtMost => format!("<= {:.1}", self.limit),
             Bound::Below => format!("< {:.1}", self.limit),
+            Bound::AtLeast => format!(">= {:.1}", self.limit),
         }
     }
 
@@ -46,6 +52,7 @@ impl Goal {
         let holds = |measured: f64| match self.bound {
             Bound::AtMost => measured <= self.limit,
             Bound::Below => measured < self.limit,
+            Bound::AtLeast => measured >= self.limit,
         };
         match self.measured.map(holds) {
             Some(true) => "met",
@@ -55,31 +62,61 @@ impl Goal {
     }
 }
 
-/// Holds the figures of the gateway against its goals.
+/// Holds the figures against the goals.
 pub(super) fn judge(report: &Report) -> Vec<Goal> {
     let mut goals = Vec::new();
     for era in [Era::Legacy, Era::Modern] {
         for in_flight in [16, 64] {
-            let ratio = cost(report, era, in_flight).and_then(|cost| cost.cpu_to_nginx);
+            let ratio = gateway(report, era, in_flight).map(|ratios| ratios.cpu);
             goals.push(Goal::at_most(
                 3.0,
                 format!("cpu:nginx, {}, {in_flight} in flight", era.name()),
                 ratio,
             ));
         }
-        let ratio = cost(report, era, 1).and_then(|cost| cost.p50_to_nginx);
+        let ratio = gateway(report, era, 1).map(|ratios| ratios.p50);
         goals.push(Goal::at_most(2.0, format!("p50:nginx, {}, 1 in flight", era.name()), ratio));
     }
     let memory = report.memory.iter().find(|row| row.target == Kind::Gateway);
     goals.push(Goal::below(25.0, "idle memory, MiB", memory.map(|row| row.idle_mib)));
     let start = report.start.as_ref().map(|start| start.median_ms);
     goals.push(Goal::below(50.0, "exec to the first list, median ms", start));
+    goals.extend(judge_sdk(report));
     goals
 }
 
-fn cost(report: &Report, era: Era, in_flight: usize) -> Option<&Cost> {
+/// A tool on the SDK is at least as cheap as the same on rmcp.
+fn judge_sdk(report: &Report) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for era in [Era::Legacy, Era::Modern] {
+        for in_flight in [16, 64] {
+            let ratios = sdk(report, era, in_flight);
+            let load = format!("{}, {in_flight} in flight", era.name());
+            let calls = ratios.map(|ratios| ratios.calls_per_second);
+            goals.push(Goal::at_least(1.0, format!("sdk, calls:rmcp, {load}"), calls));
+            goals.push(Goal::at_most(1.0, format!("sdk, cpu:rmcp, {load}"), ratios.map(|ratios| ratios.cpu)));
+        }
+        let ratio = sdk(report, era, 1).map(|ratios| ratios.p50);
+        goals.push(Goal::at_most(1.0, format!("sdk, p50:rmcp, {}, 1 in flight", era.name()), ratio));
+    }
+    for streams in [false, true] {
+        let wanted = |row: &&SessionRow| row.library == Library::Sdk && row.streams == streams;
+        let ratio = report.sessions.iter().find(wanted).and_then(|row| row.ratio);
+        let what = if streams { "an idle session with a stream" } else { "an idle session" };
+        goals.push(Goal::at_most(1.0, format!("sdk, memory:rmcp, {what}"), ratio));
+    }
+    goals
+}
+
+fn gateway(report: &Report, era: Era, in_flight: usize) -> Option<&Ratios> {
     let wanted = |row: &&CallRow| row.target == Kind::Gateway && row.era == era && row.in_flight == in_flight;
-    report.calls.iter().find(wanted).map(|row| &row.cost)
+    report.calls.iter().find(wanted)?.cost.ratios.as_ref()
+}
+
+fn sdk(report: &Report, era: Era, in_flight: usize) -> Option<&Ratios> {
+    let wanted =
+        |row: &&LibraryRow| row.library == Library::Sdk && row.era == era && row.in_flight == in_flight;
+    report.libraries.iter().find(wanted)?.cost.ratios.as_ref()
 }
 
 #[cfg(test)]
@@ -91,6 +128,8 @@ mod tests {
         let verdict = |goal: Goal| goal.verdict();
         assert_eq!(verdict(Goal::at_most(3.0, "x", Some(3.0))), "met");
         assert_eq!(verdict(Goal::below(3.0, "x", Some(3.0))), "not met");
+        assert_eq!(verdict(Goal::at_least(3.0, "x", Some(3.0))), "met");
+        assert_eq!(verdict(Goal::at_least(3.0, "x", Some(2.9))), "not met");
         assert_eq!(verdict(Goal::below(3.0, "x", None)), "not measured");
     }
 }

@@ -33,7 +33,7 @@ impl Load {
     /// Puts the load on a target and measures, once it has warmed up. A wrong reply is an error.
     pub(super) async fn measure(&self, target: &Target) -> anyhow::Result<Sample> {
         let sample = self.try_measure(target).await;
-        sample.with_context(|| format!("{} with {} in flight", target.kind.name(), self.in_flight))
+        sample.with_context(|| format!("{} with {} in flight", target.name, self.in_flight))
     }
 
     async fn try_measure(&self, target: &Target) -> anyhow::Result<Sample> {

@@ -1,14 +1,17 @@
-//! `cargo xtask bench`: what a call through the gateway costs, beside what it costs through nginx.
+//! `cargo xtask bench`: what a call through the gateway costs, beside what it costs through nginx; and what a tool on
+//! the SDK costs, beside the same on rmcp.
 //!
 //! A machine that builds and tests other things at the same time gives no absolute figure worth keeping. What counts
-//! is therefore the CPU time that the process under test spends on a call, as a ratio to what nginx spent on the same
-//! call moments before. The bench prints the goals beside what it saw; it fails on a wrong reply, never on a slow one.
+//! is therefore the CPU time that the process under test spends on a call, as a ratio to what its peer spent on the
+//! same call moments before. The bench prints the goals beside what it saw; it fails on a wrong reply, never on a slow
+//! one.
 
 mod builds;
 mod catalog;
 mod client;
 mod echo;
 mod goals;
+mod libraries;
 mod load;
 mod measure;
 mod nginx;
@@ -26,7 +29,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use self::report::Report;
-use self::targets::{Kind, Workshop};
+use self::targets::{Kind, Library, Workshop};
 
 /// What `cargo xtask bench` takes.
 #[derive(clap::Args)]
@@ -52,14 +55,27 @@ pub(crate) struct Args {
     /// How many worker processes nginx has
     #[arg(long, default_value_t = 2)]
     nginx_workers: usize,
-    /// A gateway binary to measure instead of building one
-    #[arg(long, value_name = "PATH")]
-    gateway: Option<PathBuf>,
+    #[command(flatten)]
+    binaries: Binaries,
     /// Where to write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(subcommand)]
     part: Option<Part>,
+}
+
+/// Programs that are there already.
+#[derive(clap::Args)]
+struct Binaries {
+    /// A gateway binary to measure instead of building one
+    #[arg(long, value_name = "PATH")]
+    gateway: Option<PathBuf>,
+    /// The trivial tool on the SDK, instead of building it
+    #[arg(long, value_name = "PATH")]
+    sdk_echo: Option<PathBuf>,
+    /// The trivial tool on rmcp, instead of building it
+    #[arg(long, value_name = "PATH")]
+    rmcp_echo: Option<PathBuf>,
 }
 
 /// What the bench runs as a process of its own.
@@ -84,10 +100,12 @@ enum Section {
     Layers,
     /// From exec to the first list
     Start,
+    /// The same trivial tool on the SDK and on rmcp: calls as above, memory of idle sessions
+    Sdk,
 }
 
 impl Section {
-    const ALL: [Section; 4] = [Section::Calls, Section::Lists, Section::Layers, Section::Start];
+    const ALL: [Section; 5] = [Section::Calls, Section::Lists, Section::Layers, Section::Start, Section::Sdk];
 }
 
 /// How much is measured.
@@ -97,7 +115,11 @@ struct Plan {
     tools: usize,
     list_sizes: &'static [usize],
     starts: usize,
+    sessions: usize,
+    /// How long a process is left alone before its idle memory is read.
+    settle: Duration,
     kinds: Vec<Kind>,
+    libraries: &'static [Library],
 }
 
 /// Measures, prints what it saw, and fails only where something answered wrongly or could not be started.
@@ -115,7 +137,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 
 async fn measure(args: &Args) -> anyhow::Result<()> {
     let plan = Plan::new(args)?;
-    let workshop = Workshop::open(&plan.kinds, args.gateway.as_deref(), args.nginx_workers)?;
+    let workshop = Workshop::open(&plan, &args.binaries, args.nginx_workers)?;
     let mut report = Report::new(plan.rounds, plan.cell);
     for section in &args.only {
         runs::run(*section, &plan, &workshop, &mut report).await?;
@@ -134,6 +156,7 @@ impl Plan {
     fn new(args: &Args) -> anyhow::Result<Plan> {
         let seconds = args.seconds.unwrap_or(if args.quick { 0.1 } else { 2.0 });
         let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });
+        let proxies = args.only.iter().any(|section| *section != Section::Sdk);
         ensure!(rounds > 0 && args.tools > 0, "at least one round and one tool are needed");
         Ok(Plan {
             cell: Duration::try_from_secs_f64(seconds).context("--seconds")?,
@@ -141,7 +164,10 @@ impl Plan {
             tools: args.tools,
             list_sizes: if args.quick { &[10, 100] } else { &[10, 100, 1_000, 5_000] },
             starts: if args.quick { 2 } else { 10 },
-            kinds: args.targets.clone(),
+            sessions: if args.quick { 50 } else { 1_000 },
+            settle: Duration::from_millis(if args.quick { 50 } else { 500 }),
+            kinds: if proxies { args.targets.clone() } else { Vec::new() },
+            libraries: if args.only.contains(&Section::Sdk) { &Library::ALL } else { &[] },
         })
     }
 }

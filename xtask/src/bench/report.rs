@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::client::Era;
 use super::goals::Goal;
 use super::load::Load;
-use super::sample::{Rounds, median};
+use super::sample::{Rounds, Sample, median};
 use super::table::{Cell, number, table, text};
-use super::targets::Kind;
+use super::targets::{Kind, Library};
 
 /// All that a run of the bench saw. Each figure is the median over the rounds.
 #[derive(Serialize)]
@@ -23,6 +23,8 @@ pub(super) struct Report {
     pub lists: Vec<ListRow>,
     pub layers: Vec<LayerRow>,
     pub start: Option<Start>,
+    pub libraries: Vec<LibraryRow>,
+    pub sessions: Vec<SessionRow>,
     pub goals: Vec<Goal>,
 }
 
@@ -35,15 +37,23 @@ pub(super) struct CallRow {
     pub cost: Cost,
 }
 
-/// What one request costs. A ratio is the median of the ratios to nginx within each round.
+/// What one request costs.
 #[derive(Serialize)]
 pub(super) struct Cost {
     pub calls_per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     pub cpu_us: f64,
-    pub cpu_to_nginx: Option<f64>,
-    pub p50_to_nginx: Option<f64>,
+    /// Nothing where what this is compared with was not measured.
+    pub ratios: Option<Ratios>,
+}
+
+/// The cost as ratios to what it is compared with, nginx or rmcp: the medians of the ratios within each round.
+#[derive(Serialize)]
+pub(super) struct Ratios {
+    pub calls_per_second: f64,
+    pub p50: f64,
+    pub cpu: f64,
 }
 
 /// The memory of one target: when it had just been started, and the most it took while calls were measured.
@@ -82,6 +92,30 @@ pub(super) struct Start {
     pub median_ms: f64,
 }
 
+/// `tools/call` of the trivial tool on one library; ratios are to rmcp.
+#[derive(Serialize)]
+pub(super) struct LibraryRow {
+    pub library: Library,
+    pub era: Era,
+    pub in_flight: usize,
+    pub cost: Cost,
+}
+
+/// What sessions that nobody uses cost on one library.
+#[derive(Serialize)]
+pub(super) struct SessionRow {
+    pub library: Library,
+    /// Whether each session has a connection with an open stream, or none at all.
+    pub streams: bool,
+    pub sessions: usize,
+    /// The memory of the process before the first of them.
+    pub before_mib: f64,
+    /// The growth of the process with all of them, for each.
+    pub session_kib: f64,
+    /// The growth as a ratio to that of rmcp in the same round. Nothing where rmcp did not grow.
+    pub ratio: Option<f64>,
+}
+
 impl Report {
     pub(super) fn new(rounds: usize, cell: Duration) -> Report {
         Report {
@@ -93,6 +127,8 @@ impl Report {
             lists: Vec::new(),
             layers: Vec::new(),
             start: None,
+            libraries: Vec::new(),
+            sessions: Vec::new(),
             goals: Vec::new(),
         }
     }
@@ -141,6 +177,29 @@ impl Report {
         table("from exec to the first list", &["runs", "min ms", "median ms"], rows.collect())
     }
 
+    /// Calls on each library, then sessions.
+    pub(super) fn library_table(&self) -> String {
+        let rows = self.libraries.iter().map(|row| {
+            let cells = [text(row.era.name()), number(row.in_flight as f64, 0), text(row.library.name())];
+            let calls = row.cost.ratio(|ratios| ratios.calls_per_second);
+            cells.into_iter().chain(row.cost.cells()).chain([calls]).collect()
+        });
+        let costs = ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:rmcp", "p50:rmcp", "calls:rmcp"];
+        let calls = table(
+            "tools/call of the same trivial tool on two libraries",
+            &[&["era", "in flight", "library"], &costs[..]].concat(),
+            rows.collect(),
+        );
+        let rows = self.sessions.iter().map(|row| {
+            let stream = text(if row.streams { "open" } else { "none" });
+            let counts = [number(row.sessions as f64, 0), stream, text(row.library.name())];
+            let figures = [number(row.before_mib, 1), number(row.session_kib, 2), ratio(row.ratio)];
+            counts.into_iter().chain(figures).collect()
+        });
+        let heads = ["sessions", "stream", "library", "before MiB", "KiB a session", "memory:rmcp"];
+        calls + &table("memory of idle sessions, resident", &heads, rows.collect())
+    }
+
     pub(super) fn goal_table(&self) -> String {
         let rows = self.goals.iter().map(|goal| {
             let measured = goal.measured.map_or(text("-"), |measured| number(measured, 2));
@@ -153,29 +212,45 @@ impl Report {
 const COST_HEADS: [&str; 6] = ["calls/s", "p50 us", "p99 us", "cpu us", "cpu:nginx", "p50:nginx"];
 
 impl Cost {
-    pub(super) fn new(rounds: &Rounds, nginx: Option<&Rounds>) -> Cost {
+    pub(super) fn new(rounds: &Rounds, base: Option<&Rounds>) -> Cost {
         Cost {
             calls_per_second: rounds.median(|sample| sample.calls_per_second),
             p50_us: rounds.median(|sample| sample.p50_us),
             p99_us: rounds.median(|sample| sample.p99_us),
             cpu_us: rounds.median(|sample| sample.cpu_us),
-            cpu_to_nginx: nginx
-                .map(|nginx| median(rounds.beside(nginx, |own, nginx| own.cpu_us / nginx.cpu_us))),
-            p50_to_nginx: nginx
-                .map(|nginx| median(rounds.beside(nginx, |own, nginx| own.p50_us / nginx.p50_us))),
+            ratios: base.map(|base| Ratios::new(rounds, base)),
         }
     }
 
     fn cells(&self) -> Vec<Cell> {
-        let ratio = |ratio: Option<f64>| ratio.map_or(text("-"), |ratio| number(ratio, 2));
         vec![
             number(self.calls_per_second, 0),
             number(self.p50_us, 0),
             number(self.p99_us, 0),
             number(self.cpu_us, 1),
-            ratio(self.cpu_to_nginx),
-            ratio(self.p50_to_nginx),
+            self.ratio(|ratios| ratios.cpu),
+            self.ratio(|ratios| ratios.p50),
         ]
+    }
+
+    fn ratio(&self, of: impl Fn(&Ratios) -> f64) -> Cell {
+        ratio(self.ratios.as_ref().map(of))
+    }
+}
+
+fn ratio(ratio: Option<f64>) -> Cell {
+    ratio.map_or(text("-"), |ratio| number(ratio, 2))
+}
+
+impl Ratios {
+    fn new(rounds: &Rounds, base: &Rounds) -> Ratios {
+        let ratio =
+            |figure: fn(&Sample) -> f64| median(rounds.beside(base, |own, base| figure(own) / figure(base)));
+        Ratios {
+            calls_per_second: ratio(|sample| sample.calls_per_second),
+            p50: ratio(|sample| sample.p50_us),
+            cpu: ratio(|sample| sample.cpu_us),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The measurements, one function each. Targets take turns within a round, so that what disturbs the machine for a
 //! while disturbs all of them.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::client::Era;
 use super::load::{Load, Work, first_list};
@@ -9,13 +9,11 @@ use super::measure::memory;
 use super::report::{CallRow, Cost, LayerRow, ListRow, MemoryRow, Report, Start, show};
 use super::sample::{Rounds, Sample, median};
 use super::targets::{Kind, Target, Workshop};
-use super::{Plan, Section};
+use super::{Plan, Section, libraries};
 
-const IN_FLIGHT: [usize; 3] = [1, 16, 64];
-const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
+pub(super) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 const LAYERS: [&str; 4] = ["meter", "concurrency", "arguments", "deadline"];
-/// How long a process is left alone before its idle memory is read.
-const SETTLE: Duration = Duration::from_millis(500);
 
 /// Makes one of the measurements, shows it and keeps it in the report.
 pub(super) async fn run(
@@ -31,27 +29,26 @@ pub(super) async fn run(
         Section::Layers if measures_gateway => layers(plan, workshop, report).await,
         Section::Start if measures_gateway => start(plan, workshop, report).await,
         Section::Layers | Section::Start => Ok(()),
+        Section::Sdk => libraries::measure(plan, workshop, report).await,
     }
 }
 
 async fn calls(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
     let targets = workshop.line_up(&plan.kinds, plan.tools).await?;
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(plan.settle).await;
     let idle: Vec<u64> = targets.iter().map(|target| memory(target.pid()).resident).collect();
     for (era, in_flight) in ERAS.into_iter().flat_map(|era| IN_FLIGHT.map(|in_flight| (era, in_flight))) {
         let load = Load { era, in_flight, duration: plan.cell, work: Work::Call };
         let measured = in_turns(plan.rounds, load, &targets).await?;
-        let nginx = nginx_among(&targets, &measured);
-        let rows = targets
-            .iter()
-            .zip(&measured)
-            .map(|(target, rounds)| CallRow::new(target.kind, &load, rounds, nginx));
+        let nginx = measured_of(Kind::Nginx, &plan.kinds, &measured);
+        let rows =
+            plan.kinds.iter().zip(&measured).map(|(kind, rounds)| CallRow::new(*kind, &load, rounds, nginx));
         report.calls.extend(rows);
     }
     let mib = |kib: u64| kib as f64 / 1024.0;
-    report.memory.extend(targets.iter().zip(idle).map(|(target, idle)| {
+    report.memory.extend(plan.kinds.iter().zip(&targets).zip(idle).map(|((kind, target), idle)| {
         let peak = memory(target.pid()).peak;
-        MemoryRow { target: target.kind, idle_mib: mib(idle), peak_mib: mib(peak) }
+        MemoryRow { target: *kind, idle_mib: mib(idle), peak_mib: mib(peak) }
     }));
     show(&report.call_table())
 }
@@ -61,11 +58,11 @@ async fn lists(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow:
         let targets = workshop.line_up(&plan.kinds, tools).await?;
         let load = Load { era: Era::Modern, in_flight: 1, duration: plan.cell, work: Work::List(tools) };
         let measured = in_turns(plan.rounds, load, &targets).await?;
-        let nginx = nginx_among(&targets, &measured);
-        for (target, rounds) in targets.iter().zip(&measured) {
+        let nginx = measured_of(Kind::Nginx, &plan.kinds, &measured);
+        for ((kind, target), rounds) in plan.kinds.iter().zip(&targets).zip(&measured) {
             let bytes = first_list(target.address, tools).await?;
             let cost = Cost::new(rounds, nginx);
-            report.lists.push(ListRow { target: target.kind, tools, bytes, cost });
+            report.lists.push(ListRow { target: *kind, tools, bytes, cost });
         }
     }
     show(&report.list_table())
@@ -105,7 +102,7 @@ async fn start(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow:
 }
 
 /// Measures each target once a round.
-async fn in_turns(rounds: usize, load: Load, targets: &[Target]) -> anyhow::Result<Vec<Rounds>> {
+pub(super) async fn in_turns(rounds: usize, load: Load, targets: &[Target]) -> anyhow::Result<Vec<Rounds>> {
     let mut measured: Vec<Vec<Sample>> = targets.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
         for (target, samples) in targets.iter().zip(&mut measured) {
@@ -115,7 +112,8 @@ async fn in_turns(rounds: usize, load: Load, targets: &[Target]) -> anyhow::Resu
     Ok(measured.into_iter().map(Rounds).collect())
 }
 
-fn nginx_among<'a>(targets: &[Target], measured: &'a [Rounds]) -> Option<&'a Rounds> {
-    let position = targets.iter().position(|target| target.kind == Kind::Nginx)?;
+/// What was measured of the one that the others are compared with, if it is among them.
+pub(super) fn measured_of<'a, K: PartialEq, T>(base: K, all: &[K], measured: &'a [T]) -> Option<&'a T> {
+    let position = all.iter().position(|one| *one == base)?;
     measured.get(position)
 }

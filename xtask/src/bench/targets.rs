@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::builds::{cargo_build, end_of};
-use super::{load, nginx};
+use super::builds::{end_of, named_or_built};
+use super::{Binaries, Plan, load, nginx};
 use crate::process::{Process, START_LIMIT};
 use crate::system;
 
@@ -42,10 +42,47 @@ impl Kind {
     }
 }
 
+/// With what the trivial tool is served.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Library {
+    /// Ours: `crates/toolyard-sdk/examples/bench_echo.rs`
+    Sdk,
+    /// The official one: `fixtures/rmcp-server/src/bin/echo.rs`
+    Rmcp,
+}
+
+impl Library {
+    pub(super) const ALL: [Library; 2] = [Library::Sdk, Library::Rmcp];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Library::Sdk => "sdk",
+            Library::Rmcp => "rmcp",
+        }
+    }
+
+    /// What cargo is told to build.
+    fn cargo_target(self) -> &'static [&'static str] {
+        match self {
+            Library::Sdk => &["--package", "toolyard-sdk", "--example", "bench_echo"],
+            Library::Rmcp => &[
+                "--locked",
+                "--manifest-path",
+                "fixtures/rmcp-server/Cargo.toml",
+                "--target-dir",
+                "target/peers/rmcp-server",
+                "--bin",
+                "echo",
+            ],
+        }
+    }
+}
+
 /// A server at `/mcp`. Clones are the same server; its processes end with the last of them.
 #[derive(Clone)]
 pub(super) struct Target {
-    pub kind: Kind,
+    pub name: &'static str,
     pub address: SocketAddr,
     /// The process under test, then those that it depends on.
     processes: Vec<Arc<Process>>,
@@ -56,9 +93,9 @@ impl Target {
         self.processes[0].pid()
     }
 
-    fn new(kind: Kind, address: SocketAddr, process: Process, upstream: &[Arc<Process>]) -> Target {
+    fn new(name: &'static str, address: SocketAddr, process: Process, upstream: &[Arc<Process>]) -> Target {
         let processes = std::iter::once(Arc::new(process)).chain(upstream.iter().cloned()).collect();
-        Target { kind, address, processes }
+        Target { name, address, processes }
     }
 }
 
@@ -66,27 +103,32 @@ impl Target {
 pub(super) struct Workshop {
     folder: TempDir,
     gateway: Option<PathBuf>,
+    libraries: Vec<(Library, PathBuf)>,
     nginx_workers: usize,
 }
 
 impl Workshop {
-    /// Gets ready what the targets need: nginx from Debian, the gateway from the workspace.
-    pub(super) fn open(
-        kinds: &[Kind],
-        gateway: Option<&Path>,
-        nginx_workers: usize,
-    ) -> anyhow::Result<Workshop> {
-        if kinds.contains(&Kind::Nginx) {
+    /// Gets ready what the plan needs: nginx from Debian, the rest by building what was not named.
+    pub(super) fn open(plan: &Plan, binaries: &Binaries, nginx_workers: usize) -> anyhow::Result<Workshop> {
+        if plan.kinds.contains(&Kind::Nginx) {
             system::install_nginx()?;
         }
-        let gateway = match (gateway, kinds.contains(&Kind::Gateway)) {
-            (Some(path), _) => {
-                Some(path.canonicalize().with_context(|| format!("no gateway at {}", path.display()))?)
+        let gateway = match plan.kinds.contains(&Kind::Gateway) {
+            true => {
+                let target = ["--package", "toolyard", "--bin", "toolyard"];
+                Some(named_or_built(binaries.gateway.as_deref(), &target)?)
             }
-            (None, true) => Some(cargo_build("toolyard", "toolyard")?),
-            (None, false) => None,
+            false => None,
         };
-        Ok(Workshop { folder: TempDir::new()?, gateway, nginx_workers })
+        let library = |library: &Library| {
+            let named = match library {
+                Library::Sdk => binaries.sdk_echo.as_deref(),
+                Library::Rmcp => binaries.rmcp_echo.as_deref(),
+            };
+            anyhow::Ok((*library, named_or_built(named, library.cargo_target())?))
+        };
+        let libraries = plan.libraries.iter().map(library).collect::<anyhow::Result<_>>()?;
+        Ok(Workshop { folder: TempDir::new()?, gateway, libraries, nginx_workers })
     }
 
     /// The wanted targets in front of one upstream, each of which lists all its tools already.
@@ -112,7 +154,16 @@ impl Workshop {
         let arguments = ["bench", "echo", "--tools", &tools].map(OsStr::new);
         let mut process = Process::launch(own, &arguments, Stdio::inherit())?;
         let address = process.printed_address().context("the upstream")?;
-        Ok(Target::new(Kind::Direct, address, process, &[]))
+        Ok(Target::new(Kind::Direct.name(), address, process, &[]))
+    }
+
+    /// The trivial tool, served by a process of its own.
+    pub(super) fn library(&self, library: Library) -> anyhow::Result<Target> {
+        let binary = self.libraries.iter().find(|(built, _)| *built == library);
+        let (_, binary) = binary.context("the libraries are not measured")?;
+        let mut process = Process::launch(binary, &[], Stdio::inherit())?;
+        let address = process.printed_address().with_context(|| format!("the tool on {}", library.name()))?;
+        Ok(Target::new(library.name(), address, process, &[]))
     }
 
     /// nginx in front of an upstream.
@@ -126,7 +177,7 @@ impl Workshop {
         let arguments = [OsStr::new("-c"), configuration.as_os_str(), OsStr::new("-e"), OsStr::new("stderr")];
         let process = Process::launch("nginx", &arguments, Stdio::inherit())?;
         await_listener(address).context("nginx")?;
-        Ok(Target::new(Kind::Nginx, address, process, &upstream.processes))
+        Ok(Target::new(Kind::Nginx.name(), address, process, &upstream.processes))
     }
 
     /// The gateway in front of an upstream, as it is or without one of its layers.
@@ -140,7 +191,7 @@ impl Workshop {
         arguments.extend(without.iter().flat_map(|layer| ["--without-layer", *layer]).map(OsStr::new));
         let mut process = Process::launch(binary, &arguments, File::create(&log)?.into())?;
         let address = process.printed_address().with_context(|| format!("the gateway: {}", end_of(&log)))?;
-        Ok(Target::new(Kind::Gateway, address, process, &upstream.processes))
+        Ok(Target::new(Kind::Gateway.name(), address, process, &upstream.processes))
     }
 }
 
