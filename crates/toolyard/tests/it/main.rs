@@ -12,5 +12,6 @@ mod examples;
 mod life;
 mod progress;
 mod real_servers;
+mod sdk_examples;
 mod support;
 mod unruly_servers;

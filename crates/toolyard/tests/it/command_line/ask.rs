@@ -30,7 +30,7 @@ fn tools() {
     --- exit status 0
     ");
     assert_snapshot!(ask(&gateway, &["tools", "--output", "json"]), @r#"
-    [{"name":"echo","description":"Returns the text that it is given.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}},{"name":"reverse_string","description":"Reverses the input string.","inputSchema":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}},{"name":"add","description":"Adds two numbers.","inputSchema":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}}]
+    [{"name":"echo","description":"Returns the text that it is given.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"text":{"type":"string","description":"What to return"}},"required":["text"]}},{"name":"reverse_string","description":"Reverses the input string.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"input":{"type":"string","description":"The string to reverse"}},"required":["input"]}},{"name":"add","description":"Adds two numbers.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"a":{"type":"number","description":"Summand"},"b":{"type":"number","description":"Summand"}},"required":["a","b"]}}]
     --- exit status 0
     "#);
 }
