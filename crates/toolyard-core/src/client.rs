@@ -93,6 +93,12 @@ pub enum AskError {
     /// It answered with an error: the JSON-RPC error object.
     #[error("the client refused: {}", message_of(.0))]
     Refused(Json),
+    /// What is to be asked is nothing that clients can be asked; it was not sent.
+    #[error("the question cannot be asked: {0}")]
+    BadQuestion(String),
+    /// It gave an answer that does not fit the question.
+    #[error("the client's answer does not fit: {0}")]
+    BadAnswer(String),
     /// It took longer than a question may stay open.
     #[error("the client did not answer in time")]
     TooLate,
@@ -115,7 +121,7 @@ impl From<AskError> for ToolError {
                 Self::missing_capability(Object::new().with(kind.capability(), Object::new().to_json()))
             }
             AskError::TooLate => Self::new(Code::Timeout, "The client did not answer in time"),
-            AskError::Refused(_) | AskError::Gone => {
+            AskError::Refused(_) | AskError::BadQuestion(_) | AskError::BadAnswer(_) | AskError::Gone => {
                 Self::new(Code::ExecutionFailed, "The client did not give what it was asked for")
                     .caused_by(error)
             }

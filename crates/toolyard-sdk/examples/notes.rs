@@ -88,8 +88,6 @@ impl Notes {
             return Err(ToolFailure::new("there is no such note: search for its text"));
         }
         texts.remove(&name);
-        // Who has kept the note learns that it is gone.
-        self.server.resource_updated(&uri);
         Ok(Json(Found { notes: vec![uri] }))
     }
 

@@ -1,6 +1,6 @@
 //! Asking the user (MCP, client/elicitation).
 
-mod form;
+pub(crate) mod form;
 #[cfg(test)]
 mod tests;
 

@@ -122,7 +122,7 @@ impl ServerHandle {
         self.yard()?.add_resource(&resource, handler)
     }
 
-    /// Takes a resource off the list; says whether it was there.
+    /// Takes a resource off the list; says whether it was there. Who follows it is told that it has changed.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -130,7 +130,13 @@ impl ServerHandle {
     /// assert!(!server.handle().remove_resource("door:///state"));
     /// ```
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.change(|yard| yard.change(|offered| offered.resources.remove(uri)).is_ok())
+        self.change(|yard| {
+            let removed = yard.change(|offered| offered.resources.remove(uri)).is_ok();
+            if removed {
+                yard.updated(uri);
+            }
+            removed
+        })
     }
 
     /// Adds a template of resources, behind all others.

@@ -9,6 +9,7 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use toolyard_core::{Ask, AskKind, Code, Json, Object, Outcome, ToolError};
 use toolyard_mcp::wire::method_of;
 
 use crate::context::Context;
-use crate::elicit::{Elicit, Elicited};
+use crate::elicit::{Elicit, Elicited, form};
 use crate::failure::ToolFailure;
 use crate::roots::{Root, RootsRequest};
 use crate::sample::{Sample, SampleRequest};
@@ -321,14 +322,15 @@ impl Context {
     ///
     /// ```
     /// # use toolyard_sdk::{Context, Elicited};
-    /// # #[derive(serde::Deserialize)]
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// # struct Name { name: String }
     /// fn name(ctx: &Context) -> Option<String> {
     ///     ctx.elicited::<Name>("user_name")?.accepted().map(|user| user.name)
     /// }
     /// ```
     #[must_use]
-    pub fn elicited<T: DeserializeOwned>(&self, key: &str) -> Option<Elicited<T>> {
+    pub fn elicited<T: DeserializeOwned + JsonSchema>(&self, key: &str) -> Option<Elicited<T>> {
+        form::check(&form::of::<T>().ok()?, &self.raw_answer(key)?).ok()?;
         self.answered::<Elicit>(key)?.parse().ok()
     }
 

@@ -198,7 +198,7 @@ impl Open {
                 Some(response) => {
                     let answer = match response.is_object() {
                         true => Ok(response.detach()),
-                        false => Err(AskError::Refused(response.detach())),
+                        false => Err(AskError::BadAnswer("it is no object".to_owned())),
                     };
                     let _withdrawn = question.answer.send(answer);
                 }

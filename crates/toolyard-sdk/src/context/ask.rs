@@ -1,16 +1,15 @@
 //! Asking the client something while its call runs.
 
-use std::fmt;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use toolyard_core::{AskError, Json, Object};
+use toolyard_core::AskError;
 
 use super::Context;
-use crate::elicit::{Elicit, Elicited};
+use crate::elicit::{Elicit, Elicited, form};
 use crate::roots::{Root, RootsRequest};
-use crate::rounds::{Need, Question};
+use crate::rounds::{BadAnswer, BadQuestion, Need, Question};
 use crate::sample::{Sample, SampleRequest};
 
 impl Context {
@@ -108,7 +107,7 @@ impl Context {
         T: DeserializeOwned + JsonSchema,
     {
         let answer = self.ask(Elicit::form::<T>(message)).await?;
-        answer.parse().map_err(|error| refused(&error))
+        answer.parse().map_err(bad_answer)
     }
 
     /// Asks the user to open an address, for what must not pass through the client: signing in somewhere,
@@ -188,17 +187,19 @@ impl Context {
     /// }
     /// ```
     pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, AskError> {
-        let prepared = question.prepare().map_err(|error| refused(&error))?;
+        let prepared = question.prepare().map_err(|BadQuestion(problem)| AskError::BadQuestion(problem))?;
         if !self.can(prepared.need) {
             return Err(AskError::Unsupported(prepared.ask.kind));
         }
+        let form = prepared.ask.params.get("requestedSchema").cloned();
         let answer = self.call().client.ask(prepared.ask).await?;
-        Q::read(&answer).map_err(|error| refused(&error))
+        if let Some(form) = form {
+            form::check(&form.to_value(), &answer).map_err(bad_answer)?;
+        }
+        Q::read(&answer).map_err(bad_answer)
     }
 }
 
-/// What has no answer because of what was asked or answered.
-fn refused(error: &dyn fmt::Display) -> AskError {
-    let message = Json::string(&error.to_string());
-    AskError::Refused(Object::new().with("code", Json::integer(-32602)).with("message", message).to_json())
+fn bad_answer(BadAnswer(problem): BadAnswer) -> AskError {
+    AskError::BadAnswer(problem)
 }

@@ -177,7 +177,10 @@ async fn asking_the_user() {
         async |answer: Value, expected: &str| assert_eq!(answered(answer).await.as_deref(), Some(expected));
     check(json!({"action": "decline"}), "Declined").await;
     check(json!({"action": "cancel", "content": null}), "Cancelled").await;
-    let refused = "the client refused: its answer cannot be used:";
+    let refused = "the client's answer does not fit:";
+    let entered = |content: Value| json!({"action": "accept", "content": content});
+    check(entered(json!({"name": 1})), &format!("{refused} /name: value is not of type \"string\"")).await;
+    check(entered(json!({"name": null})), &format!("{refused} \"name\" is a required property")).await;
     check(json!({"action": "accept"}), &format!("{refused} missing field `name`")).await;
     check(json!({"action": "accept", "content": 1}), &format!("{refused} its `content` is no object")).await;
     check(
@@ -191,7 +194,7 @@ async fn asking_the_user() {
 #[tokio::test]
 async fn what_is_never_sent() {
     let form = Scripted::with(json!({"elicitation": {}}));
-    insta::assert_snapshot!(asked(form, async |ctx| ctx.elicit::<Nested>("Who?").await).await, @"the client refused: nothing was asked: `Nested` is no form, because `inner` is an object: the fields of a form are texts, numbers, booleans and choices");
+    insta::assert_snapshot!(asked(form, async |ctx| ctx.elicit::<Nested>("Who?").await).await, @"the question cannot be asked: `Nested` is no form, because `inner` is an object: the fields of a form are texts, numbers, booleans and choices");
     let check =
         async |capabilities: Value,
                ask: &dyn Fn(Context) -> futures_util::future::BoxFuture<'static, Result<(), AskError>>,

@@ -3,12 +3,15 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use toolyard_core::Json;
+
+use crate::rounds::BadAnswer;
 
 /// The formats of texts that clients know.
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 /// The form of a type.
-pub(super) fn of<T: JsonSchema>() -> Result<Value, String> {
+pub(crate) fn of<T: JsonSchema>() -> Result<Value, String> {
     let mut settings = SchemaSettings::draft2020_12().for_deserialize();
     settings.inline_subschemas = true;
     flat(&settings.into_generator().into_root_schema_for::<T>().to_value())
@@ -30,6 +33,23 @@ pub(super) fn flat(schema: &Value) -> Result<Value, String> {
         form["required"] = required.clone();
     }
     Ok(form)
+}
+
+/// Holds what was entered to the form: clients should have, and may not (client/elicitation, security). A field that
+/// was left empty may come as `null`.
+pub(crate) fn check(form: &Value, answer: &Json) -> Result<(), BadAnswer> {
+    let answer = answer.to_value();
+    let Some(Value::Object(entered)) = answer.get("content").filter(|_| answer["action"] == "accept") else {
+        return Ok(());
+    };
+    let entered = entered.iter().filter(|(_, value)| !value.is_null());
+    let entered = Value::Object(entered.map(|(name, value)| (name.clone(), value.clone())).collect());
+    // A form that does not compile was shown as it is; what its fields hold is then for the handler to judge.
+    let Ok(form) = jsonschema::validator_for(form) else { return Ok(()) };
+    form.validate(&entered).map_err(|error| {
+        let place = error.instance_path().to_string();
+        BadAnswer(format!("{place}{}{}", if place.is_empty() { "" } else { ": " }, error.masked()))
+    })
 }
 
 /// What somebody tried to ask for.

@@ -43,7 +43,7 @@ fn seen_by_python() {
     answer {"action": "accept", "content": {"guests": "many", "seats": "Inside"}}
     call book_table {}
       asked A table for tonight: tell us more. (guests, seats, dog)
-      => failed the client refused: its answer cannot be used: invalid type: string "many", expected u8
+      => failed the client's answer does not fit: /guests: value is not of type "integer"
     answer {"action": "decline"}
     call book_table {}
       asked A table for tonight: tell us more. (guests, seats, dog)
