@@ -1,5 +1,6 @@
 //! What goes in: one request, whatever protocol it came by.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -20,6 +21,9 @@ pub struct Call {
     pub meta: Object,
     /// Who calls.
     pub caller: Caller,
+    /// What the call came by, as its door has it: for HTTP the head of the request. Backends that share a process with
+    /// the door may look at it; it goes nowhere else.
+    pub origin: Option<Arc<dyn Any + Send + Sync>>,
     /// When the caller stops waiting. A door may set it; [`crate::Gateway::invoke`] sees to it that it is
     /// no later than the handler's limit allows.
     pub deadline: Option<Instant>,
@@ -35,6 +39,7 @@ impl Call {
             params: Object::new().with("arguments", arguments),
             meta: Object::new(),
             caller: Caller::default(),
+            origin: None,
             deadline: None,
             client: Arc::new(NoClient),
         }
@@ -98,4 +103,6 @@ impl Target {
 pub struct Caller {
     /// The session of a client that keeps one.
     pub session: Option<Arc<str>>,
+    /// Whom the client acts for, where something has made sure of that.
+    pub principal: Option<Arc<str>>,
 }

@@ -45,6 +45,22 @@ impl Gate {
         permit.and_then(Result::ok).ok_or_else(overloaded)
     }
 
+    /// Takes a place if one is free.
+    pub(crate) fn try_enter(&self) -> bool {
+        self.permits.try_acquire().map(SemaphorePermit::forget).is_ok()
+    }
+
+    /// Waits for a place, however many wait already. The place is given back with [`Gate::leave`].
+    pub(crate) async fn enter_again(&self) {
+        // The gate is never closed.
+        let _closed = self.permits.acquire().await.map(SemaphorePermit::forget);
+    }
+
+    /// Gives back a place whose permit was forgotten.
+    pub(crate) fn leave(&self) {
+        self.permits.add_permits(1);
+    }
+
     fn queue(&self) -> Option<Place<'_>> {
         let place = Place { waiting: &self.waiting };
         (self.waiting.fetch_add(1, Ordering::Relaxed) < self.size.waiting).then_some(place)

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
+
 use crate::error::{Code, ToolError};
 use crate::json::{Json, JsonError, Object};
 
@@ -111,10 +114,87 @@ fn check_value(schema: &jsonschema::Validator, value: &serde_json::Value) -> Res
     if schema.is_valid(value) {
         return Ok(());
     }
-    let fault = |error: jsonschema::ValidationError<'_>| {
-        let path = error.instance_path().to_string();
-        format!("{path}{}{}", if path.is_empty() { "" } else { ": " }, error.masked())
-    };
-    let faults: Vec<_> = schema.iter_errors(value).take(FAULTS_NAMED).map(fault).collect();
+    let faults: Vec<_> =
+        schema.iter_errors(value).flat_map(|error| faults(&error)).take(FAULTS_NAMED).collect();
     Err(ToolError::new(Code::InvalidArguments, format!("Invalid arguments: {}", faults.join("; "))))
+}
+
+/// What is wrong, and where. Of several forms that a value could have, the one that it comes closest to is taken: that
+/// it has none of them helps nobody.
+fn faults(error: &ValidationError<'_>) -> Vec<String> {
+    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
+        error.kind()
+    else {
+        return vec![fault(error, &error.masked())];
+    };
+    let expected = |branch: &Vec<ValidationError<'_>>| match branch.as_slice() {
+        [only] if only.instance_path() == error.instance_path() => match only.kind() {
+            ValidationErrorKind::Constant { expected_value } => Some(expected_value.to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(choices) = context.iter().map(expected).collect::<Option<Vec<_>>>() {
+        return vec![fault(error, &format_args!("value is none of {}", choices.join(", ")))];
+    }
+    let closest = context.iter().min_by_key(|branch| (wrong_tags(error, branch), branch.len()));
+    closest.map_or_else(Vec::new, |branch| branch.iter().flat_map(faults).collect())
+}
+
+/// Constants tell one form from another, and so does what kind of value it is at all.
+fn wrong_tags(form: &ValidationError<'_>, branch: &[ValidationError<'_>]) -> usize {
+    let is_tag = |error: &&ValidationError<'_>| match error.kind() {
+        ValidationErrorKind::Constant { .. } => true,
+        ValidationErrorKind::Type { .. } => error.instance_path() == form.instance_path(),
+        _ => false,
+    };
+    branch.iter().filter(is_tag).count()
+}
+
+fn fault(error: &ValidationError<'_>, problem: &dyn std::fmt::Display) -> String {
+    let path = error.instance_path().to_string();
+    format!("{path}{}{problem}", if path.is_empty() { "" } else { ": " })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: &serde_json::Value, arguments: &serde_json::Value, expected: &str) {
+        let definition = json!({"name": "t", "inputSchema": schema});
+        let tool = Tool::from_definition(&Json::from_value(&definition)).unwrap();
+        let checked = tool.check_arguments(Some(&Json::from_value(arguments)));
+        let message = checked.err().map(|error| error.message().to_owned()).unwrap_or_default();
+        assert_eq!(message.trim_start_matches("Invalid arguments: "), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let point =
+            json!({"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x", "y"]});
+        let tagged = |tag: &str| {
+            json!({
+                "type": "object",
+                "properties": {"kind": {"const": tag}, "at": point},
+                "required": ["kind", "at"],
+            })
+        };
+        let shape =
+            json!({"type": "object", "properties": {"shape": {"oneOf": [tagged("dot"), tagged("line")]}}});
+        check(&shape, &json!({"shape": {"kind": "line", "at": {"x": 1, "y": 2}}}), "");
+        check(
+            &shape,
+            &json!({"shape": {"kind": "line", "at": {"x": 1}}}),
+            "/shape/at: \"y\" is a required property",
+        );
+        check(&shape, &json!({"shape": {"kind": "dot"}}), "/shape: \"at\" is a required property");
+        let unit =
+            json!({"type": "object", "properties": {"unit": {"oneOf": [{"const": "C"}, {"const": "F"}]}}});
+        check(&unit, &json!({"unit": "kelvin"}), r#"/unit: value is none of "C", "F""#);
+        let either = json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}, point]}}});
+        check(&either, &json!({"a": {"x": "1", "y": 2}}), "/a/x: value is not of type \"number\"");
+    }
 }

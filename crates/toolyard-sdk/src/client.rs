@@ -14,6 +14,8 @@ use toolyard_core::{
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
 use toolyard_net::client::Client as HttpClient;
 
+use crate::schema;
+
 pub use toolyard_process::Program;
 
 /// A connection to an MCP server, of whatever revision it is.
@@ -203,7 +205,8 @@ impl Client {
     }
 
     /// Calls a tool. The result is read from the structured content where there is some, else from the text: as it is
-    /// for a [`String`], as JSON for any other type.
+    /// for a [`String`], as JSON for any other type. Structured content that is no `T`, and has a `result` and nothing
+    /// else, is read as that result: lists and numbers are sent in this way.
     ///
     /// # Errors
     /// When the call fails, the tool says that it failed, or its result is not a `T`.
@@ -288,6 +291,7 @@ impl Client {
             params: Object::new().with("name", Json::string(tool)).with("arguments", arguments),
             meta: Object::new(),
             caller: Caller::default(),
+            origin: None,
             deadline: None,
             client,
         };
@@ -333,11 +337,26 @@ impl CallResult {
             return Err(ClientError::Tool(self.text));
         }
         if let Some(structured) = self.structured {
-            return serde_json::from_value(structured).map_err(ClientError::Result);
+            return unwrapped(structured).map_err(ClientError::Result);
         }
         // The text as it is comes first: a text that happens to be JSON is still a text.
         let text = serde_json::from_value(Value::String(self.text.clone()));
         text.or_else(|_| serde_json::from_str(&self.text)).map_err(ClientError::Result)
+    }
+}
+
+/// Reads structured content, or what [`crate::Json`] has put into it.
+pub(crate) fn unwrapped<T: DeserializeOwned>(structured: Value) -> Result<T, serde_json::Error> {
+    let error = match T::deserialize(&structured) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    match structured {
+        Value::Object(mut members) if members.len() == 1 => match members.remove(schema::RESULT) {
+            Some(result) => serde_json::from_value(result),
+            None => Err(error),
+        },
+        _ => Err(error),
     }
 }
 

@@ -114,3 +114,85 @@ async fn a_call_waits_for_the_first_registry() {
     let (answer, ()) = tokio::join!(call(&gateway, "t", "{}"), publish);
     assert!(answer.contains("yes"));
 }
+
+/// A client that answers when it is let.
+#[derive(Debug)]
+struct Thinker {
+    capabilities: Json,
+    answers: tokio::sync::Semaphore,
+}
+
+impl crate::Client for Thinker {
+    fn capabilities(&self) -> Option<&Json> {
+        Some(&self.capabilities)
+    }
+
+    fn listens(&self) -> bool {
+        false
+    }
+
+    fn notify(&self, _notice: crate::Notice) {}
+
+    fn ask(&self, _ask: crate::Ask) -> futures_util::future::BoxFuture<'_, Result<Json, crate::AskError>> {
+        Box::pin(async move {
+            self.answers.acquire().await.unwrap().forget();
+            Ok(Json::null())
+        })
+    }
+}
+
+/// A gateway of one tool that asks its client, then takes a second. Counts those that are at work.
+fn asking(at_work: &Arc<std::sync::atomic::AtomicUsize>) -> Gateway {
+    use std::sync::atomic::Ordering::Relaxed;
+    let at_work = at_work.clone();
+    let behave = move |call: Call| -> futures_util::future::BoxFuture<'static, Answer> {
+        let at_work = at_work.clone();
+        Box::pin(async move {
+            let ask = crate::Ask { kind: crate::AskKind::Elicit, params: crate::Object::new() };
+            call.client.ask(ask).await?;
+            at_work.fetch_add(1, Relaxed);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            at_work.fetch_sub(1, Relaxed);
+            Ok(Outcome::Done(Output::text("yes")))
+        })
+    };
+    let fake = FakeBackend::new(&[r#"{"name":"t"}"#], Box::new(behave));
+    let (_, registry) = watch::channel(registry_of(&[handler("h", fake)]));
+    Gateway::new(registry, Gateway::layers(Arc::new(Notes::default()), GateSize { running: 1, waiting: 0 }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_thinks_takes_nobody_elses_place() {
+    let at_work = Arc::default();
+    let gateway = asking(&at_work);
+    let capabilities = Json::parse(r#"{"elicitation":{}}"#).unwrap();
+    let thinker = Arc::new(Thinker { capabilities, answers: tokio::sync::Semaphore::new(0) });
+    let ask = || {
+        let call = Call { client: thinker.clone(), ..Call::tool("t", crate::Object::new().to_json()) };
+        Box::pin(gateway.invoke(call))
+    };
+    let mut calls = [ask(), ask(), ask()];
+    for call in &mut calls {
+        assert!(call.now_or_never().is_none(), "it thinks, and lets others in");
+    }
+    // A call whose question is withdrawn has given back its place once.
+    drop(ask());
+    thinker.answers.add_permits(3);
+    let [one, two, three] = &mut calls;
+    let watch = async {
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            assert_eq!(at_work.load(std::sync::atomic::Ordering::Relaxed), 1, "one at a time goes on");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    let (one, two, three, ()) = tokio::join!(one, two, three, watch);
+    assert!([one, two, three].iter().all(Result::is_ok));
+    drop(calls);
+    // Every place was given back as often as it was taken.
+    let mut calls = [ask(), ask()];
+    thinker.answers.add_permits(2);
+    let [one, two] = &mut calls;
+    assert!(one.now_or_never().is_none());
+    assert!(two.now_or_never().is_some_and(|answer| answer.is_err()), "no place is left, and no queue");
+}

@@ -24,6 +24,8 @@ impl Layer for Deadline {
         Box::pin(async move {
             let Some(deadline) = call.deadline else { return next.run(call).await };
             let client = call.client.clone();
+            // Of the same client's request another call may have run, and asked, before.
+            let asked_before = client.asked_for();
             let mut running = next.run(call);
             let mut until = deadline;
             loop {
@@ -31,7 +33,7 @@ impl Layer for Deadline {
                     return answer;
                 }
                 // What the client took to answer questions is not the tool's time.
-                until = deadline + client.asked_for();
+                until = deadline + client.asked_for().saturating_sub(asked_before);
                 if until <= Instant::now() {
                     return Err(ToolError::new(Code::Timeout, "The tool did not answer in time"));
                 }

@@ -1,6 +1,7 @@
 //! Batches: several messages in one, which revision 2025-03-26 has, and no other
 //! (2025-03-26, basic, batching).
 
+use std::any::Any;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -37,15 +38,18 @@ pub(super) fn read(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
     }
 }
 
+/// Who sent a batch.
+pub(super) struct From {
+    pub(super) frontend: Arc<Frontend>,
+    pub(super) peer: Arc<Peer>,
+    pub(super) caller: Caller,
+    pub(super) origin: Option<Arc<dyn Any + Send + Sync>>,
+}
+
 /// Takes the messages of a batch; gives the responses to its requests as one text, or nothing where there are
 /// none. Its requests are told of nothing while they run: there is no place to say it.
-pub(super) async fn answer(
-    frontend: Arc<Frontend>,
-    peer: Arc<Peer>,
-    caller: Caller,
-    messages: Vec<Bytes>,
-) -> Option<Vec<Bytes>> {
-    let each = messages.into_iter().map(|text| one(frontend.clone(), &peer, caller.clone(), text));
+pub(super) async fn answer(from: &From, messages: Vec<Bytes>) -> Option<Vec<Bytes>> {
+    let each = messages.into_iter().map(|text| one(from, text));
     let mut pieces = vec![Bytes::from_static(b"[")];
     for response in join_all(each).await.into_iter().flatten() {
         if pieces.len() > 1 {
@@ -57,7 +61,8 @@ pub(super) async fn answer(
     (pieces.len() > 2).then_some(pieces)
 }
 
-async fn one(frontend: Arc<Frontend>, peer: &Arc<Peer>, caller: Caller, text: Bytes) -> Option<Vec<Bytes>> {
+async fn one(from: &From, text: Bytes) -> Option<Vec<Bytes>> {
+    let From { frontend, peer, caller, origin } = from;
     match Message::parse(text) {
         Ok(Message::Request { id, method, .. }) if method == method::INITIALIZE => {
             let error = RpcError::new(INVALID_REQUEST, "Invalid request: `initialize` stands in no batch");
@@ -66,10 +71,12 @@ async fn one(frontend: Arc<Frontend>, peer: &Arc<Peer>, caller: Caller, text: By
         Ok(Message::Request { id, method, params, meta }) => {
             let outlet = Outlet::new(&meta, None);
             let client = Requester::legacy(Some(peer), outlet, frontend.limits.ask_time);
+            let (caller, origin, peer) = (caller.clone(), origin.clone(), peer.clone());
+            let running = peer.clone();
             let sender =
-                Sender { era: Era::Legacy, caller, client, peer: Some(peer.clone()), questions: None };
+                Sender { era: Era::Legacy, caller, origin, client, peer: Some(peer), questions: None };
             let request = Request { id: id.clone(), method, params, meta };
-            let answer = peer.running.run(&id, frontend.answer(request, sender)).await?;
+            let answer = running.running.run(&id, frontend.clone().answer(request, sender)).await?;
             Some(message::response(Some(&id), answer))
         }
         Ok(Message::Notification { method, params }) => {

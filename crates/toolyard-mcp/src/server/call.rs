@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
-use toolyard_core::{Call, Caller, Client, Json, Object, Reference, Target};
+use toolyard_core::{Call, Caller, Client, Object, Reference, Target};
 
 use super::parked::{self, Identity, ParkedCall};
 use super::requester::{Audience, Requester};
@@ -41,14 +41,14 @@ impl Frontend {
         // What could be written needs nothing (2026-07-28, basic/patterns/mrtr, supported requests).
         let may_ask = !matches!(target, Target::Completion(_));
         let Some(questions) = sender.questions.take().filter(|_| may_ask) else {
-            if self.task_support(&target) == TaskSupport::Required {
+            if self.task_support(&target).await == TaskSupport::Required {
                 return Err(tasks::not_opted_in());
             }
             let _told = Audience(sender.client.clone());
             let call = call(target.clone(), request, &sender);
             return modern(self.gateway.invoke(call).await, &target, &sender.client);
         };
-        let support = self.task_support(&target);
+        let support = self.task_support(&target).await;
         let opted_in = tasks::has_opted_in(sender.client.capabilities());
         let request_of_caller = identity(&target, &request, &sender);
         let call = call(target, request, &sender);
@@ -97,10 +97,10 @@ impl Frontend {
         }
     }
 
-    fn task_support(&self, target: &Target) -> TaskSupport {
+    async fn task_support(&self, target: &Target) -> TaskSupport {
         match target {
             Target::Tool(name) if self.offers.tasks => {
-                let registry = self.gateway.registry();
+                let registry = self.gateway.settled().await;
                 let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
                 tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition))
             }
@@ -117,11 +117,11 @@ fn modern(came: Came, target: &Target, client: &Requester) -> Answer {
 fn call(target: Target, request: Request, sender: &Sender) -> Call {
     let Request { params, meta, .. } = request;
     let (caller, client) = (sender.caller.clone(), sender.client.clone());
-    Call { target, params, meta, caller, deadline: None, client }
+    Call { target, params, meta, caller, origin: sender.origin.clone(), deadline: None, client }
 }
 
 fn identity(target: &Target, request: &Request, sender: &Sender) -> Identity {
-    let arguments = request.params.get("arguments").map(Json::to_value);
+    let arguments = request.params.get("arguments").cloned();
     Identity { target: target.clone(), arguments, caller: sender.caller.clone() }
 }
 

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use toolyard_core::registry::Kind;
 use toolyard_core::{Json, Registry};
 
-use super::Frontend;
 use super::peer::Uris;
+use super::{Frontend, Offers};
 
 /// Something that a client may want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +27,17 @@ pub(super) enum Change {
 
 /// The changes of the lists, and of the resources that the client follows.
 pub(super) struct Changes {
+    offers: Offers,
     registry: watch::Receiver<Arc<Registry>>,
+    /// Whether nobody can change that any more.
+    settled_for_good: bool,
     /// The lists that the client can have seen.
     seen: [Json; 4],
     followed: watch::Receiver<Uris>,
     /// Whether nobody can change any more what is followed.
     fixed: bool,
-    following: HashMap<Arc<str>, AbortHandle>,
+    /// The resources that are being followed: whose they are, and the end of it.
+    following: HashMap<Arc<str>, (Arc<str>, AbortHandle)>,
     updates: SelectAll<Abortable<BoxStream<'static, Arc<str>>>>,
     found: VecDeque<Change>,
     stopping: watch::Receiver<bool>,
@@ -45,7 +49,9 @@ impl Frontend {
         let mut registry = self.gateway.watch();
         let seen = lists(&registry.borrow_and_update());
         let mut changes = Changes {
+            offers: self.offers,
             registry,
+            settled_for_good: false,
             seen,
             followed,
             fixed: false,
@@ -61,7 +67,8 @@ impl Frontend {
 
 /// What woke [`Changes::next`].
 enum News {
-    Lists,
+    /// The lists are others; or these are the last ones.
+    Lists(bool),
     /// Other resources are followed; whether those are the last ones.
     Followed(bool),
     Updated(Arc<str>),
@@ -80,13 +87,18 @@ impl Changes {
                 return Some(change);
             }
             let news = tokio::select! {
-                changed = self.registry.changed() => changed.map_or(News::Stopping, |()| News::Lists),
+                changed = self.registry.changed(), if !self.settled_for_good => News::Lists(changed.is_err()),
                 _ = self.stopping.wait_for(|stopping| *stopping) => News::Stopping,
                 followed = self.followed.changed(), if !self.fixed => News::Followed(followed.is_err()),
                 Some(uri) = self.updates.next(), if !self.updates.is_empty() => News::Updated(uri),
             };
             match news {
-                News::Lists => self.compare(),
+                News::Lists(last) => {
+                    self.settled_for_good = last;
+                    self.compare();
+                    // What was not there may be now, or be somebody else's.
+                    self.follow();
+                }
                 News::Followed(fixed) => {
                     self.fixed = fixed;
                     self.follow();
@@ -102,9 +114,9 @@ impl Changes {
         let changed = |kind: Kind| self.seen[kind as usize] != now[kind as usize];
         let of_resources = changed(Kind::Resources) || changed(Kind::Templates);
         let each = [
-            (changed(Kind::Tools), Change::Tools),
-            (changed(Kind::Prompts), Change::Prompts),
-            (of_resources, Change::Resources),
+            (self.offers.tools && changed(Kind::Tools), Change::Tools),
+            (self.offers.prompts && changed(Kind::Prompts), Change::Prompts),
+            (self.offers.resources && of_resources, Change::Resources),
         ];
         self.found.extend(each.into_iter().filter(|(changed, _)| *changed).map(|(_, change)| change));
         self.seen = now;
@@ -113,23 +125,22 @@ impl Changes {
     /// Begins to follow what is new, and ends what is not wanted any more.
     fn follow(&mut self) {
         let followed = self.followed.borrow_and_update().clone();
-        self.following.retain(|uri, stream| {
-            let wanted = followed.contains(uri);
+        let registry = self.registry.borrow().clone();
+        let owner = |uri: &str| registry.resource(uri).map(|entry| &entry.handler);
+        self.following.retain(|uri, (name, stream)| {
+            let wanted = followed.contains(uri) && owner(uri).is_none_or(|owner| owner.name == *name);
             if !wanted {
                 stream.abort();
             }
             wanted
         });
-        let registry = self.registry.borrow();
         for uri in followed {
-            let Some(entry) = registry.resource(&uri).filter(|_| !self.following.contains_key(&uri)) else {
-                continue;
-            };
+            let Some(owner) = owner(&uri).filter(|_| !self.following.contains_key(&uri)) else { continue };
             let (handle, registration) = AbortHandle::new_pair();
             let updated = uri.clone();
-            let updates = entry.handler.backend.follow(&uri).map(move |()| updated.clone()).boxed();
+            let updates = owner.backend.follow(&uri).map(move |()| updated.clone()).boxed();
             self.updates.push(Abortable::new(updates, registration));
-            self.following.insert(uri, handle);
+            self.following.insert(uri, (owner.name.clone(), handle));
         }
     }
 }

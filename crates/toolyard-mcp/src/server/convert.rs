@@ -14,7 +14,7 @@ pub(super) fn answer(answer: Result<Outcome, ToolError>, target: &Target, era: E
         Ok(Outcome::Done(output)) => Ok(done(output.body, target, era)),
         // Only modern clients declare what such an outcome needs; they are passed on as they came.
         Ok(Outcome::NeedsInput(body)) if may_need(target, era) => Ok(needed(body)),
-        Ok(Outcome::Task(body)) if era == Era::Modern => Ok(body.to_pieces()),
+        Ok(Outcome::Task(body)) if may_be_task(target, era) => Ok(body.to_pieces()),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(RpcError::from(&ToolError::new(
             Code::ExecutionFailed,
             "The tool asks for something that this client cannot do",
@@ -29,6 +29,11 @@ fn needed(mut body: Object) -> Vec<Bytes> {
         body.set("resultType", Json::string("input_required"));
     }
     parked::pass_on(body).to_pieces()
+}
+
+/// Whether a request may go on as a task (SEP-2663, supported methods).
+fn may_be_task(target: &Target, era: Era) -> bool {
+    era == Era::Modern && matches!(target, Target::Tool(_))
 }
 
 /// Whether a request may end with what it needs (2026-07-28, basic/patterns/mrtr, supported requests).

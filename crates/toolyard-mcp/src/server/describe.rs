@@ -17,6 +17,9 @@ pub(super) struct Described {
     discovered: Bytes,
 }
 
+/// Size of a client's capabilities, in bytes.
+const MOST_DECLARED: usize = 64 * 1024;
+
 impl Described {
     pub(super) fn new(info: &ServerInfo, offers: Offers, cache: CacheHint) -> Self {
         let instructions = info.instructions.as_deref().map(Json::string);
@@ -38,6 +41,10 @@ impl Described {
         let Some(requested) = params.get_str("protocolVersion") else {
             return Err(RpcError::invalid_params("`params.protocolVersion` is not a string"));
         };
+        // They are remembered as long as the client is.
+        if params.get("capabilities").is_some_and(|declared| declared.as_bytes().len() > MOST_DECLARED) {
+            return Err(RpcError::invalid_params("`params.capabilities` is larger than 65536 bytes"));
+        }
         let result = Object::new()
             .with("protocolVersion", Json::string(Revision::negotiate(&requested).as_str()))
             .with("capabilities", legacy_capabilities(self.offers))

@@ -66,17 +66,21 @@ pub async fn serve(
     output: impl AsyncWrite + Unpin,
     limits: DuplexLimits,
 ) -> io::Result<()> {
-    converse(frontend, Lines::new(input, limits.line_bytes), Written(output), limits.requests).await
+    // What this client begins, such as a task, is nobody else's.
+    let caller = Caller { session: random_id(), principal: None };
+    let input = Lines::new(input, limits.line_bytes);
+    converse(frontend, caller, input, Written(output), limits.requests).await
 }
 
 /// Takes messages, and sends what is to be said, until there are no more of either.
 pub(super) async fn converse(
     frontend: Arc<Frontend>,
+    caller: Caller,
     mut inbound: impl Inbound,
     mut outbound: impl Outbound,
     most_requests: usize,
 ) -> io::Result<()> {
-    let mut conversation = Conversation::new(frontend, most_requests);
+    let mut conversation = Conversation::new(frontend, caller, most_requests);
     while let Some(message) = conversation.next(&mut inbound).await? {
         let mut sending = pin!(outbound.send(&message));
         loop {
@@ -122,7 +126,7 @@ struct Response {
 }
 
 impl Conversation {
-    fn new(frontend: Arc<Frontend>, most_requests: usize) -> Self {
+    fn new(frontend: Arc<Frontend>, caller: Caller, most_requests: usize) -> Self {
         let (sender, messages) = mpsc::channel(frontend.limits.queued_notices.max(1));
         Self {
             frontend,
@@ -136,8 +140,7 @@ impl Conversation {
             peer: Arc::new(Peer::new(&Object::new())),
             news: SelectAll::new(),
             subscriptions: Vec::new(),
-            // What this client began, such as a task, is nobody else's.
-            caller: Caller { session: random_id() },
+            caller,
         }
     }
 
@@ -228,10 +231,19 @@ impl Conversation {
     }
 
     fn batch(&self, text: Bytes) -> Option<Vec<Bytes>> {
+        // Answers may come in batches, too: they have room where requests have none any more.
+        if self.requests.len() >= 2 * self.most_requests {
+            return Some(message::response(None, Err(too_many("requests"))));
+        }
         match batch::read(text) {
             Ok(messages) => {
-                let (frontend, peer) = (self.frontend.clone(), self.peer.clone());
-                self.requests.push(Box::pin(batch::answer(frontend, peer, self.caller.clone(), messages)));
+                let from = batch::From {
+                    frontend: self.frontend.clone(),
+                    peer: self.peer.clone(),
+                    caller: self.caller.clone(),
+                    origin: None,
+                };
+                self.requests.push(Box::pin(async move { batch::answer(&from, messages).await }));
                 None
             }
             Err(error) => Some(message::response(None, Err(error))),
@@ -240,8 +252,7 @@ impl Conversation {
 
     fn request(&mut self, request: Request) -> Option<Vec<Bytes>> {
         if self.requests.len() >= self.most_requests {
-            let error = RpcError::from(&ToolError::new(Code::Overloaded, "Too many requests at once"));
-            return Some(message::response(Some(&request.id), Err(error)));
+            return Some(message::response(Some(&request.id), Err(too_many("requests"))));
         }
         if modern::is_modern(&request) || request.method == method::DISCOVER {
             let id = request.id.clone();
@@ -250,7 +261,9 @@ impl Conversation {
         }
         if request.method == method::INITIALIZE {
             let answer = self.frontend.described.initialize(&request.params);
-            self.peer = Arc::new(self.peer.renewed(&request.params));
+            if answer.is_ok() {
+                self.peer = Arc::new(self.peer.renewed(&request.params));
+            }
             return Some(message::response(Some(&request.id), answer));
         }
         let outlet = Outlet::new(&request.meta, Some(self.sender.clone()));
@@ -258,7 +271,14 @@ impl Conversation {
         let peer = Some(self.peer.clone());
         self.run(
             request,
-            Sender { era: Era::Legacy, caller: self.caller.clone(), client, peer, questions: None },
+            Sender {
+                era: Era::Legacy,
+                caller: self.caller.clone(),
+                origin: None,
+                client,
+                peer,
+                questions: None,
+            },
         );
         None
     }
@@ -267,10 +287,11 @@ impl Conversation {
         let capabilities = modern::check(&request, None, &self.frontend.gateway.registry())?;
         let outlet = Outlet::new(&request.meta, Some(self.sender.clone()));
         let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
-        let sender = Sender { era: Era::Modern, caller: self.caller.clone(), client, peer: None, questions };
+        let caller = self.caller.clone();
+        let sender = Sender { era: Era::Modern, caller, origin: None, client, peer: None, questions };
         if request.method == method::LISTEN {
             if self.news.len() >= self.most_requests {
-                return Err(RpcError::from(&ToolError::new(Code::Overloaded, "Too many subscriptions at once")));
+                return Err(too_many("subscriptions"));
             }
             let news = self.frontend.listen(request.id.clone(), &request.params, &sender)?;
             self.listen(Some(request.id), news);
@@ -315,6 +336,10 @@ impl Conversation {
             _ => {}
         }
     }
+}
+
+fn too_many(what: &str) -> RpcError {
+    RpcError::from(&ToolError::new(Code::Overloaded, format!("Too many {what} at once")))
 }
 
 /// Who is gone comes for nothing any more.

@@ -21,7 +21,7 @@ use toolyard_net::guard::{self, Guard};
 use super::reply::{self, empty, refusal, respond};
 use super::requester::{Outlet, Requester};
 use super::session::{Session, SessionLimits, Sessions};
-use super::{Frontend, Request, Sender, batch, modern, sse};
+use super::{Frontend, Principal, Request, Sender, batch, modern, sse};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
 use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
@@ -61,6 +61,7 @@ async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Bod
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     }
     let (parts, body) = request.into_parts();
+    let parts = Arc::new(parts);
     let mut response = endpoint.answer(&parts, body).await;
     guard::let_read(&parts.headers, &mut response, "mcp-session-id");
     response
@@ -70,77 +71,84 @@ async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Bod
 const METHODS: &str = "GET, POST, DELETE";
 
 impl Endpoint {
-    async fn answer(&self, parts: &Parts, body: Body) -> Response {
+    async fn answer(&self, parts: &Arc<Parts>, body: Body) -> Response {
         match parts.method {
-            Method::POST => self.post(&parts.headers, body).await,
+            Method::POST => self.post(parts, body).await,
             Method::OPTIONS if parts.headers.contains_key(header::ORIGIN) => {
                 let mut response = empty(StatusCode::NO_CONTENT);
                 guard::let_send(&parts.headers, &mut response, METHODS);
                 response
             }
             _ if era_of(&parts.headers).is_err() => empty(StatusCode::BAD_REQUEST),
-            Method::GET => self.open_stream(&parts.headers),
-            Method::DELETE => self.close_session(&parts.headers),
+            Method::GET => self.open_stream(parts),
+            Method::DELETE => self.close_session(parts),
             _ => method_not_allowed(),
         }
     }
 
-    async fn post(&self, headers: &HeaderMap, body: Body) -> Response {
-        if !is_json(headers) {
+    async fn post(&self, parts: &Arc<Parts>, body: Body) -> Response {
+        if !is_json(&parts.headers) {
             return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         }
         let text = match self.options.read(body).await {
             Ok(text) => text,
             Err(refusal) => return refusal,
         };
-        if let Ok(Some(session)) = self.session(headers)
+        if let Ok(Some(session)) = self.session(parts)
             && batch::is_batch(&text, &session.peer)
         {
-            return self.batch(&session, text).await;
+            return self.batch(parts, &session, text).await;
         }
         match Message::parse(text) {
             Ok(Message::Request { id, method, params, meta }) => {
-                self.request(headers, Request { id, method, params, meta }).await
+                self.request(parts, Request { id, method, params, meta }).await
             }
-            Ok(Message::Notification { method, params }) => self.notification(headers, &method, &params),
-            Ok(Message::Response { id, answer }) => self.response(headers, id.as_ref(), answer),
+            Ok(Message::Notification { method, params }) => self.notification(parts, &method, &params),
+            Ok(Message::Response { id, answer }) => self.response(parts, id.as_ref(), answer),
             Err(bad) => refusal(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error),
         }
     }
 
-    async fn request(&self, headers: &HeaderMap, request: Request) -> Response {
-        match era_of(headers) {
+    async fn request(&self, parts: &Arc<Parts>, request: Request) -> Response {
+        match era_of(&parts.headers) {
             // What the body says counts; that the header says the same is checked there.
-            _ if modern::is_modern(&request) => self.modern(headers, request).await,
-            Ok(Era::Modern) => self.modern(headers, request).await,
-            Ok(Era::Legacy) => self.legacy(headers, request).await,
+            _ if modern::is_modern(&request) => self.modern(parts, request).await,
+            Ok(Era::Modern) => self.modern(parts, request).await,
+            Ok(Era::Legacy) => self.legacy(parts, request).await,
             Err(error) => refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         }
     }
 
     /// Several messages in one. The client is dropped with this future, and its requests with it.
-    async fn batch(&self, session: &Arc<Session>, text: Bytes) -> Response {
+    async fn batch(&self, parts: &Arc<Parts>, session: &Arc<Session>, text: Bytes) -> Response {
         let messages = match batch::read(text) {
             Ok(messages) => messages,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, None, error),
         };
-        let caller = Caller { session: Some(session.id.clone()) };
-        match batch::answer(self.frontend.clone(), session.peer.clone(), caller, messages).await {
+        let sender = batch::From {
+            frontend: self.frontend.clone(),
+            peer: session.peer.clone(),
+            caller: Caller { session: Some(session.id.clone()), principal: principal(parts) },
+            origin: Some(parts.clone()),
+        };
+        match batch::answer(&sender, messages).await {
             Some(responses) => reply::json(StatusCode::OK, responses),
             None => empty(StatusCode::ACCEPTED),
         }
     }
 
     /// A request that stands for itself.
-    async fn modern(&self, headers: &HeaderMap, request: Request) -> Response {
+    async fn modern(&self, parts: &Arc<Parts>, request: Request) -> Response {
         let registry = self.frontend.gateway.settled().await;
-        let capabilities = match modern::check(&request, Some(headers), &registry) {
+        let capabilities = match modern::check(&request, Some(&parts.headers), &registry) {
             Ok(capabilities) => capabilities,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
-        let (outlet, messages) = self.outlet(&request.meta, headers);
+        let (outlet, messages) = self.outlet(&request.meta, &parts.headers);
         let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
-        let sender = Sender { era: Era::Modern, caller: Caller::default(), client, peer: None, questions };
+        let caller = Caller { session: None, principal: principal(parts) };
+        let origin = Some(parts.clone() as Arc<_>);
+        let sender = Sender { era: Era::Modern, caller, origin, client, peer: None, questions };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         if request.method == method::LISTEN {
             return match frontend.listen(id.clone(), &request.params, &sender) {
@@ -153,16 +161,18 @@ impl Endpoint {
     }
 
     /// A request in a session, or a bare one, as operators send it that only want to list and call.
-    async fn legacy(&self, headers: &HeaderMap, request: Request) -> Response {
+    async fn legacy(&self, parts: &Arc<Parts>, request: Request) -> Response {
         if request.method == method::INITIALIZE {
-            return self.open_session(&request);
+            return self.open_session(parts, &request);
         }
-        let Ok(session) = self.session(headers) else { return session_not_found() };
-        let (outlet, messages) = self.outlet(&request.meta, headers);
+        let Ok(session) = self.session(parts) else { return session_not_found() };
+        let (outlet, messages) = self.outlet(&request.meta, &parts.headers);
         let peer = session.as_ref().map(|session| session.peer.clone());
         let client = Requester::legacy(peer.as_ref(), outlet, self.frontend.limits.ask_time);
-        let caller = Caller { session: session.as_ref().map(|session| session.id.clone()) };
-        let sender = Sender { era: Era::Legacy, caller, client, peer, questions: None };
+        let session_id = session.as_ref().map(|session| session.id.clone());
+        let caller = Caller { session: session_id, principal: principal(parts) };
+        let origin = Some(parts.clone() as Arc<_>);
+        let sender = Sender { era: Era::Legacy, caller, origin, client, peer, questions: None };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         let answer = async move {
             let id = request.id.clone();
@@ -185,19 +195,19 @@ impl Endpoint {
     }
 
     /// An answer to what a legacy client was asked.
-    fn response(&self, headers: &HeaderMap, id: Option<&Id>, answer: Result<Json, RpcError>) -> Response {
-        let Ok(session) = self.session(headers) else { return session_not_found() };
+    fn response(&self, parts: &Parts, id: Option<&Id>, answer: Result<Json, RpcError>) -> Response {
+        let Ok(session) = self.session(parts) else { return session_not_found() };
         if let Some(session) = session {
             session.peer.asks.answered(id, answer);
         }
         empty(StatusCode::ACCEPTED)
     }
 
-    fn notification(&self, headers: &HeaderMap, method: &str, params: &Object) -> Response {
-        if era_of(headers).is_err() {
+    fn notification(&self, parts: &Parts, method: &str, params: &Object) -> Response {
+        if era_of(&parts.headers).is_err() {
             return empty(StatusCode::BAD_REQUEST);
         }
-        let Ok(session) = self.session(headers) else { return session_not_found() };
+        let Ok(session) = self.session(parts) else { return session_not_found() };
         let id = || params.get("requestId").and_then(Id::parse);
         if let (Some(session), method::CANCELLED, Some(id)) = (session, method, id()) {
             session.peer.running.cancel(&id);
@@ -205,12 +215,12 @@ impl Endpoint {
         empty(StatusCode::ACCEPTED)
     }
 
-    fn open_session(&self, request: &Request) -> Response {
+    fn open_session(&self, parts: &Parts, request: &Request) -> Response {
         let result = match self.frontend.described.initialize(&request.params) {
             Ok(result) => result,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
-        let Some(session) = self.sessions.open(&request.params) else {
+        let Some(session) = self.sessions.open(&request.params, principal(parts)) else {
             let error = RpcError::new(INVALID_REQUEST, "Too many sessions are open: try again later");
             return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), error);
         };
@@ -221,26 +231,26 @@ impl Endpoint {
         response
     }
 
-    /// The session that a request names, if it names one.
-    fn session(&self, headers: &HeaderMap) -> Result<Option<Arc<Session>>, SessionOver> {
-        let Some(id) = headers.get(SESSION_ID) else { return Ok(None) };
+    /// The session that a request names, if it names one. Somebody else's does not exist.
+    fn session(&self, parts: &Parts) -> Result<Option<Arc<Session>>, SessionOver> {
+        let Some(id) = parts.headers.get(SESSION_ID) else { return Ok(None) };
         let session = id.to_str().ok().and_then(|id| self.sessions.get(id));
+        let session = session.filter(|session| session.principal == principal(parts));
         session.map(Some).ok_or(SessionOver)
     }
 
-    fn close_session(&self, headers: &HeaderMap) -> Response {
-        match headers.get(SESSION_ID).map(|id| id.to_str().is_ok_and(|id| self.sessions.close(id))) {
-            Some(true) => empty(StatusCode::NO_CONTENT),
-            Some(false) => session_not_found(),
-            None => method_not_allowed(),
-        }
+    fn close_session(&self, parts: &Parts) -> Response {
+        let Ok(session) = self.session(parts) else { return session_not_found() };
+        let Some(session) = session else { return method_not_allowed() };
+        self.sessions.close(&session.id);
+        empty(StatusCode::NO_CONTENT)
     }
 
     /// The stream on which a legacy client is told of what belongs to no request.
-    fn open_stream(&self, headers: &HeaderMap) -> Response {
-        let Ok(session) = self.session(headers) else { return session_not_found() };
+    fn open_stream(&self, parts: &Parts) -> Response {
+        let Ok(session) = self.session(parts) else { return session_not_found() };
         let Some(session) = session else { return method_not_allowed() };
-        if !accepts_stream(headers) {
+        if !accepts_stream(&parts.headers) {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
         let registration = session.open_stream();
@@ -268,6 +278,11 @@ impl HttpOptions {
 /// A message as an event of a stream.
 fn sse_event(message: Vec<Bytes>) -> Vec<Bytes> {
     toolyard_net::sse::message(message)
+}
+
+/// Whom a request acts for.
+pub(super) fn principal(parts: &Parts) -> Option<Arc<str>> {
+    parts.extensions.get::<Principal>().map(|principal| principal.0.clone())
 }
 
 /// The named session is over: its client has to open another.

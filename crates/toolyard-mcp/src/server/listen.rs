@@ -1,14 +1,15 @@
 //! Telling clients that something is not what it was.
 
-use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, SelectAll, StreamExt};
+use futures_util::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
 use tokio::sync::watch;
-use toolyard_core::{Caller, Client, Json, Object};
+use toolyard_core::{Client, Json, Object};
 
 use super::changes::{Change, Changes};
+use super::methods::LONGEST_URI;
 use super::peer::{MOST_FOLLOWED, Peer, Uris};
 use super::{Frontend, Sender, tasks};
 use crate::wire::{Id, RpcError, message, meta, method};
@@ -32,30 +33,35 @@ impl Frontend {
     ///
     /// # Errors
     /// When the client wants to follow tasks and does not take any.
-    pub(super) fn listen(&self, id: Id, params: &Object, sender: &Sender) -> Result<Messages, RpcError> {
-        let (subscription, tasks) = self.subscribed(id, params, sender)?;
-        let first = vec![subscription.acknowledgement()];
-        let (_, followed) = watch::channel(subscription.uris.clone());
-        let listening = Listening { changes: self.changes(followed), tasks, subscription };
-        let rest = stream::unfold(Some(listening), async |listening| {
-            let mut listening = listening?;
-            match listening.next().await {
-                Some(message) => Some((vec![message], Some(listening))),
-                None => Some((listening.subscription.end(), None)),
-            }
-        });
-        Ok(stream::iter([first]).chain(rest).boxed())
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        id: Id,
+        params: &Object,
+        sender: &Sender,
+    ) -> Result<Messages, RpcError> {
+        let filter = params.get("notifications").and_then(|filter| filter.to_object().ok());
+        let filter = filter.unwrap_or_default();
+        let (mut subscription, tasks) = self.subscribed(id, &filter, sender)?;
+        let frontend = self.clone();
+        let opened = async move {
+            // Whose a resource is, is known once the handlers have had their time to answer.
+            let registry = frontend.gateway.settled().await;
+            subscription.uris.retain(|uri| registry.resource(uri).is_some());
+            let first = vec![subscription.acknowledgement()];
+            let (_, followed) = watch::channel(subscription.uris.clone());
+            let listening = Listening { changes: frontend.changes(followed), tasks, subscription };
+            stream::iter([first]).chain(listening.messages())
+        };
+        Ok(stream::once(opened).flatten().boxed())
     }
 
     /// Reads the filter. What is not offered here is left out of what is granted.
     fn subscribed(
         &self,
         id: Id,
-        params: &Object,
+        filter: &Object,
         sender: &Sender,
     ) -> Result<(Subscription, SelectAll<BoxStream<'static, Object>>), RpcError> {
-        let filter = params.get("notifications").and_then(|filter| filter.to_object().ok());
-        let filter = filter.unwrap_or_default();
         let wants = |name: &str| filter.get(name).and_then(Json::to_bool) == Some(true);
         let mut subscription = Subscription {
             id,
@@ -63,38 +69,33 @@ impl Frontend {
             prompts: self.offers.prompts && wants("promptsListChanged"),
             resources: self.offers.resources && wants("resourcesListChanged"),
             uris: Uris::new(),
-            tasks: Vec::new(),
+            tasks: BTreeSet::new(),
         };
         if self.offers.resources {
-            let registry = self.gateway.registry();
-            let known =
-                texts(&filter, "resourceSubscriptions").filter(|uri| registry.resource(uri).is_some());
-            subscription.uris = known.map(Arc::from).collect();
+            subscription.uris = texts(filter, "resourceSubscriptions").collect();
         }
         let mut followed = SelectAll::new();
         if self.offers.tasks && filter.get("taskIds").is_some() {
             if !tasks::has_opted_in(sender.client.capabilities()) {
                 return Err(tasks::not_opted_in());
             }
-            for id in texts(&filter, "taskIds") {
-                if let Some(task) = self.follow_task(&id, &sender.caller) {
+            let ids: BTreeSet<_> = texts(filter, "taskIds").collect();
+            for id in ids {
+                if let Some(task) = self.tasks.follow(&id, &sender.caller) {
                     followed.push(task);
-                    subscription.tasks.push(id);
+                    subscription.tasks.insert(id);
                 }
             }
         }
         Ok((subscription, followed))
     }
-
-    fn follow_task(&self, id: &str, caller: &Caller) -> Option<BoxStream<'static, Object>> {
-        self.tasks.follow(id, caller)
-    }
 }
 
 /// The strings of a list.
-fn texts(filter: &Object, name: &str) -> impl Iterator<Item = String> {
+fn texts(filter: &Object, name: &str) -> impl Iterator<Item = Arc<str>> {
     let items = filter.get(name).and_then(|list| list.to_items().ok()).unwrap_or_default();
-    items.into_iter().take(MOST_FOLLOWED).filter_map(|item| item.to_str().map(Cow::into_owned))
+    let texts = items.into_iter().take(MOST_FOLLOWED).filter_map(|item| item.to_str().map(Arc::<str>::from));
+    texts.filter(|text| text.len() <= LONGEST_URI)
 }
 
 /// A modern client that listens.
@@ -105,6 +106,17 @@ struct Listening {
 }
 
 impl Listening {
+    /// All messages, the last one included.
+    fn messages(self) -> impl Stream<Item = Vec<Bytes>> {
+        stream::unfold(Some(self), async |listening| {
+            let mut listening = listening?;
+            match listening.next().await {
+                Some(message) => Some((vec![message], Some(listening))),
+                None => Some((listening.subscription.end(), None)),
+            }
+        })
+    }
+
     /// The next message; `None` once the gateway stops.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
@@ -132,7 +144,7 @@ struct Subscription {
     prompts: bool,
     resources: bool,
     uris: Uris,
-    tasks: Vec<String>,
+    tasks: BTreeSet<Arc<str>>,
 }
 
 impl Subscription {

@@ -9,6 +9,9 @@ use toolyard_core::{LogLevel, Object};
 use super::{Answer, Frontend, Request, Sender};
 use crate::wire::{Era, RpcError, meta, method};
 
+/// The longest URI that can be followed, in bytes: what is followed is remembered.
+pub(super) const LONGEST_URI: usize = 8192;
+
 impl Frontend {
     /// Answers a request of any method but those that open a session or a stream.
     pub(super) async fn answer(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
@@ -32,7 +35,9 @@ impl Frontend {
             (method::TEMPLATES_LIST, _) if offers.resources => {
                 self.list(Kind::Templates, &request.params, era).await
             }
-            (method::SUBSCRIBE, Era::Legacy) if offers.resources => self.subscribe(&request.params, &sender),
+            (method::SUBSCRIBE, Era::Legacy) if offers.resources => {
+                self.subscribe(&request.params, &sender).await
+            }
             (method::UNSUBSCRIBE, Era::Legacy) if offers.resources => unsubscribe(&request.params, &sender),
             (method::COMPLETE, _) if offers.completions => self.call(request, sender).await,
             (method::SET_LEVEL, Era::Legacy) if offers.logging => set_level(&request.params, &sender),
@@ -64,9 +69,9 @@ impl Frontend {
     }
 
     /// A legacy client wants to be told of changes of a resource.
-    fn subscribe(&self, params: &Object, sender: &Sender) -> Answer {
+    async fn subscribe(&self, params: &Object, sender: &Sender) -> Answer {
         let uri = uri(params)?;
-        if self.gateway.registry().resource(&uri).is_none() {
+        if self.gateway.settled().await.resource(&uri).is_none() {
             return Err(super::convert::resource_not_found(&uri, sender.era));
         }
         let peer = sender.peer.as_ref().ok_or_else(no_session)?;
@@ -103,7 +108,11 @@ fn set_level(params: &Object, sender: &Sender) -> Answer {
 
 fn uri(params: &Object) -> Result<String, RpcError> {
     let uri = params.get_str("uri").map(std::borrow::Cow::into_owned);
-    uri.ok_or_else(|| RpcError::invalid_params("`params.uri` is not a string"))
+    let uri = uri.ok_or_else(|| RpcError::invalid_params("`params.uri` is not a string"))?;
+    match uri.len() <= LONGEST_URI {
+        true => Ok(uri),
+        false => Err(RpcError::invalid_params("`params.uri` is longer than 8192 bytes")),
+    }
 }
 
 fn no_session() -> RpcError {

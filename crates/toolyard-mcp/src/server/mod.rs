@@ -32,6 +32,7 @@ mod sse;
 mod tasks;
 mod timestamp;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,6 +149,11 @@ pub struct FrontendOptions {
     pub limits: FrontendLimits,
 }
 
+/// Whom a request over HTTP acts for. What has made sure of that, such as a layer in front of the routes, puts it into the
+/// request's extensions; calls, parked calls and tasks are bound to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal(pub Arc<str>);
+
 /// A server of MCP over a gateway, whatever carries the messages.
 pub struct Frontend {
     gateway: Arc<Gateway>,
@@ -173,6 +179,8 @@ pub(crate) struct Request {
 struct Sender {
     era: Era,
     caller: Caller,
+    /// What the request came by.
+    origin: Option<Arc<dyn Any + Send + Sync>>,
     client: Arc<Requester>,
     /// What is remembered of a legacy client.
     peer: Option<Arc<Peer>>,

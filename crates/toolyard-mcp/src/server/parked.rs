@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -48,11 +47,20 @@ struct Waiting {
 }
 
 /// What tells one request from another: who wants what.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) target: Target,
-    pub(super) arguments: Option<Value>,
+    pub(super) arguments: Option<Json>,
     pub(super) caller: Caller,
+}
+
+impl Identity {
+    /// Whether somebody wants the same again. Clients may write the same arguments in another way.
+    fn is(&self, other: &Self) -> bool {
+        let value = |identity: &Self| identity.arguments.as_ref().map(Json::to_value);
+        let same_arguments = || self.arguments == other.arguments || value(self) == value(other);
+        self.target == other.target && self.caller == other.caller && same_arguments()
+    }
 }
 
 /// Whether a request goes on with a call that was parked here.
@@ -115,7 +123,7 @@ impl Parked {
         let waiting = {
             let mut table = self.table();
             match table.get(key) {
-                Some(waiting) if waiting.request == *request => table.remove(key),
+                Some(waiting) if waiting.request.is(request) => table.remove(key),
                 Some(_) | None => None,
             }
         };

@@ -16,6 +16,7 @@ use toolyard_core::{
 };
 
 use super::requester::{Question, Requester};
+use super::tasks;
 use crate::wire::method_of;
 
 /// How often a backend may need something before it is told that nobody answers any more.
@@ -58,23 +59,29 @@ async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, ToolError> 
     };
     let questions = requests.iter().map(|(key, request)| Some((key.into_owned(), read(request)?)));
     let questions: Vec<_> = questions.collect::<Option<_>>().ok_or_else(malformed)?;
-    let answers = questions.into_iter().map(|(key, ask)| async move { Ok::<_, AskError>((key, client.ask(ask).await?)) });
+    let answers = questions
+        .into_iter()
+        .map(|(key, ask)| async move { Ok::<_, AskError>((key, client.ask(ask).await?)) });
     // One that gets no answer makes the others worthless: they are withdrawn.
     let answers = try_join_all(answers).await?;
     Ok(answers.into_iter().fold(Object::new(), |responses, (key, answer)| responses.with(&key, answer)))
 }
 
-/// What a call came to, as far as its modern client can be asked for it: for nothing that it has not declared
-/// (2026-07-28, basic/patterns/mrtr, server requirements).
+/// What a call came to, as far as its modern client takes it. It is asked for nothing that it has not declared
+/// (2026-07-28, basic/patterns/mrtr, server requirements), and given no task (SEP-2663, capability negotiation).
 pub(super) fn permitted(came: Came, client: &Requester) -> Came {
-    if let Ok(Outcome::NeedsInput(needed)) = &came {
-        let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
-        let asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| read(request));
-        if let Some(ask) = asks.into_iter().find(|ask| !client.can_be_asked(ask)) {
-            return Err(AskError::Unsupported(ask.kind).into());
+    match &came {
+        Ok(Outcome::NeedsInput(needed)) => {
+            let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
+            let mut asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| read(request));
+            let unable = asks.find(|ask| !client.can_be_asked(ask)).map(|ask| ask.kind);
+            unable.map_or(came, |kind| Err(AskError::Unsupported(kind).into()))
         }
+        Ok(Outcome::Task(_)) if !tasks::has_opted_in(client.capabilities()) => {
+            Err(ToolError::missing_capability(tasks::extension()))
+        }
+        _ => came,
     }
-    came
 }
 
 fn read(request: &Json) -> Option<Ask> {
@@ -207,6 +214,3 @@ impl Open {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

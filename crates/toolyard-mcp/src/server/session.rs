@@ -34,6 +34,8 @@ pub(super) struct Sessions {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: Arc<str>,
+    /// Whom its client acts for. Nobody else may use it.
+    pub(super) principal: Option<Arc<str>>,
     pub(super) peer: Arc<Peer>,
     /// The stream on which this client gets what belongs to no request.
     stream: Mutex<Option<AbortHandle>>,
@@ -47,9 +49,10 @@ impl Sessions {
     }
 
     /// Opens a session for who sent these parameters of `initialize`; `None` where there are too many in use.
-    pub(super) fn open(&self, initialize: &Object) -> Option<Arc<Session>> {
+    pub(super) fn open(&self, initialize: &Object, principal: Option<Arc<str>>) -> Option<Arc<Session>> {
         let session = Session {
             id: random_id()?,
+            principal,
             peer: Arc::new(Peer::new(initialize)),
             stream: Mutex::default(),
             last_used: self.now().into(),

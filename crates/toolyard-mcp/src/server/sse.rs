@@ -13,13 +13,14 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use toolyard_core::Caller;
 use toolyard_net::{guard, sse};
 
 use super::Frontend;
 use super::duplex::{self, Inbound, Outbound};
-use super::http::{HttpOptions, is_json, session_not_found};
+use super::http::{HttpOptions, is_json, principal, session_not_found};
 use super::reply::{self, empty, refusal};
 use super::session::random_id;
 use crate::wire::error::INVALID_REQUEST;
@@ -35,8 +36,8 @@ const REQUESTS: usize = 64;
 pub(super) fn router(frontend: Arc<Frontend>, options: HttpOptions) -> Router {
     let endpoint = Arc::new(Endpoint { frontend, options, streams: Mutex::default() });
     Router::new()
-        .route("/sse", axum::routing::get(open))
-        .route("/message", axum::routing::post(take))
+        .route("/sse", axum::routing::get(open).options(preflight))
+        .route("/message", axum::routing::post(take).options(preflight))
         .with_state(endpoint)
 }
 
@@ -44,11 +45,11 @@ struct Endpoint {
     frontend: Arc<Frontend>,
     options: HttpOptions,
     /// Where the messages of each client go.
-    streams: Mutex<HashMap<Arc<str>, mpsc::Sender<Bytes>>>,
+    streams: Mutex<HashMap<Arc<str>, Open>>,
 }
 
 impl Endpoint {
-    fn streams(&self) -> MutexGuard<'_, HashMap<Arc<str>, mpsc::Sender<Bytes>>> {
+    fn streams(&self) -> MutexGuard<'_, HashMap<Arc<str>, Open>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -62,23 +63,32 @@ impl Endpoint {
     }
 
     /// Opens a stream; `None` where there are too many.
-    fn add(self: &Arc<Self>) -> Option<(Registered, mpsc::Receiver<Bytes>)> {
-        let (sender, messages) = mpsc::channel(QUEUE);
+    fn add(self: &Arc<Self>, principal: Option<Arc<str>>) -> Option<(Registered, mpsc::Receiver<Bytes>)> {
+        let (messages, taken) = mpsc::channel(QUEUE);
         let id = random_id()?;
         let mut streams = self.streams();
         if streams.len() >= self.options.sessions.sessions {
             return None;
         }
-        streams.insert(id.clone(), sender);
+        streams.insert(id.clone(), Open { principal: principal.clone(), messages });
         drop(streams);
-        Some((Registered { endpoint: self.clone(), id }, messages))
+        let caller = Caller { session: Some(id.clone()), principal };
+        Some((Registered { endpoint: self.clone(), id, caller }, taken))
     }
+}
+
+/// A stream that messages can be sent to.
+struct Open {
+    /// Whom its client acts for. Nobody else may use it.
+    principal: Option<Arc<str>>,
+    messages: mpsc::Sender<Bytes>,
 }
 
 /// An open stream: messages find it until this is dropped.
 struct Registered {
     endpoint: Arc<Endpoint>,
     id: Arc<str>,
+    caller: Caller,
 }
 
 impl Drop for Registered {
@@ -92,11 +102,21 @@ async fn open(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body
     if let Some(refusal) = endpoint.refusal(&request) {
         return refusal;
     }
-    let Some((registered, inbound)) = endpoint.add() else { return empty(StatusCode::SERVICE_UNAVAILABLE) };
-    let first = sse::event("endpoint", &format!("{}/message?sessionId={}", prefix(&request), registered.id));
+    let (parts, _) = request.into_parts();
+    let Some((registered, inbound)) = endpoint.add(principal(&parts)) else {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    };
+    let first = sse::event("endpoint", &format!("{}/message?sessionId={}", prefix(&parts), registered.id));
     let (outbound, messages) = mpsc::channel(QUEUE);
     let mut conversation = JoinSet::new();
-    let talk = duplex::converse(endpoint.frontend.clone(), Received(inbound), Sent(outbound), REQUESTS);
+    let received = Received { messages: inbound, stopping: endpoint.frontend.stopping.clone() };
+    let talk = duplex::converse(
+        endpoint.frontend.clone(),
+        registered.caller.clone(),
+        received,
+        Sent(outbound),
+        REQUESTS,
+    );
     conversation.spawn(talk);
     // All of it ends when the client leaves, and this is dropped.
     let state = (messages, conversation, registered);
@@ -105,14 +125,24 @@ async fn open(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body
         Some((sse::message(message), (messages, conversation, registered)))
     });
     let mut response = reply::streamed(stream::once(async { first }).chain(rest));
-    let (parts, _) = request.into_parts();
     guard::let_read(&parts.headers, &mut response, "");
     response
 }
 
+/// A browser asks before it sends a message of a page.
+async fn preflight(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body>) -> Response {
+    if let Some(refusal) = endpoint.refusal(&request) {
+        return refusal;
+    }
+    let mut response = empty(StatusCode::NO_CONTENT);
+    guard::let_read(request.headers(), &mut response, "");
+    guard::let_send(request.headers(), &mut response, "GET, POST");
+    response
+}
+
 /// What stands in front of the routes, where they are part of another application's.
-fn prefix(request: &http::Request<Body>) -> &str {
-    let original = request.extensions().get::<OriginalUri>().map_or(request.uri(), |original| &original.0);
+fn prefix(parts: &Parts) -> &str {
+    let original = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |original| &original.0);
     original.path().strip_suffix("/sse").unwrap_or_default()
 }
 
@@ -128,13 +158,18 @@ async fn take(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body
 }
 
 impl Endpoint {
+    /// The stream that a message is for. Somebody else's does not exist.
+    fn stream(&self, parts: &Parts) -> Option<mpsc::Sender<Bytes>> {
+        let streams = self.streams();
+        let open = streams.get(session_id(parts)?)?;
+        (open.principal == principal(parts)).then(|| open.messages.clone())
+    }
+
     async fn message(&self, parts: &Parts, body: Body) -> Response {
         if !is_json(&parts.headers) {
             return empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         }
-        let Some(stream) = session_id(parts).and_then(|id| self.streams().get(id).cloned()) else {
-            return session_not_found();
-        };
+        let Some(stream) = self.stream(parts) else { return session_not_found() };
         let text = match self.options.read(body).await {
             Ok(text) => text,
             Err(refusal) => return refusal,
@@ -164,12 +199,19 @@ fn later() -> Response {
     response
 }
 
-/// Messages that were posted.
-struct Received(mpsc::Receiver<Bytes>);
+/// Messages that were posted. There are no more once the frontend stops.
+struct Received {
+    messages: mpsc::Receiver<Bytes>,
+    stopping: watch::Receiver<bool>,
+}
 
 impl Inbound for Received {
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        Ok(self.0.recv().await)
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => Ok(message),
+            _ = self.stopping.wait_for(|stopping| *stopping) => Ok(None),
+        }
     }
 }
 

@@ -50,10 +50,15 @@ pub(super) fn has_opted_in(capabilities: Option<&Json>) -> bool {
     extensions.is_some_and(|extensions| extensions.get(meta::TASKS).is_some())
 }
 
+/// The capabilities of a client that takes tasks.
+pub(super) fn extension() -> Object {
+    let extension = Object::new().with(meta::TASKS, Object::new().to_json());
+    Object::new().with("extensions", extension.to_json())
+}
+
 /// The client would have to take tasks.
 pub(super) fn not_opted_in() -> RpcError {
-    let extension = Object::new().with(meta::TASKS, Object::new().to_json());
-    convert::missing_capability(&Object::new().with("extensions", extension.to_json()))
+    convert::missing_capability(&extension())
 }
 
 /// All tasks of one frontend.

@@ -14,6 +14,7 @@ use toolyard_core::{
 use toolyard_mcp::wire::{meta, method_of};
 
 use super::Context;
+use crate::client::unwrapped;
 use crate::content::Content;
 
 /// How many calls may stand in each other. A tool that calls itself ends here.
@@ -93,7 +94,8 @@ impl CallResult {
         content.iter().filter_map(Content::as_text).collect()
     }
 
-    /// The structured content, as a `T`.
+    /// The structured content, as a `T`; or its `result`, where that is all that it has: lists and numbers are sent
+    /// in this way.
     ///
     /// # Errors
     /// When there is none, or it does not fit.
@@ -107,8 +109,7 @@ impl CallResult {
     /// }
     /// ```
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        let structured = self.0.body.get("structuredContent");
-        serde_json::from_slice(structured.map_or(b"null", Json::as_bytes))
+        unwrapped(self.0.body.get("structuredContent").map_or(Value::Null, Json::to_value))
     }
 
     /// The whole result.
@@ -163,7 +164,7 @@ impl Context {
 
     fn nested<A: Serialize + ?Sized>(&self, name: &str, arguments: &A) -> Result<Call, CallError> {
         let outer = self.call();
-        let depth = outer.meta.get(DEPTH).and_then(|depth| depth.to_value().as_u64()).unwrap_or(0) + 1;
+        let depth = depth(&outer.meta).saturating_add(1);
         if depth > DEEPEST {
             return Err(CallError::TooDeep);
         }
@@ -179,10 +180,16 @@ impl Context {
             params: Object::new().with("arguments", arguments),
             meta,
             caller: outer.caller.clone(),
+            origin: outer.origin.clone(),
             deadline: outer.deadline,
             client: Arc::new(Quiet(outer.client.clone())),
         })
     }
+}
+
+/// In how many others a call stands. What is no count of ours was sent by a client to its outermost call.
+fn depth(meta: &Object) -> u64 {
+    meta.get(DEPTH).and_then(|depth| depth.to_value().as_u64()).unwrap_or(0)
 }
 
 /// Asks the client what a call needs to know, and makes it the next round's.

@@ -83,6 +83,7 @@ pub(crate) fn call(target: Target, params: Value, client: &Arc<Scripted>) -> Cal
         params: Json::from_value(&params).to_object().unwrap(),
         meta: Object::new(),
         caller: Caller::default(),
+        origin: None,
         deadline: None,
         client: client.clone(),
     }

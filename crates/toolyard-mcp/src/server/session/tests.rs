@@ -16,7 +16,7 @@ fn sessions(sessions: usize) -> Sessions {
 }
 
 fn open(sessions: &Sessions) -> Option<Arc<Session>> {
-    sessions.open(&Object::new())
+    sessions.open(&Object::new(), None)
 }
 
 #[test]
