@@ -1,0 +1,221 @@
+//! The parts of clients that are on a socket.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::{AbortHandle, JoinSet};
+use toolyard_net::sse::{Decoder, Event};
+
+use crate::client::MODERN;
+
+/// A response whose connection lives as long as it does.
+pub(crate) struct Exchange {
+    pub(crate) response: Response<Incoming>,
+    decoder: Decoder,
+    _connection: JoinSet<()>,
+}
+
+impl Exchange {
+    /// Sends a request on a connection of its own.
+    pub(crate) async fn begin(address: SocketAddr, request: Request<Full<Bytes>>) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let mut driving = JoinSet::new();
+        driving.spawn(async move { drop(connection.await) });
+        let response = sender.send_request(request).await.unwrap();
+        Self { response, decoder: Decoder::new(1 << 20), _connection: driving }
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        let kind = self.response.headers().get(header::CONTENT_TYPE);
+        kind.is_some_and(|kind| kind == "text/event-stream")
+    }
+
+    /// The next event; `None` at the end of the stream.
+    pub(crate) async fn event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.decoder.next_event().unwrap() {
+                return Some(event);
+            }
+            let frame = self.response.frame().await?.ok()?;
+            self.decoder.push(&frame.into_data().unwrap());
+        }
+    }
+
+    /// The text of a body that is no stream.
+    pub(crate) async fn text(self) -> String {
+        String::from_utf8(self.response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
+    /// Says every event to `heard`.
+    async fn tell(mut self, heard: &UnboundedSender<String>) {
+        while let Some(event) = self.event().await {
+            let _unheard = heard.send(text_of(&event));
+        }
+    }
+}
+
+fn text_of(event: &Event) -> String {
+    assert_eq!(event.kind, "message");
+    String::from_utf8(event.data.to_vec()).unwrap()
+}
+
+/// A request of a method, with these headers.
+pub(crate) fn request(method: Method, path: &str, headers: &HeaderMap, body: &str) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(Bytes::from(body.to_owned())));
+    *request.method_mut() = method;
+    *request.uri_mut() = path.parse().unwrap();
+    *request.headers_mut() = headers.clone();
+    request.headers_mut().insert(header::HOST, "localhost".parse().unwrap());
+    request
+}
+
+/// A client of streamable HTTP.
+pub(crate) struct Web {
+    address: SocketAddr,
+    heard: UnboundedSender<String>,
+    /// What all requests say.
+    headers: HeaderMap,
+    modern: bool,
+    working: JoinSet<()>,
+    requests: HashMap<u64, AbortHandle>,
+}
+
+impl Web {
+    pub(crate) fn new(address: SocketAddr, heard: UnboundedSender<String>, revision: &'static str) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+        headers.insert(header::ACCEPT, "application/json, text/event-stream".parse().unwrap());
+        if revision >= "2025-06-18" {
+            headers.insert("mcp-protocol-version", revision.parse().unwrap());
+        }
+        let modern = revision == MODERN;
+        Self { address, heard, headers, modern, working: JoinSet::new(), requests: HashMap::new() }
+    }
+
+    /// Posts a message. What a request is answered with is heard later; anything else has been taken.
+    pub(crate) async fn post(&mut self, message: &str) {
+        let read: Value = serde_json::from_str(message).unwrap();
+        let request = request(Method::POST, "/mcp", &self.headers_of(&read), message);
+        let (Some(id), Some(method)) = (read.get("id"), read.get("method")) else {
+            let exchange = Exchange::begin(self.address, request).await;
+            assert_eq!(exchange.response.status(), StatusCode::ACCEPTED);
+            return;
+        };
+        if method == "initialize" && !self.modern {
+            return self.open(request).await;
+        }
+        let (address, heard) = (self.address, self.heard.clone());
+        let working = self.working.spawn(async move {
+            let exchange = Exchange::begin(address, request).await;
+            let status = exchange.response.status();
+            if exchange.is_stream() {
+                return exchange.tell(&heard).await;
+            }
+            let text = exchange.text().await;
+            let _unheard = heard.send(if status == StatusCode::OK {
+                text
+            } else {
+                format!("{} {text}", status.as_u16())
+            });
+        });
+        self.requests.insert(id.as_u64().unwrap_or_default(), working);
+    }
+
+    async fn open(&mut self, request: Request<Full<Bytes>>) {
+        let exchange = Exchange::begin(self.address, request).await;
+        let session = exchange.response.headers().get("mcp-session-id").unwrap().clone();
+        self.headers.insert("mcp-session-id", session);
+        let _unheard = self.heard.send(exchange.text().await);
+    }
+
+    /// The headers of a message, which say what it says.
+    fn headers_of(&self, message: &Value) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if self.modern {
+            let method = message["method"].as_str().unwrap_or_default();
+            headers.insert("mcp-method", method.parse().unwrap());
+            let params = &message["params"];
+            let name = match method {
+                "tools/call" | "prompts/get" => params["name"].as_str(),
+                "resources/read" => params["uri"].as_str(),
+                "tasks/get" | "tasks/update" | "tasks/cancel" => params["taskId"].as_str(),
+                _ => None,
+            };
+            if let Some(name) = name {
+                headers.insert("mcp-name", name.parse().unwrap());
+            }
+        }
+        headers
+    }
+
+    /// Opens the stream on which a legacy client hears what belongs to no request.
+    pub(crate) async fn listen(&mut self) {
+        let exchange = Exchange::begin(self.address, request(Method::GET, "/mcp", &self.headers, "")).await;
+        assert!(exchange.is_stream());
+        let heard = self.heard.clone();
+        self.working.spawn(async move { exchange.tell(&heard).await });
+    }
+
+    pub(crate) fn hang_up(&mut self, id: u64) {
+        self.requests[&id].abort();
+    }
+
+    /// Acts for somebody from now on.
+    pub(crate) fn act_for(&mut self, principal: &'static str) {
+        self.headers.insert("x-principal", principal.parse().unwrap());
+    }
+
+    /// The status of a request of a method other than POST, or of an answer to what the client was asked.
+    pub(crate) async fn status(&self, method: Method, body: &str) -> u16 {
+        Exchange::begin(self.address, request(method, "/mcp", &self.headers, body))
+            .await
+            .response
+            .status()
+            .as_u16()
+    }
+
+    /// Takes no streams from now on.
+    pub(crate) fn wants_plain_answers(&mut self) {
+        self.headers.insert(header::ACCEPT, "application/json".parse().unwrap());
+    }
+}
+
+/// A client of HTTP+SSE.
+pub(crate) struct Sse {
+    address: SocketAddr,
+    path: String,
+    _stream: JoinSet<()>,
+}
+
+impl Sse {
+    pub(crate) async fn open(address: SocketAddr, heard: UnboundedSender<String>) -> Self {
+        let mut exchange =
+            Exchange::begin(address, request(Method::GET, "/sse", &HeaderMap::new(), "")).await;
+        assert!(exchange.is_stream());
+        let first = exchange.event().await.unwrap();
+        assert_eq!(first.kind, "endpoint");
+        let path = String::from_utf8(first.data.to_vec()).unwrap();
+        let mut stream = JoinSet::new();
+        stream.spawn(async move { exchange.tell(&heard).await });
+        Self { address, path, _stream: stream }
+    }
+
+    pub(crate) async fn post(&mut self, message: &str) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+        let exchange =
+            Exchange::begin(self.address, request(Method::POST, &self.path, &headers, message)).await;
+        assert_eq!(exchange.response.status(), StatusCode::ACCEPTED);
+    }
+}
