@@ -196,3 +196,39 @@ async fn who_thinks_takes_nobody_elses_place() {
     assert!(one.now_or_never().is_none());
     assert!(two.now_or_never().is_some_and(|answer| answer.is_err()), "no place is left, and no queue");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_slow_server_again_holds_no_place_of_the_gateway() {
+    let behave = |call: Call| -> futures_util::future::BoxFuture<'static, Answer> {
+        Box::pin(async move {
+            match &**call.target.name() {
+                "ask" => {
+                    let ask = crate::Ask { kind: crate::AskKind::Roots, params: crate::Object::new() };
+                    call.client.ask(ask).await?;
+                }
+                "wait" => std::future::pending().await,
+                _ => {}
+            }
+            Ok(Outcome::Done(Output::text("yes")))
+        })
+    };
+    let slow = FakeBackend::new(&[r#"{"name":"ask"}"#, r#"{"name":"wait"}"#], Box::new(behave));
+    let other = FakeBackend::new(&[r#"{"name":"echo"}"#], Box::new(behave));
+    let mut slow = handler("slow", slow);
+    let gate = crate::gate::Gate::new(GateSize { running: 1, waiting: 10 });
+    slow.limits = Arc::new(crate::registry::Limits { timeout: Duration::from_secs(1000), gate });
+    let (_, registry) = watch::channel(registry_of(&[slow, handler("other", other)]));
+    let layers = Gateway::layers(Arc::new(Notes::default()), GateSize { running: 2, waiting: 10 });
+    let gateway = Gateway::new(registry, layers);
+    let capabilities = Json::parse(r#"{"roots":{}}"#).unwrap();
+    let thinker = Arc::new(Thinker { capabilities, answers: tokio::sync::Semaphore::new(0) });
+    let call = |name: &str| {
+        let call = Call { client: thinker.clone(), ..Call::tool(name, crate::Object::new().to_json()) };
+        Box::pin(gateway.invoke(call))
+    };
+    let (mut asks, mut waits) = (call("ask"), call("wait"));
+    assert!((&mut asks).now_or_never().is_none() && (&mut waits).now_or_never().is_none());
+    thinker.answers.add_permits(1);
+    assert!((&mut asks).now_or_never().is_none(), "the slow server's place is taken");
+    assert!(call("echo").now_or_never().is_some(), "which is nobody else's concern");
+}

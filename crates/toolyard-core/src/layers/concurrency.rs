@@ -108,7 +108,8 @@ impl Places {
     fn try_enter(&self) {
         let mut held = self.held();
         held.handler = held.handler || self.limits.gate.try_enter();
-        held.gateway = held.gateway || self.gateway.try_enter();
+        // Never the gateway's without the handler's: a slow server's calls would keep the others out.
+        held.gateway = held.gateway || (held.handler && self.gateway.try_enter());
     }
 
     fn leave(&self) {
