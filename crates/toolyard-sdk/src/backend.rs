@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
@@ -28,6 +29,8 @@ pub(crate) struct Yard {
     registry: watch::Sender<Arc<Registry>>,
     /// The URIs of resources that have changed.
     updates: broadcast::Sender<Arc<str>>,
+    /// Turns true when nothing more is to be served.
+    stopping: watch::Sender<bool>,
     opened: OnceLock<Opened>,
 }
 
@@ -50,6 +53,7 @@ impl Yard {
             catalog: watch::Sender::default(),
             registry: watch::Sender::default(),
             updates: broadcast::Sender::new(UPDATES),
+            stopping: watch::Sender::new(false),
             opened: OnceLock::new(),
         }
     }
@@ -85,6 +89,24 @@ impl Yard {
         self.registry.subscribe()
     }
 
+    /// Ends what is served.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
+        let handler = self.offered().find(&call)?;
+        let Some(handler) = handler else { return Ok(no_values()) };
+        let Some(opened) = self.opened.get() else { return Err(ended()) };
+        // Dropped with this future, which is how a handler that cannot be dropped learns of it.
+        let (context, _running) = Context::new(&call, opened.shared.clone());
+        handler(call, context).await
+    }
+
     /// Tells those who follow a resource that it has changed.
     pub(crate) fn updated(&self, uri: &str) {
         // Where nobody follows anything, nobody is told.
@@ -98,14 +120,10 @@ impl Backend for Yard {
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        Box::pin(async move {
-            let handler = self.offered().find(&call)?;
-            let Some(handler) = handler else { return Ok(no_values()) };
-            let Some(opened) = self.opened.get() else { return Err(ended()) };
-            // Dropped with this future, which is how a handler that cannot be dropped learns of it.
-            let (context, _running) = Context::new(&call, opened.shared.clone());
-            handler(call, context).await
-        })
+        if *self.stopping.borrow() {
+            return ready(Err(ended())).boxed();
+        }
+        self.run(call).boxed()
     }
 
     fn follow(&self, uri: &str) -> BoxStream<'static, ()> {
@@ -137,7 +155,8 @@ impl Backend for Door {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         Box::pin(async move {
             let yard = self.0.upgrade().ok_or_else(ended)?;
-            yard.call(call).await
+            // What has come in is finished, with the calls that it makes, also when no more is taken.
+            yard.run(call).await
         })
     }
 

@@ -10,6 +10,7 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -126,7 +127,8 @@ impl Context {
 
     /// Sends the client a line of log. It is only sent where the client wants logs of this level. The data can
     /// be a text or anything that serializes; never put secrets or personal data in it. The line names what
-    /// was called as its logger.
+    /// was called as its logger. It never waits: a client that does not keep up misses the lines that are more than
+    /// [`ServerOptions::queued_notices`](crate::ServerOptions::queued_notices).
     ///
     /// ```
     /// # use toolyard_sdk::{Context, LogLevel};
@@ -244,6 +246,59 @@ impl Context {
     #[must_use]
     pub fn session(&self) -> Option<&str> {
         self.0.call.caller.session.as_deref()
+    }
+
+    /// Whom the client acts for, where something in front of the server has made sure of that. It is the one to decide
+    /// by what somebody may do. Tasks, calls that wait for an answer, and the state of rounds are bound to it: nobody
+    /// else can go on with them.
+    ///
+    /// It comes from a layer of the application that [`Server::into_router`](crate::Server::into_router) is a part of,
+    /// as a [`Principal`](crate::Principal) in the request's extensions:
+    ///
+    /// ```
+    /// use toolyard_sdk::axum::extract::Request;
+    /// use toolyard_sdk::axum::middleware::{Next, from_fn};
+    /// use toolyard_sdk::axum::response::Response;
+    /// use toolyard_sdk::{Context, Principal, Server};
+    ///
+    /// # fn user_of(_request: &Request) -> Option<&'static str> { Some("alice") }
+    /// async fn authenticate(mut request: Request, next: Next) -> Response {
+    ///     // From a token or a cookie that was checked; a request without one would be refused here.
+    ///     if let Some(user) = user_of(&request) {
+    ///         request.extensions_mut().insert(Principal(user.into()));
+    ///     }
+    ///     next.run(request).await
+    /// }
+    ///
+    /// # fn main() -> toolyard_sdk::Result<()> {
+    /// let greet = |ctx: Context| format!("Hello, {}.", ctx.principal().unwrap_or("stranger"));
+    /// let server = Server::new("greetings", "1.0.0").tool("greet", "Says hello.", greet)?;
+    /// let app = server.into_router().layer(from_fn(authenticate));
+    /// # drop(app);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn principal(&self) -> Option<&str> {
+        self.0.call.caller.principal.as_deref()
+    }
+
+    /// The head of the HTTP request that the call came by: its URI, headers, and extensions, with all that the layers of
+    /// an application have put there. `None` on any other transport. Where routes are nested, the URI is without their
+    /// prefix, and `axum` keeps the whole one in its extension `OriginalUri`. Headers carry secrets: do not log them.
+    ///
+    /// ```
+    /// # use toolyard_sdk::Context;
+    /// #[derive(Clone)]
+    /// struct Tenant(String);
+    ///
+    /// fn work(ctx: Context) -> String {
+    ///     let tenant = ctx.http().and_then(|request| request.extensions.get::<Tenant>());
+    ///     tenant.map_or("nobody".to_owned(), |tenant| tenant.0.clone())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn http(&self) -> Option<&Parts> {
+        self.0.call.origin.as_ref()?.downcast_ref()
     }
 
     /// What was called: the name of the tool or prompt, or the URI of the resource.

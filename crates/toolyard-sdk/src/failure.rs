@@ -11,7 +11,8 @@ use crate::reply::Reply;
 
 /// Why a tool failed: a result with `isError`, which the model reads and may act upon.
 ///
-/// Every error becomes one by `?`, `anyhow`'s and plain strings included. The model reads what the error says of
+/// Every error that is `Send + Sync + 'static` becomes one by `?`, and so do texts, boxed errors that are
+/// `Send + Sync`, and `anyhow`'s. The model reads what the error says of
 /// itself; its sources go to the log. For the same reason as `anyhow::Error`, this type is no
 /// [`Error`] itself.
 ///
@@ -87,7 +88,7 @@ impl ToolFailure {
                 if let Some(source) = source {
                     tracing::debug!(error = &*source as &dyn Error, "a handler failed");
                 }
-                Ok(Outcome::Done(Reply::failed(content).output()))
+                Ok(Outcome::Done(Reply::failed(content).output(false)))
             }
         }
     }

@@ -5,6 +5,8 @@ use std::panic::resume_unwind;
 
 use tokio::task::{AbortHandle, spawn_blocking};
 
+use crate::context::Context;
+
 /// A function or closure, by its parameters as a tuple.
 ///
 /// You do not implement this: it is there for every function of up to two parameters that can be sent between
@@ -55,6 +57,25 @@ where
 
     fn call(self, (first, second): (A, B)) -> R {
         self(first, second)
+    }
+}
+
+/// What the first of two parameters of a handler can be: a [`Context`].
+#[diagnostic::on_unimplemented(
+    message = "the first of two parameters of a handler has to be a `Context`, and is `{Self}`",
+    label = "takes two parameters, of which the first is no `Context`",
+    note = "a handler takes nothing, `Args`, `Context`, or `Context` and then `Args`",
+    note = "several arguments are the fields of one struct"
+)]
+pub trait FirstParameter: Send + Sized + 'static {
+    /// Takes it from what is around a call.
+    #[must_use]
+    fn of(context: &Context) -> Self;
+}
+
+impl FirstParameter for Context {
+    fn of(context: &Context) -> Self {
+        context.clone()
     }
 }
 

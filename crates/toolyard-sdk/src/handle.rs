@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use crate::backend::Yard;
+use crate::completion::{self, Completer};
 use crate::error::RegisterError;
 use crate::handler::ToolHandler;
 use crate::prompt::{Prompt, PromptHandler};
@@ -101,6 +102,35 @@ impl ServerHandle {
         self.change(|yard| yard.change(|offered| offered.prompts.remove(name)).is_ok())
     }
 
+    /// Completes an argument of a prompt while the user types.
+    ///
+    /// ```
+    /// # use toolyard_sdk::{Prompt, PromptArgument, Server, ServerHandle};
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Greeting {
+    ///     language: String,
+    /// }
+    ///
+    /// # fn add(handle: &ServerHandle) -> toolyard_sdk::Result<()> {
+    /// let greet = |args: Greeting| format!("Say hello in {}.", args.language);
+    /// handle.add_prompt(Prompt::new("greet", "Greets who comes in."), greet)?;
+    /// handle.complete_prompt("greet", "language", async |_typed: String| ["English", "French"])?;
+    /// # Ok(()) }
+    /// # let server = Server::new("door", "1.0.0");
+    /// # add(&server.handle()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Server::complete_prompt`](crate::Server::complete_prompt), and when the server has ended.
+    pub fn complete_prompt<M>(
+        &self,
+        prompt: &str,
+        argument: &str,
+        completer: impl Completer<M>,
+    ) -> Result<(), RegisterError> {
+        self.yard()?.complete_prompt(prompt, argument, completer)
+    }
+
     /// Adds a resource, behind all others.
     ///
     /// ```
@@ -160,6 +190,29 @@ impl ServerHandle {
         self.yard()?.add_template(&template, handler)
     }
 
+    /// Completes a variable of a template of resources while the user types.
+    ///
+    /// ```
+    /// # use toolyard_sdk::{ResourceTemplate, Server, Uri};
+    /// # fn main() -> toolyard_sdk::Result<()> {
+    /// # let server = Server::new("door", "1.0.0");
+    /// let handle = server.handle();
+    /// handle.add_template(ResourceTemplate::new("door:///{name}", "door"), async |uri: Uri| uri.0)?;
+    /// handle.complete_resource("door:///{name}", "name", async |_typed: String| ["front", "back"])?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Server::complete_resource`](crate::Server::complete_resource), and when the server has ended.
+    pub fn complete_resource<M>(
+        &self,
+        uri_template: &str,
+        variable: &str,
+        completer: impl Completer<M>,
+    ) -> Result<(), RegisterError> {
+        self.yard()?.complete_resource(uri_template, variable, completer)
+    }
+
     /// Takes a template off the list, with its completers; says whether it was there.
     ///
     /// ```
@@ -169,6 +222,29 @@ impl ServerHandle {
     /// ```
     pub fn remove_template(&self, uri_template: &str) -> bool {
         self.change(|yard| yard.change(|offered| offered.templates.remove(uri_template)).is_ok())
+    }
+
+    /// Ends serving, in whatever way it is served: streams end, and no more calls are taken. Calls that run may end,
+    /// for as long as [`ServerOptions::drain`](crate::ServerOptions::drain) says where the server itself listens.
+    ///
+    /// An application with routes of [`Server::into_router`](crate::Server::into_router) has to call it before it
+    /// waits for its connections to end: clients keep streams open for as long as they can.
+    ///
+    /// ```ignore
+    /// let server = Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open")?;
+    /// let handle = server.handle();
+    /// let app = axum::Router::new().nest("/door", server.into_router());
+    /// axum::serve(TcpListener::bind("127.0.0.1:8080").await?, app)
+    ///     .with_graceful_shutdown(async move {
+    ///         let _ = tokio::signal::ctrl_c().await;
+    ///         handle.stop();
+    ///     })
+    ///     .await?;
+    /// ```
+    pub fn stop(&self) {
+        if let Some(yard) = self.yard.upgrade() {
+            yard.stop();
+        }
     }
 
     /// Tells clients that follow this resource that it is not what it was.
@@ -214,6 +290,29 @@ impl Yard {
     ) -> Result<(), RegisterError> {
         let registered = register::prompt(prompt, handler)?;
         self.change(|offered| offered.prompts.add("prompt", registered))
+    }
+
+    pub(crate) fn complete_prompt<M>(
+        &self,
+        prompt: &str,
+        argument: &str,
+        completer: impl Completer<M>,
+    ) -> Result<(), RegisterError> {
+        let completer = completion::handler(completer);
+        let (place, known) = ((prompt, argument), register::arguments_of);
+        self.change(|offered| register::completer("prompt", &mut offered.prompts, place, known, completer))
+    }
+
+    pub(crate) fn complete_resource<M>(
+        &self,
+        uri_template: &str,
+        variable: &str,
+        completer: impl Completer<M>,
+    ) -> Result<(), RegisterError> {
+        const KIND: &str = "resource template";
+        let completer = completion::handler(completer);
+        let (place, known) = ((uri_template, variable), register::variables_of);
+        self.change(|offered| register::completer(KIND, &mut offered.templates, place, known, completer))
     }
 
     pub(crate) fn add_resource<M>(

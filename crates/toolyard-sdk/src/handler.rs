@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolyard_core::{Call, Code, Json, Outcome, ToolError};
 
 use crate::context::Context;
-use crate::function::{Async, Blocking, Function, blocking};
+use crate::function::{Async, Blocking, FirstParameter, Function, blocking};
 use crate::reply::IntoReply;
 use crate::schema;
 use crate::tool::ToolCall;
@@ -94,8 +94,9 @@ use crate::tool::ToolCall;
 /// # When the compiler says no
 ///
 /// The compiler names the bound that does not hold: a type without `#[derive(Deserialize)]` or
-/// `#[derive(JsonSchema)]`, a context in the second place, a return type that is no [`IntoReply`], a future that is
-/// not `Send` because it holds an `Rc` or a lock over an `.await`. Closures have to name their parameters' types.
+/// `#[derive(JsonSchema)]`, a context in the second place, two plain arguments, a return type that is no
+/// [`IntoReply`], a future that is not `Send` because it holds an `Rc` or a lock over an `.await`. Closures have to
+/// name their parameters' types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of tools",
     label = "cannot handle calls of a tool",
@@ -116,8 +117,14 @@ pub trait ToolHandler<Marker>: Clone + Send + Sync + 'static {
     #[must_use]
     fn output_schema() -> Option<Value>;
 
-    /// Handles a call.
-    fn call(self, call: Call, context: Context) -> BoxFuture<'static, Result<Outcome, ToolError>>;
+    /// Handles a call. With `wraps`, structured content is always the member `result` of an object: the published
+    /// schema is that of such an object.
+    fn call(
+        self,
+        call: Call,
+        context: Context,
+        wraps: bool,
+    ) -> BoxFuture<'static, Result<Outcome, ToolError>>;
 }
 
 impl<F, P, R, K> ToolHandler<(P, R, K)> for F
@@ -139,7 +146,12 @@ where
         R::Value::output_schema()
     }
 
-    fn call(self, call: Call, context: Context) -> BoxFuture<'static, Result<Outcome, ToolError>> {
+    fn call(
+        self,
+        call: Call,
+        context: Context,
+        wraps: bool,
+    ) -> BoxFuture<'static, Result<Outcome, ToolError>> {
         let parameters = match P::read(&call, &context) {
             Ok(parameters) => parameters,
             Err(error) => return ready(Err(error)).boxed(),
@@ -147,7 +159,7 @@ where
         let returned = R::run(move || Function::call(self, parameters));
         Box::pin(async move {
             match returned.await.into_reply() {
-                Ok(reply) => reply.outcome(&context),
+                Ok(reply) => reply.outcome(&context, wraps),
                 Err(failure) => failure.outcome(),
             }
         })
@@ -212,7 +224,7 @@ impl<A: ToolArguments> ToolParameters for (A,) {
     }
 }
 
-impl<A: ToolArguments> ToolParameters for (Context, A) {
+impl<C: FirstParameter, A: ToolArguments> ToolParameters for (C, A) {
     fn schema() -> Value {
         A::schema()
     }
@@ -222,7 +234,7 @@ impl<A: ToolArguments> ToolParameters for (Context, A) {
     }
 
     fn read(call: &Call, context: &Context) -> Result<Self, ToolError> {
-        Ok((context.clone(), A::read(call)?))
+        Ok((C::of(context), A::read(call)?))
     }
 }
 
@@ -299,9 +311,40 @@ pub(crate) fn parse<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> 
     if let Some(unit) = nothing.then(|| serde_json::from_slice(b"null").ok()).flatten() {
         return Ok(unit);
     }
+    // To JSON Schema 5.0 is an integer, to serde it is none.
+    if let Some(value) = with_integers(arguments).and_then(|text| serde_json::from_str(&text).ok()) {
+        return Ok(value);
+    }
     // Once more, now watching where it is: that is not worth its price while all is well.
     let mut text = serde_json::Deserializer::from_slice(arguments.as_bytes());
     serde_path_to_error::deserialize(&mut text).map_err(|error| named(&error))
+}
+
+/// The same with whole floats as integers; `None` where there are none.
+fn with_integers(arguments: &Json) -> Option<String> {
+    let mut value = arguments.to_value();
+    make_integers(&mut value).then(|| value.to_string())
+}
+
+/// Says whether there were any.
+fn make_integers(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().and_then(whole);
+            whole.map(|whole| *number = whole.into()).is_some()
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| make_integers(item) | any),
+        Value::Object(members) => members.values_mut().fold(false, |any, member| make_integers(member) | any),
+        _ => false,
+    }
+}
+
+/// Beyond 2^53 a float does not hold every integer: the one that it shows may not be the one that was written.
+fn whole(float: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole, and small enough")]
+    let integer = float as i64;
+    (float.fract() == 0.0 && float.abs() < EXACT).then_some(integer)
 }
 
 /// The place and the problem, as the check against the schema writes them.
@@ -317,8 +360,8 @@ fn named(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
 #[diagnostic::on_unimplemented(
     message = "a handler of tools cannot return `{Self}`",
     label = "returns `{Self}`",
-    note = "a handler returns `String`, `&'static str`, `()`, `Content`, `Vec<Content>`, `Json<T>`, `Reply`, \
-            `InputRequired`, or a `Result` of one of them whose error is any error; or a future of that",
+    note = "a handler returns `String`, `&'static str`, a number, `bool`, `()`, `Content`, `Vec<Content>`, `Json<T>`, \
+            `Reply`, `InputRequired`, or a `Result` of one of them whose error is any error; or a future of that",
     note = "for your own type, derive `Serialize` and `JsonSchema` and return `Json<{Self}>`"
 )]
 pub trait Returned<Kind>: Sized {

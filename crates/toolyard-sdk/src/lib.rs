@@ -56,8 +56,9 @@
 //! There are three kinds, and each has its place:
 //!
 //! - *The tool failed.* The handler returns `Err`, of any error type, and the model reads what the error says, in a
-//!   result with `isError`. See [`ToolFailure`]. Arguments that do not fit are answered in the same way, with the name
-//!   of the field, and the handler does not run.
+//!   result with `isError`. See [`ToolFailure`]: `?` makes one of every error that is `Send + Sync + 'static`, of a
+//!   `String` or `&str`, of `Box<dyn Error + Send + Sync>`, and of `anyhow::Error`. Arguments that do not fit are
+//!   answered in the same way, with the name of the field, and the handler does not run.
 //! - *The request is wrong.* An unknown name, or what a handler returns as [`ToolFailure::protocol`], is a JSON-RPC
 //!   error, which is for the client. So is a panic, which fails its own call and no other.
 //! - *The server is wrong.* A name that is empty or taken, or a schema that is not one of an object, is a
@@ -96,9 +97,10 @@
 //! Registering the same name twice is an error, as it was before gomcp 1.2. An unknown tool is a JSON-RPC error with
 //! code -32602, as the specification says.
 //!
-//! # Rust versions
+//! # Where it runs
 //!
-//! The oldest Rust that this crate builds with is the `rust-version` in its `Cargo.toml`.
+//! On Unix: that signals end processes there is a part of how servers are served. The oldest Rust that this crate builds
+//! with is the `rust-version` in its `Cargo.toml`.
 
 mod backend;
 pub mod client;
@@ -123,6 +125,7 @@ mod sample;
 mod schema;
 mod serve;
 mod server;
+mod streams;
 mod tool;
 
 pub use completion::{Completer, Completion, CompletionRequest, IntoCompletion};
@@ -149,6 +152,8 @@ pub use serve::HttpServer;
 pub use server::Server;
 pub use tool::{TaskSupport, Tool, ToolAnnotations, ToolCall};
 
+/// The crate that [`Server::into_router`] makes routes of, in the version that fits.
+pub use axum;
 /// The crate that schemas come from, in the version that fits.
 pub use schemars;
 /// What a tool's argument types derive beside [`serde::Deserialize`].
@@ -159,11 +164,13 @@ pub use toolyard_core::AskError;
 pub use toolyard_core::Backend;
 /// How severe a line of log is.
 pub use toolyard_core::LogLevel;
+/// Whom a client acts for: see [`Context::principal`].
+pub use toolyard_mcp::server::Principal;
 
 /// What stands behind the handlers' traits. The compiler names it when a function is no handler; nobody else has to.
 pub mod handlers {
     pub use crate::completion::{CompleterParameters, CompleterReturned};
-    pub use crate::function::{Async, Blocking, Function};
+    pub use crate::function::{Async, Blocking, FirstParameter, Function};
     pub use crate::handler::{Returned, ToolArguments, ToolParameters};
     pub use crate::prompt::{PromptArguments, PromptParameters, PromptReturned};
     pub use crate::resource::{

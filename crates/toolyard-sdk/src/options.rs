@@ -45,7 +45,7 @@ pub struct ServerOptions {
     pub connections: usize,
     /// HTTP: threads that serve connections. As many as the machine has processors.
     pub workers: usize,
-    /// HTTP: how long open requests may take to end when the server stops. 10 s.
+    /// How long open requests may take to end when the server stops. 10 s.
     pub drain: Duration,
     /// HTTP: whether to listen beyond this machine, where everybody who reaches the address may call every tool.
     /// False: it is for servers behind something that asks callers who they are.

@@ -14,7 +14,7 @@ use crate::error::RegisterError;
 use crate::handler::ToolHandler;
 use crate::prompt::{self, Prompt, PromptHandler};
 use crate::resource::{self, Resource, ResourceHandler, ResourceTemplate, TemplateHandler};
-use crate::schema;
+use crate::schema::{self, Published};
 use crate::tool::Tool;
 
 /// Something to be published, and what runs its calls.
@@ -31,6 +31,8 @@ pub(crate) fn tool<M>(
 ) -> Result<Registered<toolyard_core::Tool>, RegisterError> {
     check_name(&tool.name)?;
     let (input, accepted, output) = schemas_of(&handler);
+    let Published { schema: output, wraps } = schema::published(output);
+    let wraps = wraps && tool.output_schema.is_none();
     let check =
         tool.output_schema.as_ref().map(|schema| compile(&tool.name, "output", schema)).transpose()?;
     // A schema that was written by hand means what it says.
@@ -50,7 +52,7 @@ pub(crate) fn tool<M>(
         Some(schema) => item.accepting(Json::from_value(&schema)),
         None => item,
     };
-    let handler: BoxHandler = Arc::new(move |call, context| handler.clone().call(call, context));
+    let handler: BoxHandler = Arc::new(move |call, context| handler.clone().call(call, context, wraps));
     let handler = match check {
         Some(check) => checked(handler, check),
         None => handler,

@@ -20,6 +20,7 @@ use crate::schema;
 /// | `String`, `&'static str`, `Cow<'static, str>` | one text |
 /// | `()` | no content |
 /// | [`Content`], `Vec<Content>` | texts, images, audio, resources |
+/// | integers, floats, `bool` | their text |
 /// | [`Json<T>`] | structured content, whose schema is published, and its text for clients that know only text |
 /// | [`Reply`] | whatever it was built of |
 /// | [`InputRequired`] | a question to the client; the handler is called again with the answers |
@@ -27,8 +28,8 @@ use crate::schema;
 #[diagnostic::on_unimplemented(
     message = "a tool cannot answer with `{Self}`",
     label = "`{Self}` is not a reply",
-    note = "a handler returns `String`, `&'static str`, `()`, `Content`, `Vec<Content>`, `Json<T>`, `Reply`, \
-            `InputRequired`, or a `Result` of one of them",
+    note = "a handler returns `String`, `&'static str`, a number, `bool`, `()`, `Content`, `Vec<Content>`, `Json<T>`, \
+            `Reply`, `InputRequired`, or a `Result` of one of them",
     note = "for your own type, derive `Serialize` and `JsonSchema` and return `Json<{Self}>`"
 )]
 pub trait IntoReply {
@@ -38,7 +39,8 @@ pub trait IntoReply {
     /// When the tool failed.
     fn into_reply(self) -> Result<Reply, ToolFailure>;
 
-    /// The schema of the structured content, where there is some.
+    /// The schema of the structured content, where there is some. Where it is none of an object, both it and the
+    /// content are published as the member `result` of one.
     #[must_use]
     fn output_schema() -> Option<Value> {
         None
@@ -108,7 +110,8 @@ impl Reply {
     }
 
     /// Sets the structured content. A reply without other content repeats it as text, for clients that do not
-    /// know structured content.
+    /// know structured content. Clients of revisions up to 2025-11-25 take nothing but objects, so any other value
+    /// `v` goes out as `{"result": v}`.
     ///
     /// ```
     /// # use toolyard_sdk::{Reply, ToolFailure};
@@ -120,9 +123,9 @@ impl Reply {
     /// ```
     ///
     /// # Errors
-    /// When the value cannot be written as a JSON object: clients of revisions up to 2025-11-25 take nothing else.
+    /// When the value cannot be written as JSON.
     pub fn structured<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, ToolFailure> {
-        self.structured = Some(written(value)?);
+        self.structured = Some(RawJson::parse(serde_json::to_vec(value)?)?);
         Ok(self)
     }
 
@@ -154,22 +157,26 @@ impl Reply {
         Self { content, is_error: true, ..Self::default() }
     }
 
-    /// What the call came to.
-    pub(crate) fn outcome(mut self, context: &Context) -> Result<Outcome, ToolError> {
+    /// What the call came to; see [`Reply::output`].
+    pub(crate) fn outcome(mut self, context: &Context, wraps: bool) -> Result<Outcome, ToolError> {
         match self.asks.take() {
             Some(asks) => asks.outcome(context),
-            None => Ok(Outcome::Done(self.output())),
+            None => Ok(Outcome::Done(self.output(wraps))),
         }
     }
 
-    pub(crate) fn output(mut self) -> Output {
+    /// The result. With `wraps`, structured content is the member `result` of an object even where it is an object
+    /// itself, because the published schema says so.
+    pub(crate) fn output(mut self, wraps: bool) -> Output {
         if let (Some(structured), true) = (&self.structured, self.content.is_empty()) {
             self.content.push(Content::text(structured.as_text()));
         }
         let content: Vec<_> = self.content.iter().map(Content::to_json).collect();
         let mut body = Object::new().with("content", RawJson::array(&content));
         if let Some(structured) = self.structured {
-            body.set("structuredContent", structured);
+            let wraps = wraps || !structured.is_object();
+            let wrapped = || Object::new().with(schema::RESULT, structured.clone()).to_json();
+            body.set("structuredContent", if wraps { wrapped() } else { structured });
         }
         if self.is_error {
             body.set("isError", RawJson::boolean(true));
@@ -181,18 +188,11 @@ impl Reply {
     }
 }
 
-fn written<T: Serialize + ?Sized>(value: &T) -> Result<RawJson, ToolFailure> {
-    let json = RawJson::parse(serde_json::to_vec(value)?)?;
-    match json.is_object() {
-        true => Ok(json),
-        false => Err(ToolFailure::new("the tool's structured content is no JSON object")),
-    }
-}
-
 /// A value that is answered as structured content: `structuredContent`, and the same JSON as text.
 ///
-/// The schema of `T` is published as the tool's output schema. It has to be one of an object: put a list into a
-/// struct.
+/// The schema of `T` is published as the tool's output schema. MCP wants an object there, so a `T` that is something
+/// else, such as a list, a number or an `Option`, goes out as `{"result": …}`, and so does its schema; the text is the
+/// value's own JSON all the same. Of a [`serde_json::Value`] no schema is published.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -266,6 +266,18 @@ impl IntoReply for Cow<'static, str> {
     }
 }
 
+macro_rules! texts {
+    ($($kind:ty),*) => {
+        $(impl IntoReply for $kind {
+            fn into_reply(self) -> Result<Reply, ToolFailure> {
+                Ok(Reply::new().text(self.to_string()))
+            }
+        })*
+    };
+}
+
+texts!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64, bool);
+
 impl IntoReply for Content {
     fn into_reply(self) -> Result<Reply, ToolFailure> {
         Ok(Reply::new().content(self))
@@ -298,7 +310,7 @@ mod tests {
 
     #[track_caller]
     fn check(reply: impl IntoReply, expect: &str) {
-        let output = reply.into_reply().unwrap().output();
+        let output = reply.into_reply().unwrap().output(false);
         assert_eq!(output.body.to_json().as_text(), expect);
         assert_eq!(output.is_error, expect.contains("isError"));
     }
@@ -314,6 +326,9 @@ mod tests {
         check("a".to_owned(), r#"{"content":[{"type":"text","text":"a"}]}"#);
         check(Cow::Borrowed("a"), r#"{"content":[{"type":"text","text":"a"}]}"#);
         check((), r#"{"content":[]}"#);
+        check(-5_i64, r#"{"content":[{"type":"text","text":"-5"}]}"#);
+        check(0.1_f32, r#"{"content":[{"type":"text","text":"0.1"}]}"#);
+        check(true, r#"{"content":[{"type":"text","text":"true"}]}"#);
         check(Ok::<_, std::io::Error>("a"), r#"{"content":[{"type":"text","text":"a"}]}"#);
         check(
             vec![Content::image(b"abc", "image/png"), Content::text("b").priority(2.0)],
@@ -331,8 +346,19 @@ mod tests {
 
     #[test]
     fn structured_content_is_an_object() {
-        let failure = Reply::new().structured(&[1, 2]).unwrap_err();
-        assert_eq!(failure.to_string(), "the tool's structured content is no JSON object");
+        check(
+            Reply::new().text("two").structured(&[1, 2]).unwrap(),
+            r#"{"content":[{"type":"text","text":"two"}],"structuredContent":{"result":[1,2]}}"#,
+        );
+        check(
+            Json("a"),
+            r#"{"content":[{"type":"text","text":"\"a\""}],"structuredContent":{"result":"a"}}"#,
+        );
+        let wrapped = Json(Sum { sum: 4 }).into_reply().unwrap().output(true);
+        assert_eq!(
+            wrapped.body.to_json().as_text(),
+            r#"{"content":[{"type":"text","text":"{\"sum\":4}"}],"structuredContent":{"result":{"sum":4}}}"#
+        );
         assert_eq!(<Result<Json<Sum>, ToolFailure>>::output_schema().unwrap()["required"], json!(["sum"]));
     }
 }

@@ -32,11 +32,15 @@ use crate::context::Shared;
 use crate::error::{Error, Result};
 use crate::options::{BODY_TIME, ServerOptions};
 use crate::server::Server;
+use crate::streams::{Input, Output, Until};
 
 impl Server {
-    /// Serves one client on standard input and output, until the client closes the input.
+    /// Serves one client on standard input and output, until the client closes the input, or the process is told to stop
+    /// by SIGTERM or Ctrl-C, or by [`ServerHandle::stop`](crate::ServerHandle::stop). Open requests may end then, for as
+    /// long as [`ServerOptions::drain`] says; a second signal does not wait for them.
     ///
-    /// Standard output belongs to the protocol: log to standard error, and never `println!`.
+    /// Standard input is read, and standard output written, by threads that nobody waits for, so that the process can
+    /// end whatever its client does. Standard output belongs to the protocol: log to standard error, and never `println!`.
     ///
     /// ```no_run
     /// # use toolyard_sdk::{Result, Server};
@@ -47,12 +51,25 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Connection`].
+    /// [`Error::Connection`] when the client does not take what it is told; [`Error::Start`].
     pub async fn serve_stdio(self) -> Result<()> {
-        self.serve(tokio::io::stdin(), tokio::io::stdout()).await
+        let mut signals = Signals::new().map_err(Error::Start)?;
+        let input = Input::new(io::stdin()).map_err(Error::Start)?;
+        let output = Output::new(io::stdout()).map_err(Error::Start)?;
+        let site = Site::open(self);
+        let told = async {
+            signals.next().await;
+            site.yard.stop();
+            signals.next().await;
+        };
+        tokio::select! {
+            served = site.serve(input, output) => served,
+            () = told => Ok(()),
+        }
     }
 
-    /// Serves one client on a pair of streams, a message a line: a socket, or a pipe in a test.
+    /// Serves one client on a pair of streams, a message a line: a socket, or a pipe in a test. It ends with the
+    /// client's stream, or by [`ServerHandle::stop`](crate::ServerHandle::stop).
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -77,14 +94,12 @@ impl Server {
     /// # Errors
     /// [`Error::Connection`].
     pub async fn serve(self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) -> Result<()> {
-        let limits =
-            DuplexLimits { line_bytes: self.options.message_bytes, requests: self.options.requests() };
-        let site = Site::open(self);
-        duplex::serve(site.frontend.clone(), reader, writer, limits).await.map_err(Error::Connection)
+        Site::open(self).serve(reader, writer).await
     }
 
-    /// Serves over HTTP, as [`Server::listen`] does, until the process is told to stop by SIGTERM or Ctrl-C. Open
-    /// requests may end then; a second signal does not wait for them.
+    /// Serves over HTTP, as [`Server::listen`] does, until the process is told to stop by SIGTERM or Ctrl-C, or by
+    /// [`ServerHandle::stop`](crate::ServerHandle::stop). Open requests may end then; a second signal does not wait for
+    /// them.
     ///
     /// ```no_run
     /// # use toolyard_sdk::{Result, Server};
@@ -102,7 +117,10 @@ impl Server {
         toolyard_process::raise_file_limit();
         let server = self.listen(address).await?;
         tracing::info!(url = server.url(), "serving MCP");
-        signals.next().await;
+        tokio::select! {
+            () = signals.next() => {}
+            () = until(server.site.yard.stopping()) => {}
+        }
         tokio::select! {
             () = server.stop() => {}
             () = signals.next() => {}
@@ -145,7 +163,7 @@ impl Server {
         let limits = self.options.listener();
         let guard = guard(&self.options, host_of(address.ip()), exposed);
         let site = Arc::new(Site::open(self));
-        let (routes, stopping) = (site.routes(guard), site.stopping.subscribe());
+        let (routes, stopping) = (site.routes(guard), site.yard.stopping());
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             listener::serve(listener, routes, limits, &workers, until(stopping)).await;
@@ -154,17 +172,24 @@ impl Server {
     }
 
     /// The routes of [`Server::listen`], for an application that serves other things as well: to be merged with its
-    /// own, or nested under a path.
+    /// own, or nested under a path. `/health` is among them: nest them where the application has one of its own.
     ///
     /// Requests have to name this machine as their host, or one of [`ServerOptions::allowed_hosts`]; with
     /// [`ServerOptions::allow_unauthenticated`] and no list, any.
     ///
+    /// An application that waits for its connections when it ends calls
+    /// [`ServerHandle::stop`](crate::ServerHandle::stop) before: clients keep streams open. One that knows who its
+    /// callers are says so to handlers: see [`Context::principal`](crate::Context::principal).
+    ///
     /// ```
-    /// # use toolyard_sdk::Server;
+    /// # use toolyard_sdk::{Server, ServerOptions};
+    /// use toolyard_sdk::axum::Router;
+    ///
     /// # fn main() -> toolyard_sdk::Result<()> {
-    /// let mcp = Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open")?.into_router();
-    /// let app = axum::Router::new().nest("/door", mcp);
-    /// # let _ = app;
+    /// let options = ServerOptions { allowed_hosts: vec!["door.example.com".into()], ..ServerOptions::default() };
+    /// let mcp = Server::new("door", "1.0.0").options(options).tool("open", "Opens the door.", || "open")?.into_router();
+    /// let app = Router::new().nest("/door", mcp);
+    /// # let _: Router = app;
     /// # Ok(()) }
     /// ```
     pub fn into_router(self) -> Router {
@@ -222,10 +247,11 @@ fn host_of(address: IpAddr) -> String {
 
 /// What serving takes, until nobody serves any more.
 struct Site {
-    /// Held, because nothing below holds it: what is registered does not hold itself.
-    _yard: Arc<Yard>,
+    /// Nothing below holds it: what is registered does not hold itself.
+    yard: Arc<Yard>,
     frontend: Arc<Frontend>,
-    stopping: watch::Sender<bool>,
+    duplex: DuplexLimits,
+    drain: Duration,
     http: HttpLimits,
 }
 
@@ -248,7 +274,8 @@ impl Site {
             Box::new(Deadline),
         ];
         let gateway = Arc::new(Gateway::new(yard.registry(), layers));
-        let (stopping, stopping_now) = watch::channel(false);
+        let duplex = DuplexLimits { line_bytes: options.message_bytes, requests: options.requests() };
+        let drain = options.drain;
         let http = HttpLimits {
             body_bytes: options.message_bytes,
             body_time: BODY_TIME,
@@ -256,8 +283,24 @@ impl Site {
         };
         let (cache, limits) = (options.cache(), options.frontend());
         let options = FrontendOptions { info, offers, cache, limits };
-        let frontend = Arc::new(Frontend::new(gateway, options, stopping_now));
-        Self { _yard: yard, frontend, stopping, http }
+        let frontend = Arc::new(Frontend::new(gateway, options, yard.stopping()));
+        Self { yard, frontend, duplex, drain, http }
+    }
+
+    /// Serves one client.
+    async fn serve(&self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) -> Result<()> {
+        // To be told to stop is as if the client had nothing more to say: what runs may end.
+        let reader = Until::new(reader, until(self.yard.stopping()));
+        let drained = async {
+            until(self.yard.stopping()).await;
+            tokio::time::sleep(self.drain).await;
+        };
+        tokio::select! {
+            served = duplex::serve(self.frontend.clone(), reader, writer, self.duplex) => {
+                served.map_err(Error::Connection)
+            }
+            () = drained => Ok(()),
+        }
     }
 
     /// The routes hold the site, for as long as they are served.
@@ -265,7 +308,7 @@ impl Site {
         let HttpLimits { body_bytes, body_time, sessions } = self.http;
         let options = HttpOptions { guard, body_bytes, body_time, sessions };
         let site = self.clone();
-        let health = get(move || std::future::ready(health(*site.stopping.borrow())));
+        let health = get(move || std::future::ready(health(*site.yard.stopping().borrow())));
         mcp::router(self.frontend.clone(), options).route("/health", health)
     }
 }
@@ -281,7 +324,7 @@ fn offers(yard: &Arc<Yard>) -> Offers {
         tools: has_handle || tools.iter().next().is_some(),
         prompts: has_handle || prompts.iter().next().is_some(),
         resources: has_handle || resources.iter().next().is_some() || templates.iter().next().is_some(),
-        completions: completes,
+        completions: has_handle || completes,
         logging: true,
         tasks: has_handle || has_tasks,
     }
@@ -369,7 +412,7 @@ impl HttpServer {
     /// # Ok(()) }
     /// ```
     pub async fn stop(mut self) {
-        self.site.stopping.send_replace(true);
+        self.site.yard.stop();
         while self.serving.join_next().await.is_some() {}
     }
 }

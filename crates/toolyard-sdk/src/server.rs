@@ -6,13 +6,12 @@ use std::sync::Arc;
 use toolyard_mcp::server::ServerInfo;
 
 use crate::backend::Yard;
-use crate::completion::{self, Completer};
+use crate::completion::Completer;
 use crate::error::RegisterError;
 use crate::handle::ServerHandle;
 use crate::handler::ToolHandler;
 use crate::options::ServerOptions;
 use crate::prompt::{Prompt, PromptHandler};
-use crate::register;
 use crate::resource::{Resource, ResourceHandler, ResourceTemplate, TemplateHandler};
 use crate::tool::Tool;
 
@@ -298,10 +297,7 @@ impl Server {
         argument: &str,
         completer: impl Completer<M>,
     ) -> Result<Self, RegisterError> {
-        let completer = completion::handler(completer);
-        let (place, known) = ((prompt, argument), register::arguments_of);
-        self.yard
-            .change(|offered| register::completer("prompt", &mut offered.prompts, place, known, completer))?;
+        self.yard.complete_prompt(prompt, argument, completer)?;
         Ok(self)
     }
 
@@ -325,16 +321,12 @@ impl Server {
         variable: &str,
         completer: impl Completer<M>,
     ) -> Result<Self, RegisterError> {
-        let completer = completion::handler(completer);
-        let (place, known) = ((uri_template, variable), register::variables_of);
-        self.yard.change(|offered| {
-            register::completer("resource template", &mut offered.templates, place, known, completer)
-        })?;
+        self.yard.complete_resource(uri_template, variable, completer)?;
         Ok(self)
     }
 
-    /// A handle, to register and remove while the server serves. A server that somebody holds a handle of says
-    /// that it has tools, prompts and resources, whatever it has: any of them may come.
+    /// A handle, to register and remove while the server serves, and to end it. A server that somebody holds a handle
+    /// of says that it has tools, prompts and resources, whatever it has: any of them may come.
     ///
     /// ```
     /// # use toolyard_sdk::{Server, Tool};

@@ -365,6 +365,25 @@ async fn tools_call_tools() {
 }
 
 #[tokio::test]
+async fn a_client_cannot_say_how_deep_it_is() {
+    let (_gateway, shared) = yard();
+    let again = async |depth: Value| {
+        let mut call = call(tool("work"), json!({}), &Arc::default());
+        call.meta = Json::from_value(&json!({"toolyard/depth": depth})).to_object().unwrap();
+        let (context, _running) = Context::new(&call, shared.clone());
+        context.call_tool("again", &()).await.map(|result| result.text().matches("1 ").count()).ok()
+    };
+    assert_eq!(again(json!(0)).await, Some(15));
+    assert_eq!(again(json!(10)).await, Some(5));
+    for no_count in [json!(-1), json!("1"), json!(-1e300), json!(null)] {
+        assert_eq!(again(no_count).await, Some(15));
+    }
+    for too_deep in [json!(16), json!(u64::MAX)] {
+        assert_eq!(again(too_deep).await, None);
+    }
+}
+
+#[tokio::test]
 async fn tools_that_cannot_be_called() {
     let (gateway, shared) = yard();
     let (context, _running) = Context::new(&call(tool("work"), json!({}), &Arc::default()), shared);

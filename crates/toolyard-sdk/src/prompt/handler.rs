@@ -9,7 +9,7 @@ use toolyard_core::{Call, Outcome, ToolError};
 use super::reply::IntoPrompt;
 use super::{PromptArgument, texts};
 use crate::context::Context;
-use crate::function::{Async, Blocking, Function, blocking};
+use crate::function::{Async, Blocking, FirstParameter, Function, blocking};
 use crate::schema::schema_of;
 
 /// A function that can fill in a prompt.
@@ -143,13 +143,13 @@ impl<A: PromptArguments> PromptParameters for (A,) {
     }
 }
 
-impl<A: PromptArguments> PromptParameters for (Context, A) {
+impl<C: FirstParameter, A: PromptArguments> PromptParameters for (C, A) {
     fn arguments() -> Vec<PromptArgument> {
         A::arguments()
     }
 
     fn read(call: &Call, context: &Context) -> Result<Self, ToolError> {
-        Ok((context.clone(), A::read(call)?))
+        Ok((C::of(context), A::read(call)?))
     }
 }
 

@@ -11,7 +11,7 @@ use super::handler::ResourceReturned;
 use super::reply::{IntoResource, ResourceReply};
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::function::Function;
+use crate::function::{FirstParameter, Function};
 use crate::prompt::texts;
 
 /// A function that can read the resources of a template.
@@ -151,9 +151,9 @@ impl<V: TemplateVariables> TemplateParameters for (V,) {
     }
 }
 
-impl<V: TemplateVariables> TemplateParameters for (Context, V) {
+impl<C: FirstParameter, V: TemplateVariables> TemplateParameters for (C, V) {
     fn take(variables: Variables, context: Context) -> Result<Self, ToolError> {
-        Ok((context, V::read(variables)?))
+        Ok((C::of(&context), V::read(variables)?))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_core::{Call, Json, Reference, Target};
+use toolyard_core::{Call, Caller, Json, Reference, Target};
 use toolyard_mcp::seal::Unsealed;
 
 use crate::context::Context;
@@ -33,8 +33,9 @@ pub(super) fn refused(why: &str) -> ToolFailure {
 fn binding(call: &Call) -> Vec<u8> {
     let mut arguments = call.arguments().map_or_else(|| json!({}), Json::to_value);
     arguments.sort_all_objects();
-    let session = call.caller.session.as_deref();
-    let binding: Value = json!(["state", kind(&call.target), &**call.target.name(), session, arguments]);
+    let Caller { session, principal } = &call.caller;
+    let caller = [session.as_deref(), principal.as_deref()];
+    let binding: Value = json!(["state", kind(&call.target), &**call.target.name(), caller, arguments]);
     binding.to_string().into_bytes()
 }
 

@@ -129,7 +129,17 @@ fn a_state_opens_for_the_same_call_only() {
     for target in targets {
         check(Call { target, ..first() }, &state, TAMPERED);
     }
-    check(Call { caller: Caller { session: Some("s".into()) }, ..first() }, &state, TAMPERED);
+    let someone = |session: Option<&str>, principal: Option<&str>| Caller {
+        session: session.map(Into::into),
+        principal: principal.map(Into::into),
+    };
+    for caller in [someone(Some("s"), None), someone(None, Some("s"))] {
+        check(Call { caller: caller.clone(), ..first() }, &state, TAMPERED);
+        let theirs = state_of(&Call { caller: caller.clone(), ..first() }, &7, VALID_FOR);
+        check(Call { caller, ..first() }, &theirs, Ok(Some(7)));
+        check(first(), &theirs, TAMPERED);
+        check(Call { caller: someone(Some("s"), Some("s")), ..first() }, &theirs, TAMPERED);
+    }
 
     let text = state.to_str().unwrap().into_owned();
     for changed in [format!("{text}A"), text.to_lowercase(), "tampered".to_owned(), String::new()] {

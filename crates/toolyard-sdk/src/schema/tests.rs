@@ -120,6 +120,87 @@ fn other_types_that_are_objects() {
     check::<()>(no_arguments());
 }
 
+/// What became of it
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Lost,
+    /// It is
+    /// there.
+    Found,
+    /// It was there.
+    Gone,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Filter {
+    state: Option<State>,
+}
+
+/// With comments, but not only texts
+#[derive(Deserialize, JsonSchema)]
+enum Mixed {
+    /// Nothing.
+    None,
+    /// So many.
+    Some(u8),
+}
+
+#[test]
+fn an_enum_with_comments_is_one_list() {
+    let state = json!({
+        "description": "What became of it\nfound: It is there.\ngone: It was there.",
+        "type": "string",
+        "enum": ["lost", "found", "gone"],
+    });
+    check::<State>(state.clone());
+    assert_eq!(accepted_of::<Filter>()["$defs"]["State"], state);
+    assert_eq!(schema_of::<Filter>()["$defs"]["State"], state);
+    assert_eq!(schema_of_result::<Vec<State>>()["$defs"]["State"], state);
+    assert_eq!(schema_of::<Mixed>()["oneOf"][0]["const"], "None", "{:#}", schema_of::<Mixed>());
+}
+
+#[derive(Serialize, JsonSchema)]
+enum Expression {
+    Number(i32),
+    Not(Box<Expression>),
+    Nothing,
+}
+
+#[track_caller]
+fn check_result<T: JsonSchema>(wraps: bool, expect: Option<Value>) {
+    let mut published = published(Some(schema_of_result::<T>()));
+    let dialect = published.schema.as_mut().and_then(|schema| schema.as_object_mut()?.remove("$schema"));
+    assert_eq!(dialect.is_some(), published.schema.is_some());
+    assert_eq!((published.wraps, published.schema), (wraps, expect));
+}
+
+#[test]
+fn results_that_are_no_objects_are_in_one() {
+    let in_object =
+        |result: Value| json!({"type": "object", "properties": {"result": result}, "required": ["result"]});
+    check_result::<i32>(true, Some(in_object(json!({"type": "integer"}))));
+    check_result::<String>(true, Some(in_object(json!({"type": "string"}))));
+    check_result::<Unit>(true, Some(in_object(json!({"type": "string", "enum": ["celsius", "fahrenheit"]}))));
+    let mut places = in_object(json!({"type": "array", "items": {"$ref": "#/$defs/Place"}}));
+    places["$defs"] = schema_of_result::<Vec<Place>>()["$defs"].clone();
+    assert!(places["$defs"]["Place"].is_object());
+    check_result::<Vec<Place>>(true, Some(places));
+    let mut place = in_object(json!({"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}]}));
+    place["$defs"] = schema_of_result::<Vec<Place>>()["$defs"].clone();
+    check_result::<Option<Place>>(true, Some(place));
+    check_result::<Value>(false, None);
+    assert!(published(Some(json!(true))).schema.is_none());
+    let expression = published(Some(schema_of_result::<Expression>())).schema.unwrap();
+    assert_eq!(
+        expression["properties"]["result"]["oneOf"][2]["properties"]["Not"],
+        json!({"$ref": "#/properties/result"}),
+        "{expression:#}"
+    );
+    let plain = published(Some(schema_of_result::<Tree>()));
+    assert_eq!((plain.wraps, plain.schema), (false, Some(schema_of_result::<Tree>())));
+}
+
 #[test]
 fn results_may_be_null() {
     #[derive(Serialize, JsonSchema)]

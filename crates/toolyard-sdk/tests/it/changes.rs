@@ -71,5 +71,5 @@ async fn what_is_declared() {
     let server = Server::new("door", "1.2.3");
     let _handle = server.handle();
     let kinds: Vec<_> = declared(server).await["capabilities"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(kinds, ["tools", "prompts", "resources", "logging"]);
+    assert_eq!(kinds, ["tools", "prompts", "resources", "completions", "logging"]);
 }

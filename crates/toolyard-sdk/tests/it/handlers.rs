@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolyard_sdk::client::Client;
 use toolyard_sdk::{
     Content, Context, Json, JsonSchema, Reply, Result, Server, Tool, ToolCall, ToolFailure, schema_of,
 };
@@ -111,7 +112,10 @@ async fn arguments_that_do_not_fit_are_told_to_the_model() {
     let cases = [
         (json!({}), r#"failed: Invalid arguments: "a" is a required property"#),
         (json!({"a": "one"}), r#"failed: Invalid arguments: /a: value is not of type "integer""#),
-        (json!({"a": 1, "b": "two"}), r#"failed: Invalid arguments: /b: value is not of types "null", "integer""#),
+        (
+            json!({"a": 1, "b": "two"}),
+            r#"failed: Invalid arguments: /b: value is not of types "null", "integer""#,
+        ),
         (json!([]), "failed: Invalid arguments: expected an object"),
         (
             json!({"a": 3_000_000_000_u64}),
@@ -150,6 +154,119 @@ async fn structured_content_comes_with_its_text() {
         result,
         json!({"content": [{"type": "text", "text": "{\"sum\":2}"}], "structuredContent": {"sum": 2}})
     );
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Low,
+    High,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Found {
+    line: u32,
+}
+
+/// Tools whose results are of many types.
+fn server_of_results() -> Result<Server> {
+    let by_hand = json!({"type": "object", "properties": {"line": {"type": "integer"}}});
+    let server = Server::new("test", "1.0.0")
+        .tool("list", "", || Json(vec![1, 2]))?
+        .tool("integer", "", || Json(3))?
+        .tool("text", "", || Json("a"))?
+        .tool("level", "", || Json(Level::High))?
+        .tool("some", "", || Json(Some(Found { line: 1 })))?
+        .tool("none", "", || Json(None::<Found>))?
+        .tool("any_list", "", || Json(json!([1])))?
+        .tool("any_object", "", || Json(json!({"line": 1})))?
+        .tool("reply", "", || Reply::new().structured(&7))?
+        .tool("plain", "", || 1.5)?
+        .register_tool(Tool::new("by_hand", "").output_schema(by_hand), || Json(Some(Found { line: 1 })))?;
+    Ok(server)
+}
+
+#[tokio::test]
+async fn results_that_are_no_objects() {
+    let mut peer = Peer::initialized(server_of_results().unwrap()).await;
+    let cases = [
+        ("list", "[1,2]", json!({"result": [1, 2]})),
+        ("integer", "3", json!({"result": 3})),
+        ("text", r#""a""#, json!({"result": "a"})),
+        ("level", r#""high""#, json!({"result": "high"})),
+        ("some", r#"{"line":1}"#, json!({"result": {"line": 1}})),
+        ("none", "null", json!({"result": null})),
+        ("any_list", "[1]", json!({"result": [1]})),
+        ("any_object", r#"{"line":1}"#, json!({"line": 1})),
+        ("reply", "7", json!({"result": 7})),
+        ("plain", "1.5", Value::Null),
+        ("by_hand", r#"{"line":1}"#, json!({"line": 1})),
+    ];
+    let list = peer.request("tools/list", json!({})).await;
+    for ((name, text, structured), tool) in cases.into_iter().zip(list["tools"].as_array().unwrap()) {
+        let result = peer.call(name, json!({})).await;
+        assert_eq!(
+            (&result["content"][0]["text"], &result["structuredContent"]),
+            (&json!(text), &structured)
+        );
+        assert_eq!(tool["name"], name);
+        let schema = &tool["outputSchema"];
+        let has_schema = !["any_list", "any_object", "reply", "plain"].contains(&name);
+        assert_eq!(schema.is_object(), has_schema, "{name}: {schema}");
+        if has_schema {
+            assert!(jsonschema::is_valid(schema, &structured), "{name}: {schema}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_typed_client_reads_results_that_are_no_objects() {
+    let running = server_of_results().unwrap().listen("127.0.0.1:0").await.unwrap();
+    let client = Client::connect(&running.url()).await.unwrap();
+    let nothing = json!({});
+    assert_eq!(client.call::<_, Vec<i32>>("list", &nothing).await.unwrap(), [1, 2]);
+    assert_eq!(client.call::<_, String>("text", &nothing).await.unwrap(), "a");
+    assert_eq!(client.call::<_, Level>("level", &nothing).await.unwrap(), Level::High);
+    assert_eq!(client.call::<_, Option<Found>>("some", &nothing).await.unwrap(), Some(Found { line: 1 }));
+    assert_eq!(client.call::<_, Option<Found>>("none", &nothing).await.unwrap(), None);
+    assert_eq!(client.call::<_, Found>("any_object", &nothing).await.unwrap(), Found { line: 1 });
+    assert_eq!(client.call::<_, Value>("list", &nothing).await.unwrap(), json!({"result": [1, 2]}));
+    assert_eq!(client.call::<_, f64>("plain", &nothing).await.unwrap(), 1.5);
+    let misfit = client.call::<_, Vec<String>>("list", &nothing).await.unwrap_err();
+    assert_eq!(misfit.to_string(), "the result is not what was expected");
+    running.stop().await;
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Numbers {
+    small: u8,
+    large: Option<i64>,
+    any: Option<Value>,
+}
+
+#[tokio::test]
+async fn an_integer_may_have_a_point() {
+    let show = |args: Numbers| format!("{} {:?} {:?}", args.small, args.large, args.any);
+    let server = Server::new("test", "1.0.0").tool("typed", "", show).unwrap();
+    let raw = move |call: ToolCall| call.arguments::<Numbers>().map(show);
+    let mut peer = Peer::initialized(server.tool("raw", "", raw).unwrap()).await;
+    let cases = [
+        (r#"{"small": 5.0}"#, "5 None None"),
+        (r#"{"small": 5e1, "large": -5.0, "any": [1.5]}"#, "50 Some(-5) Some(Array [Number(1.5)])"),
+        (
+            r#"{"small": 300.0}"#,
+            "failed: Invalid arguments: /small: invalid type: floating point `300.0`, expected u8",
+        ),
+        (
+            r#"{"small": 1, "large": 9007199254740993.0}"#,
+            "failed: Invalid arguments: /large: invalid type: floating point `9007199254740992.0`, expected i64",
+        ),
+    ];
+    for (arguments, expect) in cases {
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        assert_eq!(peer.text("raw", arguments.clone()).await, expect);
+        assert!(peer.text("typed", arguments).await.starts_with(&expect[..8]));
+    }
 }
 
 #[tokio::test]

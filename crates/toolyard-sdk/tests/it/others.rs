@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_sdk::{JsonSchema, Prompt, Resource, ResourceTemplate, Result, Server, Tool, Uri};
+use toolyard_sdk::{
+    JsonSchema, Prompt, RegisterError, Resource, ResourceTemplate, Result, Server, Tool, Uri,
+};
 
 use crate::support::Peer;
 
@@ -74,6 +76,30 @@ async fn arguments_are_completed() {
         let answer = peer.request("completion/complete", params).await;
         assert_eq!(answer["completion"]["values"], expect, "{reference} {name}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn what_is_added_while_serving_is_completed() {
+    let server = Server::new("test", "1.0.0");
+    let handle = server.handle();
+    let mut peer = Peer::initialized(server).await;
+    handle.add_prompt(Prompt::new("review", ""), review).unwrap();
+    handle.complete_prompt("review", "language", languages).unwrap();
+    handle.add_template(ResourceTemplate::new("doc:///{name}", "document"), async |uri: Uri| uri.0).unwrap();
+    handle.complete_resource("doc:///{name}", "name", async |_: String| ["a", "b"]).unwrap();
+    let unknown = handle.complete_prompt("absent", "language", languages).unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no prompt \"absent\" to complete: register it first");
+    let cases = [
+        (json!({"type": "ref/prompt", "name": "review"}), "language", json!(["python", "perl"])),
+        (json!({"type": "ref/resource", "uri": "doc:///{name}"}), "name", json!(["a", "b"])),
+    ];
+    for (reference, name, expect) in cases {
+        let params = json!({"ref": reference, "argument": {"name": name, "value": "p"}});
+        let answer = peer.request("completion/complete", params).await;
+        assert_eq!(answer["completion"]["values"], expect, "{answer}");
+    }
+    peer.hang_up().await.unwrap();
+    assert_eq!(handle.complete_prompt("review", "language", languages), Err(RegisterError::Ended));
 }
 
 #[tokio::test]

@@ -85,6 +85,12 @@ impl Peer {
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// Waits for the end, which comes from the server; what serving came to.
+    pub(crate) async fn ended(mut self) -> Result<()> {
+        while self.reader.next_line().await.unwrap().is_some() {}
+        self.serving.await.unwrap()
+    }
+
     /// Hangs up; what serving came to.
     pub(crate) async fn hang_up(self) -> Result<()> {
         drop((self.reader, self.writer));

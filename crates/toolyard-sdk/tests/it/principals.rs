@@ -1,0 +1,133 @@
+//! Handlers that know for whom they work, because the application in front of them does.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use toolyard_net::listener::{self, ListenerLimits};
+use toolyard_net::workers::Workers;
+use toolyard_sdk::axum::Router;
+use toolyard_sdk::axum::extract::Request;
+use toolyard_sdk::axum::middleware::{Next, from_fn};
+use toolyard_sdk::axum::response::Response;
+use toolyard_sdk::{
+    Context, Elicit, Elicited, InputRequired, JsonSchema, Principal, Reply, Server, ToolFailure,
+};
+
+use crate::support::Peer;
+
+#[derive(Clone)]
+struct Tenant(&'static str);
+
+async fn authenticate(mut request: Request, next: Next) -> Response {
+    let user = request.headers().get("x-user").and_then(|user| user.to_str().ok()).map(str::to_owned);
+    if let Some(user) = user {
+        request.extensions_mut().insert(Principal(user.into()));
+        request.extensions_mut().insert(Tenant("acme"));
+    }
+    next.run(request).await
+}
+
+fn who(ctx: Context) -> String {
+    let Some(request) = ctx.http() else { return format!("{:?} without HTTP", ctx.principal()) };
+    let tenant = request.extensions.get::<Tenant>().map(|tenant| tenant.0);
+    format!("{:?} of {tenant:?} at {}", ctx.principal(), request.uri.path())
+}
+
+async fn nested(ctx: Context) -> Result<String, ToolFailure> {
+    Ok(ctx.call_tool("who", &()).await?.text())
+}
+
+#[derive(serde::Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// Asks, and remembers the round in a state that the client keeps.
+fn rounds(ctx: Context) -> Result<Reply, ToolFailure> {
+    match (ctx.state::<u32>()?, ctx.elicited::<Name>("name")) {
+        (Some(_), Some(Elicited::Accepted(name))) => Ok(Reply::new().text(name.name)),
+        _ => Ok(InputRequired::new().ask("name", Elicit::form::<Name>("Who?")).state(&1)?.into()),
+    }
+}
+
+fn server() -> Server {
+    let server = Server::new("test", "1.0.0").tool("who", "", who).unwrap();
+    server.tool("nested", "", nested).unwrap().tool("rounds", "", rounds).unwrap()
+}
+
+async fn serve() -> (SocketAddr, JoinHandle<()>) {
+    let app = Router::new().nest("/api", server().into_router()).layer(from_fn(authenticate));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    let limits = ListenerLimits { connections: 100, head_bytes: 8 << 10, head_time: hour, drain_time: hour };
+    let workers = Workers::start(1).unwrap();
+    let serving = tokio::spawn(async move {
+        listener::serve(listener, app, limits, &workers, std::future::pending()).await;
+    });
+    (address, serving)
+}
+
+/// Calls a tool as this user, in revision 2026-07-28; the response.
+async fn call(address: SocketAddr, user: Option<&str>, tool: &str, more: Value) -> Value {
+    let mut params = json!({"name": tool, "arguments": {}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let user = user.map(|user| format!("X-User: {user}\r\n")).unwrap_or_default();
+    let head = format!(
+        "POST /api/mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
+         Mcp-Name: {tool}\r\n{user}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+#[tokio::test]
+async fn a_handler_knows_what_the_application_knows() {
+    let (address, serving) = serve().await;
+    let cases = [
+        (Some("alice"), "who", r#"Some("alice") of Some("acme") at /mcp"#),
+        (Some("bob"), "nested", r#"Some("bob") of Some("acme") at /mcp"#),
+        (None, "who", "None of None at /mcp"),
+    ];
+    for (user, tool, expect) in cases {
+        let answer = call(address, user, tool, json!({})).await;
+        assert_eq!(answer["result"]["content"][0]["text"], expect, "{answer}");
+    }
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_state_is_for_whom_it_was_made() {
+    let (address, serving) = serve().await;
+    let asked = call(address, Some("alice"), "rounds", json!({})).await;
+    let state = &asked["result"]["requestState"];
+    assert!(state.is_string(), "{asked}");
+    let entered = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let more = json!({"requestState": state, "inputResponses": entered});
+    for user in [None, Some("bob")] {
+        let refused = call(address, user, "rounds", more.clone()).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    let answer = call(address, Some("alice"), "rounds", more).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Ada", "{answer}");
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_pipe_has_no_request() {
+    let mut peer = Peer::initialized(server()).await;
+    assert_eq!(peer.text("who", json!({})).await, "None without HTTP");
+}

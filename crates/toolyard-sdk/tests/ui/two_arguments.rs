@@ -1,0 +1,11 @@
+//! Arguments are one struct, also where they are two.
+
+use toolyard_sdk::Server;
+
+async fn add(a: f64, b: f64) -> String {
+    (a + b).to_string()
+}
+
+fn main() {
+    let _ = Server::new("test", "1.0.0").tool("add", "Adds.", add);
+}
