@@ -29,10 +29,14 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod value;
 
 pub use self::{
-    forms::{Endpoint, HandlerName, Invalid},
-    handler::{Args, Env, Handler, HandlerKind, McpTransport},
+    forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
+    handler::{
+        Args, Auth, AuthScheme, Credential, Env, Handler, HandlerKind, HttpHandler, Mapping, McpTransport,
+        RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
+    },
     limits::{Limits, Timeouts},
     manifest::{Manifest, load, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
