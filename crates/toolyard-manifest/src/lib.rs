@@ -7,8 +7,8 @@
 //! This crate does not connect to anything and starts nothing: a [`Handler`] is a description.
 //!
 //! The modules, in the order in which a text goes through them: `source` finds it, `builder` makes trees of
-//! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them, `registry` and
-//! `process` say what belongs where, and `report` collects what is wrong.
+//! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them and `value` any JSON,
+//! `registry` and `process` say what belongs where, and `report` collects what is wrong.
 
 mod builder;
 mod cursor;

@@ -25,6 +25,8 @@ enum Part {
     Query,
 }
 
+const LEADS_OUT: &str = "it would lead out of its place in the path";
+
 impl Target {
     /// Always the same URL.
     #[must_use]
@@ -71,8 +73,9 @@ impl Target {
         }
         for piece in &self.pieces {
             if let Piece::Argument { name, part } = piece {
-                if *part == Part::Path && climbs(&url) {
-                    return Err(invalid(name, "it would lead out of its place in the path"));
+                // One that is harmless by itself may stand beside a dot.
+                if *part == Part::Path && climbs(url.split('?').next().unwrap_or_default()) {
+                    return Err(invalid(name, LEADS_OUT));
                 }
                 arguments.remove(name);
             }
@@ -100,14 +103,15 @@ fn written(name: &str, value: &str, part: Part) -> Result<String, ToolError> {
         Part::Host => Ok(value.to_owned()),
         // The URL of an item without its name is often that of all items.
         Part::Path if value.is_empty() => Err(invalid(name, "it is empty")),
+        // Encoding does not help: many a server decodes a path before it resolves it.
+        Part::Path if climbs(value) => Err(invalid(name, LEADS_OUT)),
         Part::Path | Part::Query => Ok(encoded(value)),
     }
 }
 
-/// Whether a segment of the path is one that servers resolve. Encoding does not help: dots stay dots.
-fn climbs(url: &str) -> bool {
-    let path = url.split('?').next().unwrap_or_default();
-    path.split('/').any(|segment| matches!(segment, "." | ".."))
+/// Whether there is a segment in a path that servers resolve.
+fn climbs(path: &str) -> bool {
+    path.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."))
 }
 
 /// An argument as a person would write it: a string without quotes, anything else as its JSON.

@@ -120,13 +120,16 @@ fn arguments_go_to_their_places_once() {
 #[test]
 fn an_argument_stays_in_its_place() {
     let get = template(Method::GET, "https://a.example/v/{x}/z");
-    check(&get, r#"{"x":"../../?#"}"#, "GET https://a.example/v/..%2F..%2F%3F%23/z");
+    check(&get, r#"{"x":"a/b?#.."}"#, "GET https://a.example/v/a%2Fb%3F%23../z");
     check(&get, r#"{"x":"%2e%2e"}"#, "GET https://a.example/v/%252e%252e/z");
-    for climbing in [".", ".."] {
+    for climbing in [".", "..", "../x", "a/../..", r"..\\a"] {
         let refused = "invalid_arguments: Invalid arguments: /x: it would lead out of its place in the path";
         check(&get, &format!(r#"{{"x":"{climbing}"}}"#), refused);
     }
     check(&get, r#"{"x":""}"#, "invalid_arguments: Invalid arguments: /x: it is empty");
+    let beside = template(Method::GET, "https://a.example/.{x}/?{y}");
+    check(&beside, r#"{"x":"a","y":".."}"#, "GET https://a.example/.a/?..");
+    check(&beside, r#"{"x":"_","y":"/../"}"#, "GET https://a.example/._/?%2F..%2F");
     let twice = template(Method::GET, "https://a.example/{x}/{x}#{y}");
     check(&twice, r#"{"x":"a"}"#, "GET https://a.example/a/a");
 

@@ -227,6 +227,24 @@ async fn time_is_for_each_attempt() {
 }
 
 #[tokio::test]
+async fn a_dropped_call_hangs_up() {
+    let server = Server::start(&[Answer::Silence]).await;
+    let backend = backend(options(&server.url()));
+    tokio::select! {
+        result = call(&backend) => panic!("{result:?}"),
+        () = until(|| !server.requests().is_empty()) => {}
+    }
+    server.hung_up().await;
+}
+
+/// Waits for a condition.
+async fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
 async fn nobody_there() {
     let server = Server::start(&[]).await;
     let url = server.url();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// What becomes of a request.
@@ -32,6 +33,7 @@ impl From<&str> for Answer {
 pub(crate) struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
+    hung_up: Arc<Notify>,
     serving: JoinSet<()>,
 }
 
@@ -40,15 +42,16 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (seen, answers) = (requests.clone(), answers.to_vec());
+        let hung_up = Arc::new(Notify::new());
+        let (seen, answers, gone) = (requests.clone(), answers.to_vec(), hung_up.clone());
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(connection(stream, seen.clone(), answers.clone()));
+                connections.spawn(connection(stream, seen.clone(), answers.clone(), gone.clone()));
             }
         });
-        Self { address, requests, serving }
+        Self { address, requests, hung_up, serving }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -60,12 +63,22 @@ impl Server {
         self.requests.lock().unwrap().clone()
     }
 
+    /// Waits until a client has given up on an answer.
+    pub(crate) async fn hung_up(&self) {
+        self.hung_up.notified().await;
+    }
+
     pub(crate) async fn stop(mut self) {
         self.serving.shutdown().await;
     }
 }
 
-async fn connection(mut stream: TcpStream, requests: Arc<Mutex<Vec<String>>>, answers: Vec<Answer>) {
+async fn connection(
+    mut stream: TcpStream,
+    requests: Arc<Mutex<Vec<String>>>,
+    answers: Vec<Answer>,
+    hung_up: Arc<Notify>,
+) {
     while let Some(request) = read(&mut stream).await {
         let number = {
             let mut requests = requests.lock().unwrap();
@@ -79,7 +92,10 @@ async fn connection(mut stream: TcpStream, requests: Arc<Mutex<Vec<String>>>, an
                 let _written = stream.write_all(text.as_bytes()).await;
                 return std::future::pending().await;
             }
-            Some(Answer::Silence) => return std::future::pending().await,
+            Some(Answer::Silence) => {
+                let _nothing = stream.read(&mut [0]).await;
+                return hung_up.notify_one();
+            }
             Some(Answer::Reset) => return drop(stream.set_zero_linger()),
             None => return,
         }

@@ -11,7 +11,7 @@ use crate::{
     fields::Fields,
     forms::{self, Endpoint, UrlTemplate},
     handler::{Auth, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition, Url},
-    problem::Place,
+    problem::{Place, Problem},
     value::{self, Strings},
 };
 
@@ -160,6 +160,12 @@ fn url(
         return endpoint.map(Url::Fixed);
     };
     let whole = match (template.starts_with('/'), &endpoint) {
+        (true, None) if known_to_be_wrong => return None,
+        (true, Some(endpoint)) if endpoint.uri().query().is_some() => {
+            let problem = Problem::new(place, "the endpoint has a query, and cannot be continued");
+            handler.report(problem.expected("a template with the whole URL, or the query in `staticQuery`"));
+            return None;
+        }
         (true, Some(endpoint)) => format!("{}{template}", without_slash(endpoint)),
         _ => template,
     };
@@ -167,7 +173,7 @@ fn url(
         .map_err(|invalid| handler.report(invalid.problem(place.clone(), "this")))
         .ok()?;
     if has_auth && template.host_varies() {
-        let problem = crate::problem::Problem::new(place, "arguments decide which host gets the credentials");
+        let problem = Problem::new(place, "arguments decide which host gets the credentials");
         handler.report(problem.expected("a host that is written out, or no authentication"));
         return None;
     }

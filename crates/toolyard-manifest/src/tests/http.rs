@@ -18,7 +18,7 @@ fn http(fields: &str) -> String {
 }
 
 /// The same; `fields` are those of its `httpConfig`, from line 11 on.
-fn config(fields: &str) -> String {
+pub(super) fn config(fields: &str) -> String {
     http(&format!("httpConfig:\n  {}", fields.replace('\n', "\n  ")))
 }
 
@@ -30,7 +30,7 @@ fn read(text: &str) -> HttpHandler {
     (**http).clone()
 }
 
-const EVERYTHING: &str = "method: PUT
+pub(super) const EVERYTHING: &str = "method: PUT
 headers: {X-Key: 'k ${TOKEN}'}
 contentType: application/vnd.api+json
 authType: bearer
@@ -179,6 +179,10 @@ fn an_endpoint_is_needed() {
     tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: this is not a URL template
       expected a URL such as https://api.example.com/users/{id}
       hint: the name of an argument stands in braces: `{id}`
+    ");
+    assert_snapshot!(problems(&config("urlTemplate: /{c}").replace("/b'", "/b?d'")), @"
+    tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: the endpoint has a query, and cannot be continued
+      expected a template with the whole URL, or the query in `staticQuery`
     ");
     assert_snapshot!(problems(&config("urlTemplate: 'https://{a}.example/'\nauthType: bearer\nauthToken: ${TOKEN}")), @"
     tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: arguments decide which host gets the credentials

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
 use toolyard_backends::http::{Auth, HttpBackend, Options, Policy, Scheme, Source};
 use toolyard_core::{Json, Object, Retry, Tool};
 use toolyard_manifest::{
-    AuthScheme, Credential, HttpHandler, Mapping, Process, RetryPolicy, ToolDefinition, Url,
+    AuthScheme, Credential, HttpHandler, Mapping, Process, RetryPolicy, Secret, ToolDefinition, Url,
 };
 use toolyard_net::client::Client;
 
@@ -68,8 +68,7 @@ fn plan(handler: &HttpHandler) -> Plan {
         Url::Fixed(endpoint) => Target::fixed(endpoint.uri()),
         Url::Template(template) => Target::template(template.as_str()),
     };
-    let text =
-        |(name, value): &(String, toolyard_manifest::Secret)| (name.clone(), value.expose().to_owned());
+    let text = |(name, value): &(String, Secret)| (name.clone(), value.expose().to_owned());
     let members = handler.static_body.iter().flat_map(|body| body.iter());
     let static_body =
         members.fold(Object::new(), |body, (name, value)| body.with(name, Json::from_value(value)));
@@ -87,10 +86,12 @@ fn plan(handler: &HttpHandler) -> Plan {
 
 fn headers(handler: &HttpHandler) -> HeaderMap {
     // The manifest has only values that can be one.
-    let value = |text: &str| http::HeaderValue::from_str(text).ok();
-    let headers =
-        handler.headers.iter().filter_map(|(name, text)| Some((name.clone(), value(text.expose())?)));
-    headers.collect()
+    let header = |(name, text): &(HeaderName, Secret)| {
+        let mut value = HeaderValue::from_str(text.expose()).ok()?;
+        value.set_sensitive(true);
+        Some((name.clone(), value))
+    };
+    handler.headers.iter().filter_map(header).collect()
 }
 
 fn auth(auth: &toolyard_manifest::Auth, process: &Process) -> Auth {
