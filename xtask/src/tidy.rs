@@ -11,13 +11,21 @@ use crate::process;
 
 /// Which packages of the workspace a package may name. One that is not listed may name `toolyard-core` alone:
 /// siblings never name each other, and where one needs another's ability, the composition root adapts.
-const ALLOWED_EDGES: [(&str, &[&str]); 5] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
     ("toolyard-core", &[]),
+    ("toolyard-backends", &["toolyard-core", "toolyard-net"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
     ("toolyard-sdk", &["toolyard-core", "toolyard-mcp", "toolyard-net", "toolyard-process"]),
     (
         "toolyard-server",
-        &["toolyard-core", "toolyard-manifest", "toolyard-mcp", "toolyard-net", "toolyard-process"],
+        &[
+            "toolyard-backends",
+            "toolyard-core",
+            "toolyard-manifest",
+            "toolyard-mcp",
+            "toolyard-net",
+            "toolyard-process",
+        ],
     ),
     (
         "toolyard",

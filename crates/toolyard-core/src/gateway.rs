@@ -40,7 +40,8 @@ impl Gateway {
 
             // One budget, set when the call came in: for waiting, and for all the attempts together.
             Box::new(Deadline),
-            // Retry and breaker have their place here, next to what they repeat.
+            // Retry and breaker come next, in the backends that want them: what may be repeated, and when,
+            // shows in the protocol only (see `crate::retry`).
         ]
     }
 

@@ -7,7 +7,8 @@
 //! - [`call`], [`client`], [`outcome`], [`error`]: what goes in, the way back meanwhile, and what comes out;
 //! - [`tool`], [`item`], [`backend`]: who runs calls, and what it offers;
 //! - [`registry`], [`names`]: which name belongs to whom;
-//! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend.
+//! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
+//! - [`retry`], [`breaker`]: what backends share whose servers fail now and then.
 
 pub mod json;
 
@@ -28,10 +29,14 @@ pub mod gate;
 pub mod gateway;
 pub mod layers;
 
+pub mod breaker;
+pub mod retry;
+
 #[cfg(test)]
 mod testing;
 
 pub use backend::{Backend, Catalog, Phase};
+pub use breaker::Breaker;
 pub use call::{Call, Caller, Reference, Target};
 pub use client::{Ask, AskError, AskKind, Client, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
@@ -40,5 +45,6 @@ pub use item::{Item, Prompt, Resource, Template};
 pub use json::{Json, JsonError, Object};
 pub use outcome::{Outcome, Output};
 pub use registry::{Entry, Registry};
+pub use retry::{Retry, Tried, Verdict};
 pub use tool::Tool;
 pub use uri_template::UriTemplate;

@@ -50,6 +50,16 @@ impl Tool {
         Ok(Self { name: name.into(), definition, accepted: None, check: OnceLock::new() })
     }
 
+    /// A tool that is described here, not by a server: its name, and the rest of its definition.
+    #[must_use]
+    pub fn named(name: &str, rest: Object) -> Self {
+        let mut definition = Object::new().with("name", Json::string(name));
+        for (member, value) in rest.iter() {
+            definition.set(&member, value.clone());
+        }
+        Self { name: name.into(), definition, accepted: None, check: OnceLock::new() }
+    }
+
     /// Holds arguments to another schema than the published one: an owner may take more than it asks for.
     #[must_use]
     pub fn accepting(mut self, schema: Json) -> Self {

@@ -9,6 +9,7 @@ use crate::{
     expand::expand,
     fields::Fields,
     forms::{self, Invalid},
+    handler::Secret,
     problem::{FieldPath, Place, Position, Problem, one_of, quoted},
     report::Report,
     suggest,
@@ -43,6 +44,11 @@ impl<'a> Cursor<'a> {
         Self { node: &member.value, path: self.path.field(&member.name), ..*self }
     }
 
+    /// What the document has here.
+    pub(crate) fn content(&self) -> &'a Content {
+        &self.node.content
+    }
+
     fn item(&self, index: usize, node: &'a Node) -> Self {
         Self { node, path: self.path.item(index), ..*self }
     }
@@ -73,13 +79,18 @@ impl<'a> Cursor<'a> {
         self.report.declare(noun, name, self.place());
     }
 
+    /// Notes that this names the key of a mounted secret.
+    pub(crate) fn needs_secrets(&self) {
+        self.report.key(self.place());
+    }
+
     /// Whether the field is there in name only, which means what its absence means, as it does for
     /// Kubernetes.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.node.content, Content::Null)
     }
 
-    fn wrong_kind(&self, expected: &str, hint: Option<&str>) {
+    pub(crate) fn wrong_kind(&self, expected: &str, hint: Option<&str>) {
         let found = format!("found {}", self.node.content.noun());
         self.report(self.problem(found).expected(expected).maybe_hint(hint));
     }
@@ -150,15 +161,19 @@ impl<'a> Cursor<'a> {
 
     /// A number of things: at least one, because none would make the gateway useless.
     pub(crate) fn count(self) -> Option<usize> {
-        const MOST: usize = 1_000_000_000;
-        let expected = format!("a whole number from 1 to {MOST}");
+        self.number(1, 1_000_000_000).and_then(|count| usize::try_from(count).ok())
+    }
+
+    /// A whole number.
+    pub(crate) fn number(self, least: u32, most: u32) -> Option<u32> {
+        let expected = format!("a whole number from {least} to {most}");
         match &self.node.content {
-            Content::Integer(count) => {
-                let count = usize::try_from(*count).ok().filter(|count| (1..=MOST).contains(count));
-                if count.is_none() {
+            Content::Integer(number) => {
+                let number = u32::try_from(*number).ok().filter(|number| (least..=most).contains(number));
+                if number.is_none() {
                     self.report(self.problem("this number is out of range").expected(expected));
                 }
-                count
+                number
             }
             Content::Text(_) => self.refuse(&expected, "a number has no quotes"),
             _ => self.refuse(&expected, None),
@@ -182,7 +197,9 @@ impl<'a> Cursor<'a> {
     /// A span of time, which may be zero.
     pub(crate) fn duration(self) -> Option<Duration> {
         match &self.node.content {
-            Content::Integer(_) | Content::Float => self.refuse(forms::DURATION, "add a unit, as in `30s`"),
+            Content::Integer(_) | Content::Float(_) => {
+                self.refuse(forms::DURATION, "add a unit, as in `30s`")
+            }
             _ => self.parse(forms::duration),
         }
     }
@@ -222,6 +239,11 @@ impl<'a> Cursor<'a> {
         None
     }
 
+    /// A string that may be secret.
+    pub(crate) fn secret(self) -> Option<Secret> {
+        self.text().map(Secret::new)
+    }
+
     /// A string in one of our forms.
     pub(crate) fn parse<T>(self, parse: fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let written = self.written();
@@ -258,7 +280,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn literal(&self) -> Option<&'a str> {
         let hint = match &self.node.content {
             Content::Text(text) => return Some(text),
-            Content::Bool(_) | Content::Integer(_) | Content::Float => Some("put it in quotes"),
+            Content::Bool(_) | Content::Integer(_) | Content::Float(_) => Some("put it in quotes"),
             Content::Null | Content::List(_) | Content::Object(_) => None,
         };
         self.wrong_kind("a string", hint);

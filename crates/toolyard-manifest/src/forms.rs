@@ -1,19 +1,22 @@
 //! Strings that have a form: names, durations, sizes, addresses.
 
 mod duration;
+mod header;
 mod name;
 mod size;
+mod template;
 mod web;
 
 use std::{net::SocketAddr, path::PathBuf};
 
 pub(crate) use self::{
     duration::{DURATION, duration},
-    name::{namespace, registry_name},
+    header::{header_name, header_value, is_header_name, secret_header_value, token, user_and_password},
+    name::{namespace, registry_name, service_name, tool_name},
     size::{SIZE, size},
     web::{host, origin},
 };
-pub use self::{name::HandlerName, web::Endpoint};
+pub use self::{name::HandlerName, template::UrlTemplate, web::Endpoint};
 use crate::problem::{Place, Problem};
 
 /// A string does not have the form it should have. It does not repeat the string, which may hold a secret.
@@ -57,6 +60,21 @@ pub(crate) fn command(text: &str) -> Result<String, Invalid> {
 /// A folder of the file system. Whether it exists is seen when it is used.
 pub(crate) fn folder(text: &str) -> Result<PathBuf, Invalid> {
     non_empty(text, Invalid::new("a folder", "the path of a folder")).map(PathBuf::from)
+}
+
+/// A part of a path, which stays below the folder that it is put in.
+pub(crate) fn file_name(text: &str) -> Result<String, Invalid> {
+    let invalid = Invalid::new("the name of a secret or of a key in it", "letters, digits, `-`, `_` and `.`");
+    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let valid = !text.is_empty() && !text.starts_with('.') && text.bytes().all(inner);
+    if valid { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
+/// A number that is written as a string, because Kubernetes has no other way to write a fraction.
+pub(crate) fn multiplier(text: &str) -> Result<f64, Invalid> {
+    let invalid = Invalid::new("a multiplier", "a number of 1 or more in quotes, such as '2.0'");
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 1.0);
+    number.ok_or(invalid)
 }
 
 /// The name of a variable in the environment of a process.

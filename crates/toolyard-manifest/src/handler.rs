@@ -1,27 +1,35 @@
 //! A handler: one entry of a `ToolRegistry`, from which the gateway builds a backend.
 
+mod http;
+
 use std::{fmt, path::PathBuf, time::Duration};
+
+pub use self::http::{
+    Auth, AuthScheme, Credential, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
+};
 
 use crate::forms::{Endpoint, HandlerName};
 
 /// Where tools come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Handler {
     /// Unique among the handlers of all registries.
     pub name: HandlerName,
     /// The name of the registry that declares it.
     pub registry: String,
-    /// How long one call may take; 30 s unless the handler says otherwise.
+    /// How long one attempt of a call may take; 30 s unless the handler says otherwise.
     pub timeout: Duration,
     /// How to reach it.
     pub kind: HandlerKind,
 }
 
 /// What kind of server is behind a handler.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum HandlerKind {
     /// An MCP server, which tells by itself which tools it has.
     Mcp(McpTransport),
+    /// An HTTP endpoint that is one tool.
+    Http(Box<HttpHandler>),
 }
 
 /// How messages reach an MCP server.

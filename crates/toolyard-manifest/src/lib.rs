@@ -7,8 +7,8 @@
 //! This crate does not connect to anything and starts nothing: a [`Handler`] is a description.
 //!
 //! The modules, in the order in which a text goes through them: `source` finds it, `builder` makes trees of
-//! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them, `registry` and
-//! `process` say what belongs where, and `report` collects what is wrong.
+//! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them and `value` any JSON,
+//! `registry` and `process` say what belongs where, and `report` collects what is wrong.
 
 mod builder;
 mod cursor;
@@ -29,10 +29,14 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod value;
 
 pub use self::{
-    forms::{Endpoint, HandlerName, Invalid},
-    handler::{Args, Env, Handler, HandlerKind, McpTransport},
+    forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
+    handler::{
+        Args, Auth, AuthScheme, Credential, Env, Handler, HandlerKind, HttpHandler, Mapping, McpTransport,
+        RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
+    },
     limits::{Limits, Timeouts},
     manifest::{Manifest, load, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What the documents of a gateway say together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
     /// How the gateway runs.
     pub process: Process,
@@ -25,7 +25,8 @@ pub struct Manifest {
 
 /// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name.
 ///
-/// `${NAME}` in a string of a specification stands for a variable of the process's environment.
+/// `${NAME}` in a string of a specification stands for a variable of the process's environment; in JSON schemas
+/// and JMESPath expressions it stands for itself.
 pub fn load(paths: &[PathBuf]) -> Result<Manifest, Problems> {
     load_with(paths, &process_environment)
 }
@@ -64,6 +65,9 @@ fn read(sources: &[Source], report: &Report<'_>) -> Manifest {
         for node in builder::documents(source, report) {
             document(Cursor::document(&source.name, &node, report), &mut manifest);
         }
+    }
+    if manifest.process.secrets_dir.is_none() {
+        report.refuse_keys();
     }
     manifest
 }

@@ -1,6 +1,9 @@
 //! The process itself, and the reader of `Toolyard` documents.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use crate::{
     cursor::Cursor,
@@ -22,6 +25,9 @@ pub struct Process {
     pub allowed_hosts: Vec<String>,
     /// `allowedOrigins`: which web pages may send requests.
     pub allowed_origins: Vec<String>,
+    /// `secretsDir`: the folder with the secrets that handlers name, as a cluster mounts them: the key `token`
+    /// of the secret `api` is the file `api/token`. None: handlers cannot name any.
+    pub secrets_dir: Option<PathBuf>,
     /// `limits`.
     pub limits: Limits,
     /// `timeouts`.
@@ -35,6 +41,7 @@ impl Default for Process {
             allow_unauthenticated: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            secrets_dir: None,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
         }
@@ -61,6 +68,7 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         ),
         allowed_hosts: fields.with_default("allowedHosts", hosts, default.allowed_hosts),
         allowed_origins: fields.with_default("allowedOrigins", origins, default.allowed_origins),
+        secrets_dir: fields.optional("secretsDir", |cursor| cursor.parse(forms::folder)),
         limits: fields.with_default("limits", limits, default.limits),
         timeouts: fields.with_default("timeouts", timeouts, default.timeouts),
     };

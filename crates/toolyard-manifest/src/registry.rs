@@ -3,6 +3,10 @@
 //! The contract knows more than this release serves. A field of it that cannot be honoured yet is refused by
 //! its name: ignoring `retries` or `auth` would be worse than not starting.
 
+mod auth;
+mod http;
+mod retry;
+
 use std::time::Duration;
 
 use crate::{
@@ -18,8 +22,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const HANDLER_TYPE: Choice<HandlerType> = Choice {
     noun: "handler type",
-    words: &[("mcp", HandlerType::Mcp)],
-    not_yet: &["http", "grpc", "openapi", "client"],
+    words: &[("mcp", HandlerType::Mcp), ("http", HandlerType::Http)],
+    not_yet: &["grpc", "openapi", "client"],
 };
 
 const TRANSPORT: Choice<Transport> = Choice {
@@ -29,27 +33,18 @@ const TRANSPORT: Choice<Transport> = Choice {
 };
 
 /// Handler fields of the contract, then those that only the contract's own software has.
-const HANDLER_NOT_YET: &[&str] = &[
-    "endpoint",
-    "tool",
-    "httpConfig",
-    "grpcConfig",
-    "openAPIConfig",
-    "selector",
-    "serviceRef",
-    "retries",
-    "retryPolicy",
-    "auth",
-    "clientConfig",
-    "probe",
-    "toolFilter",
-];
+const HANDLER_NOT_YET: &[&str] =
+    &["grpcConfig", "openAPIConfig", "selector", "serviceRef", "clientConfig", "probe", "toolFilter"];
+
+/// Those that only some types have so far.
+const RESILIENCE: &[&str] = &["retries", "retryPolicy", "auth"];
 
 const STDIO_FIELDS: &[&str] = &["command", "args", "workDir", "env"];
 
 #[derive(Clone, Copy)]
 enum HandlerType {
     Mcp,
+    Http,
 }
 
 #[derive(Clone, Copy)]
@@ -62,20 +57,30 @@ enum Transport {
 pub(crate) fn handlers(mut fields: Fields<'_>) -> Option<Vec<Handler>> {
     // Operators write it. It says how things were, not how they should be.
     fields.ignore(&["status"]);
-    let registry = fields.required("metadata", registry_name);
-    let handlers = fields.required("spec", |cursor| spec(cursor, registry.as_deref().unwrap_or_default()));
+    let registry = fields.required("metadata", registry).unwrap_or_default();
+    let handlers = fields.required("spec", |cursor| spec(cursor, &registry));
     fields.finish();
     handlers
 }
 
-/// The name of the registry. A cluster would keep only the second of two registries of one name.
-fn registry_name(cursor: Cursor<'_>) -> Option<String> {
-    let Metadata { name, namespace } = metadata(cursor.clone())?;
-    cursor.declare("ToolRegistry of this name", &format!("{}/{name}", namespace.unwrap_or_default()));
-    Some(name)
+/// What a handler needs to know of its registry.
+#[derive(Default)]
+struct Registry {
+    name: String,
+    namespace: Option<String>,
 }
 
-fn spec(cursor: Cursor<'_>, registry: &str) -> Option<Vec<Handler>> {
+/// What identifies the registry. A cluster would keep only the second of two registries of one name.
+fn registry(cursor: Cursor<'_>) -> Option<Registry> {
+    let Metadata { name, namespace } = metadata(cursor.clone())?;
+    cursor.declare(
+        "ToolRegistry of this name",
+        &format!("{}/{name}", namespace.as_deref().unwrap_or_default()),
+    );
+    Some(Registry { name, namespace })
+}
+
+fn spec(cursor: Cursor<'_>, registry: &Registry) -> Option<Vec<Handler>> {
     let mut fields = cursor.fields()?;
     let handlers =
         fields.required("handlers", |cursor| cursor.non_empty_list(|item| handler(item, registry)));
@@ -84,18 +89,33 @@ fn spec(cursor: Cursor<'_>, registry: &str) -> Option<Vec<Handler>> {
     handlers
 }
 
-fn handler(cursor: Cursor<'_>, registry: &str) -> Option<Handler> {
-    let mut fields = cursor.fields()?;
+fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
+    let mut fields = cursor.clone().fields()?;
     let name = fields.required("name", handler_name);
-    let kind = fields.required("type", |cursor| cursor.choice(&HANDLER_TYPE));
-    let transport = match kind {
-        Some(HandlerType::Mcp) => fields.required("mcpConfig", transport),
-        None => fields.optional("mcpConfig", transport),
+    let kind = match fields.required("type", |cursor| cursor.choice(&HANDLER_TYPE)) {
+        Some(HandlerType::Mcp) => {
+            let transport = fields.required("mcpConfig", transport);
+            fields.misplaced(http::FIELDS, "it belongs to the type `http`");
+            fields.not_yet(RESILIENCE);
+            transport.map(HandlerKind::Mcp)
+        }
+        Some(HandlerType::Http) => {
+            let namespace = registry.namespace.as_deref().unwrap_or("default");
+            let handler = http::handler(&mut fields, namespace, &cursor);
+            fields.misplaced(&["mcpConfig"], "it belongs to the type `mcp`");
+            handler.map(|handler| HandlerKind::Http(Box::new(handler)))
+        }
+        None => {
+            fields.optional("mcpConfig", transport);
+            fields.ignore(http::FIELDS);
+            fields.ignore(RESILIENCE);
+            None
+        }
     };
     let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
     fields.not_yet(HANDLER_NOT_YET);
     fields.finish();
-    Some(Handler { name: name?, registry: registry.to_owned(), timeout, kind: HandlerKind::Mcp(transport?) })
+    Some(Handler { name: name?, registry: registry.name.clone(), timeout, kind: kind? })
 }
 
 fn handler_name(cursor: Cursor<'_>) -> Option<HandlerName> {

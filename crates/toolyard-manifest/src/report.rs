@@ -13,11 +13,17 @@ pub(crate) struct Report<'a> {
     pub(crate) environment: &'a Environment<'a>,
     problems: RefCell<Vec<Problem>>,
     declared: RefCell<HashMap<(&'static str, String), Place>>,
+    keys: RefCell<Vec<Place>>,
 }
 
 impl<'a> Report<'a> {
     pub(crate) fn new(environment: &'a Environment<'a>) -> Self {
-        Self { environment, problems: RefCell::default(), declared: RefCell::default() }
+        Self {
+            environment,
+            problems: RefCell::default(),
+            declared: RefCell::default(),
+            keys: RefCell::default(),
+        }
     }
 
     pub(crate) fn add(&self, problem: Problem) {
@@ -37,6 +43,23 @@ impl<'a> Report<'a> {
         if first != place {
             let problem = Problem::new(place, format!("a second {noun}"));
             self.add(problem.hint(format!("the first one is at {first}")));
+        }
+    }
+
+    /// Remembers where the key of a mounted secret is named: the document that says where they are mounted may
+    /// come later.
+    pub(crate) fn key(&self, place: Place) {
+        self.keys.borrow_mut().push(place);
+    }
+
+    /// Reports every such place, because no document said it.
+    pub(crate) fn refuse_keys(&self) {
+        for place in self.keys.take() {
+            let problem = Problem::new(place, "there is no folder with secrets");
+            self.add(problem.hint(
+                "set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file \
+                 `api/token` in it",
+            ));
         }
     }
 

@@ -19,8 +19,8 @@ fn plain(text: &str) -> Content {
         "" | "~" | "null" | "Null" | "NULL" => Content::Null,
         "true" | "True" | "TRUE" => Content::Bool(true),
         "false" | "False" | "FALSE" => Content::Bool(false),
-        number if is_integer(number) => integer(number).map_or(Content::Float, Content::Integer),
-        number if is_float(number) => Content::Float,
+        number if is_integer(number) => integer(number).map_or_else(|| float(number), Content::Integer),
+        number if is_float(number) => float(number),
         text => Content::Text(text.to_owned()),
     }
 }
@@ -42,6 +42,11 @@ fn integer(text: &str) -> Option<i64> {
         Some("0x") => radix(&text[2..], 16),
         _ => text.parse().ok(),
     }
+}
+
+/// Infinities, and what is too large to be an integer without being decimal, become no number.
+fn float(text: &str) -> Content {
+    Content::Float(text.parse().ok().filter(|number: &f64| number.is_finite()).unwrap_or(f64::NAN))
 }
 
 /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, infinity, or not a number.
@@ -94,10 +99,11 @@ mod tests {
         check(&["false", "False"], "Bool(false)");
         check(&["12", "+12", "0o14", "0xc", "0xC", "0012"], "Integer(12)");
         check(&["-9223372036854775808"], "Integer(@)");
-        check(
-            &["9223372036854775808", "1.5", ".5", "5.", "-1e9", "1.5E-3", ".inf", "-.Inf", ".nan"],
-            "Float",
-        );
+        check(&["1.5", "+1.5", "1.50", "15e-1"], "Float(1.5)");
+        check(&[".5", "0.5", "5E-1"], "Float(0.5)");
+        check(&["5."], "Float(5.0)");
+        check(&["9223372036854775808"], "Float(9.223372036854776e18)");
+        check(&[".inf", "-.Inf", ".nan", "0xffffffffffffffffff", "1e999"], "Float(NaN)");
         let texts =
             ["yes", "on", "nULL", "0x", "0o8", "1_000", "1.2.3", "1e", ".", "-", "e1", "30s", "+.nan"];
         check(&texts, "Text(\"@\")");

@@ -4,6 +4,7 @@ mod any_text;
 mod complete_example;
 mod documents;
 mod files;
+mod http;
 mod mcp;
 mod process;
 mod registry;

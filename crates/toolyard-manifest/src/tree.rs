@@ -14,8 +14,8 @@ pub(crate) enum Content {
     Null,
     Bool(bool),
     Integer(i64),
-    /// A fraction, or an integer beyond 64 bits. No field of ours takes one, so its value is not kept.
-    Float,
+    /// A fraction, or an integer beyond 64 bits; not a number where 64-bit floats have none for it.
+    Float(f64),
     Text(String),
     List(Vec<Node>),
     Object(Vec<Member>),
@@ -39,7 +39,7 @@ impl Node {
             Content::Text(text) => text.len(),
             Content::List(items) => items.iter().map(Node::weight).sum(),
             Content::Object(members) => members.iter().map(Member::weight).sum(),
-            Content::Null | Content::Bool(_) | Content::Integer(_) | Content::Float => 0,
+            Content::Null | Content::Bool(_) | Content::Integer(_) | Content::Float(_) => 0,
         };
         size_of::<Self>() + inner
     }
@@ -62,7 +62,7 @@ impl Content {
         match self {
             Self::Null => "nothing (null)",
             Self::Bool(_) => "a boolean",
-            Self::Integer(_) | Self::Float => "a number",
+            Self::Integer(_) | Self::Float(_) => "a number",
             Self::Text(_) => "a string",
             Self::List(_) => "a list",
             Self::Object(_) => "an object",

@@ -53,6 +53,26 @@ where
     }
 }
 
+/// Reads the beginning of a body, up to `limit` bytes, and says whether that is all of it.
+///
+/// # Errors
+/// When the connection breaks before.
+pub async fn read_start<B>(mut body: B, limit: usize) -> Result<(Bytes, bool), ReadError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut start = BytesMut::new();
+    while let Some(frame) = next_data(&mut body).await? {
+        let room = limit - start.len();
+        start.extend_from_slice(&frame[..frame.len().min(room)]);
+        if frame.len() > room {
+            return Ok((start.freeze(), false));
+        }
+    }
+    Ok((start.freeze(), true))
+}
+
 /// The next frame of data; `None` at the end.
 ///
 /// # Errors
@@ -145,6 +165,18 @@ mod tests {
         check(&["abc"], 2, Err(()));
         check(&["a", "", "bc", "d"], 4, Ok("abcd"));
         check(&["a", "bc", "d"], 3, Err(()));
+    }
+
+    #[test]
+    fn the_beginning_of_a_body() {
+        for (limit, expect) in
+            [(0, ("", false)), (2, ("ab", false)), (4, ("abcd", true)), (9, ("abcd", true))]
+        {
+            let body = Pieces { pieces: ["a", "bc", "d"].map(|piece| piece.as_bytes().into()).into() };
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let (start, whole) = runtime.block_on(read_start(body, limit)).unwrap();
+            assert_eq!((&*start, whole), (expect.0.as_bytes(), expect.1));
+        }
     }
 
     #[test]

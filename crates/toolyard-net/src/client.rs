@@ -16,6 +16,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::runtime;
 
+use crate::reach::{NotPublic, Reach, Resolver, is_refusal};
+
 /// How long an unused connection is kept. Shorter than what servers commonly allow (Node.js: 5 s), so
 /// that few requests meet a closed one; those that do are sent again, for they were not read.
 const IDLE: Duration = Duration::from_secs(4);
@@ -33,10 +35,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub struct Client {
     pools: Arc<RwLock<HashMap<runtime::Id, Pool>>>,
-    connector: HttpsConnector<HttpConnector>,
+    connector: Connector,
+    reach: Reach,
+    tls: Arc<ClientConfig>,
 }
 
-type Pool = HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type Connector = HttpsConnector<HttpConnector<Resolver>>;
+
+type Pool = HyperClient<Connector, Full<Bytes>>;
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +50,9 @@ pub enum RequestError {
     /// No connection: the server has not seen the request.
     #[error("cannot connect")]
     Connect(#[source] Box<dyn Error + Send + Sync>),
+    /// The host is none that this client may connect to.
+    #[error("the host has no public address")]
+    NotPublic,
     /// The connection broke before the response's head had come.
     #[error("the connection broke before a response came")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
@@ -67,8 +76,25 @@ impl Client {
         Ok(Self::new(tls()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()))
     }
 
+    /// A client with the same roots and with pools of its own, which connects to public addresses only. For
+    /// requests whose host a caller has a say in.
+    #[must_use]
+    pub fn public_only(&self) -> Self {
+        Self::reaching(self.tls.clone(), Reach::Public, Resolver::system(Reach::Public))
+    }
+
     fn new(tls: ClientConfig) -> Self {
-        let mut http = HttpConnector::new();
+        Self::reaching(Arc::new(tls), Reach::Anywhere, Resolver::system(Reach::Anywhere))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn scripted(resolver: Resolver) -> Self {
+        let tls = tls().unwrap().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        Self::reaching(Arc::new(tls), Reach::Anywhere, resolver)
+    }
+
+    fn reaching(tls: Arc<ClientConfig>, reach: Reach, resolver: Resolver) -> Self {
+        let mut http = HttpConnector::new_with_resolver(resolver);
         http.enforce_http(false);
         // Without it a small request waits for the acknowledgement of the one before: 40 ms.
         http.set_nodelay(true);
@@ -76,11 +102,11 @@ impl Client {
         // For streams, which may be silent for hours: a peer that has gone without a word is noticed.
         http.set_keepalive(Some(KEEP_ALIVE));
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
+            .with_tls_config((*tls).clone())
             .https_or_http()
             .enable_http1()
             .wrap_connector(http);
-        Self { pools: Arc::default(), connector }
+        Self { pools: Arc::default(), connector, reach, tls }
     }
 
     /// Has the pool of the runtime that this is called on send a request.
@@ -105,7 +131,9 @@ impl Client {
     /// # Errors
     /// When there is no response. A status of failure is a response.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
+        self.reach.check(request.uri()).map_err(|NotPublic| RequestError::NotPublic)?;
         self.request(request).await.map_err(|error| match error.is_connect() {
+            true if is_refusal(&error) => RequestError::NotPublic,
             true => RequestError::Connect(error.into()),
             false => RequestError::Broken(error.into()),
         })

@@ -4,6 +4,7 @@
 //! - [`workers`]: the threads that serve them;
 //! - [`guard`]: refuses what a browser was lured into sending;
 //! - [`client`]: requests to other servers;
+//! - [`reach`]: which addresses these may go to;
 //! - [`body`]: bodies that are bounded when read and not copied when written;
 //! - [`sse`]: server-sent events, read and written.
 
@@ -11,5 +12,6 @@ pub mod body;
 pub mod client;
 pub mod guard;
 pub mod listener;
+pub mod reach;
 pub mod sse;
 pub mod workers;

@@ -1,5 +1,7 @@
 //! A handler of the manifest becomes a backend. A new kind of handler is one more arm here.
 
+mod http;
+
 use std::io;
 use std::sync::Arc;
 
@@ -26,23 +28,28 @@ pub fn handlers(manifest: &Manifest) -> io::Result<Vec<Handler>> {
 
 fn uses_tls(handler: &manifest::Handler) -> bool {
     match &handler.kind {
-        HandlerKind::Mcp(McpTransport::StreamableHttp { endpoint }) => {
-            endpoint.uri().scheme() == Some(&http::uri::Scheme::HTTPS)
-        }
+        HandlerKind::Mcp(McpTransport::StreamableHttp { endpoint }) => endpoint.is_tls(),
         HandlerKind::Mcp(McpTransport::Stdio { .. }) => false,
+        HandlerKind::Http(http) => http.url.is_tls(),
     }
 }
 
 fn build(handler: &manifest::Handler, process: &Process, client: &Client) -> Handler {
     let name = handler.name.as_str();
+    let mut timeout = handler.timeout;
     let backend: Arc<dyn Backend> = match &handler.kind {
         HandlerKind::Mcp(transport) => {
             Arc::new(McpBackend::start(name, endpoint(transport, client), client_options(process)))
         }
+        HandlerKind::Http(http) => {
+            // Each attempt has the handler's time, so that a call may take several times as long.
+            timeout = http::retry(&http.retry).budget(handler.timeout);
+            Arc::new(http::backend(http, handler.timeout, process, client))
+        }
     };
     let running = process.limits.concurrent_calls_per_handler;
     let gate = Gate::new(GateSize { running, waiting: process.limits.queued_calls });
-    Handler { name: name.into(), backend, limits: Arc::new(Limits { timeout: handler.timeout, gate }) }
+    Handler { name: name.into(), backend, limits: Arc::new(Limits { timeout, gate }) }
 }
 
 fn endpoint(transport: &McpTransport, client: &Client) -> Endpoint {

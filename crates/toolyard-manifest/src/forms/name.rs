@@ -37,6 +37,23 @@ pub(crate) fn namespace(text: &str) -> Result<String, Invalid> {
     label(text, "a namespace")
 }
 
+/// The name of a Kubernetes service: a DNS label.
+pub(crate) fn service_name(text: &str) -> Result<String, Invalid> {
+    label(text, "the name of a service")
+}
+
+/// The name of a tool, by the rule of the contract.
+pub(crate) fn tool_name(text: &str) -> Result<String, Invalid> {
+    let invalid = Invalid::new(
+        "the name of a tool",
+        "at most 64 lower-case letters, digits and `_`, with a letter first, such as get_user",
+    );
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    let valid =
+        text.len() <= 64 && text.bytes().all(inner) && text.starts_with(|c: char| c.is_ascii_lowercase());
+    if valid { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
 /// The name of a registry: a DNS subdomain, which is labels with dots between them.
 pub(crate) fn registry_name(text: &str) -> Result<String, Invalid> {
     let invalid = Invalid::new(
@@ -69,6 +86,16 @@ mod tests {
         }
         for text in ["", "-", "a-", "-a", "A", "a_b", "a.b", "é", "a b", &"a".repeat(64)] {
             assert!(HandlerName::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tool_name_is_a_word_with_underscores() {
+        for text in ["a", "get_user_2", &"a".repeat(64)] {
+            assert_eq!(tool_name(text).unwrap(), text);
+        }
+        for text in ["", "_a", "2a", "A", "a-b", "a.b", &"a".repeat(65)] {
+            assert!(tool_name(text).is_err(), "{text}");
         }
     }
 

@@ -34,6 +34,12 @@ impl Endpoint {
     pub fn uri(&self) -> &Uri {
         &self.0
     }
+
+    /// Whether requests go over TLS.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.0.scheme() == Some(&Scheme::HTTPS)
+    }
 }
 
 impl fmt::Debug for Endpoint {

@@ -1,8 +1,9 @@
-//! The complete example of the contract, which this release answers with what it does not serve yet.
+//! The examples of the contract: what this release serves of them, and how it answers the rest.
 
 use insta::assert_snapshot;
 
-use super::problems;
+use super::{problems, registry, valid};
+use crate::HandlerKind;
 
 /// One day it will be valid.
 const COMPLETE_EXAMPLE: &str = "
@@ -70,19 +71,80 @@ spec:
 #[test]
 fn the_complete_example_is_answered_at_once() {
     assert_snapshot!(problems(COMPLETE_EXAMPLE), @"
-    tools.yaml:11:13: spec.handlers[0].type: handler type `http` is not yet supported
-      expected mcp
-    tools.yaml:12:7: spec.handlers[0].endpoint: `endpoint` is not yet supported
-    tools.yaml:14:7: spec.handlers[0].tool: `tool` is not yet supported
-    tools.yaml:24:7: spec.handlers[0].httpConfig: `httpConfig` is not yet supported
     tools.yaml:30:13: spec.handlers[1].type: handler type `grpc` is not yet supported
-      expected mcp
-    tools.yaml:31:7: spec.handlers[1].endpoint: `endpoint` is not yet supported
-    tools.yaml:36:7: spec.handlers[1].tool: `tool` is not yet supported
+      expected one of mcp, http
     tools.yaml:50:20: spec.handlers[2].mcpConfig.transport: transport `sse` is not yet supported
       expected one of stdio, streamable-http
     tools.yaml:55:13: spec.handlers[3].type: handler type `openapi` is not yet supported
-      expected mcp
+      expected one of mcp, http
     tools.yaml:56:7: spec.handlers[3].openAPIConfig: `openAPIConfig` is not yet supported
+    ");
+}
+
+/// Every HTTP handler of the contract, as it is written there.
+const HTTP_HANDLERS: &str = "
+    - name: calculator
+      type: http
+      endpoint:
+        url: https://api.example.com/calculate
+      tool:
+        name: calculate
+        description: \"Perform mathematical calculations\"
+        inputSchema:
+          type: object
+          properties:
+            expression:
+              type: string
+          required: [expression]
+    - name: search-api
+      type: http
+      endpoint:
+        url: https://api.example.com/search
+      tool:
+        name: search
+        description: \"Search the knowledge base\"
+        inputSchema:
+          type: object
+          properties:
+            query:
+              type: string
+              description: \"Search query\"
+            limit:
+              type: integer
+              default: 10
+          required: [query]
+      httpConfig:
+        method: POST
+        headers:
+          Content-Type: application/json
+        contentType: application/json
+      timeout: \"30s\"
+      retries: 3
+    - name: internal-tool
+      type: http
+      endpoint:
+        serviceRef:
+          name: tool-service
+          namespace: tools  # Optional, defaults to ToolRegistry namespace
+          port: 8080
+      tool:
+        name: internal_action
+        description: \"Perform internal action\"
+        inputSchema:
+          type: object
+";
+
+#[test]
+fn its_http_handlers_are_read() {
+    let manifest = valid(&registry(HTTP_HANDLERS));
+    let shown = manifest.handlers.iter().map(|handler| {
+        let HandlerKind::Http(http) = &handler.kind else { panic!() };
+        let (tool, attempts) = (&http.tool, http.retry.max_attempts);
+        format!("{}: {} {:?} {:?} x{attempts}", tool.name, http.method, http.url, handler.timeout)
+    });
+    assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"
+    calculate: POST Fixed(Endpoint(https://api.example.com/…)) 30s x1
+    search: POST Fixed(Endpoint(https://api.example.com/…)) 30s x4
+    internal_action: POST Fixed(Endpoint(http://tool-service.tools.svc.cluster.local:8080/…)) 30s x1
     ");
 }

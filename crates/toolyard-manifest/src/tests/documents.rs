@@ -126,6 +126,7 @@ timeouts:
         allowed_origins: [
             "https://app.example.com",
         ],
+        secrets_dir: None,
         limits: Limits {
             workers: 7,
             request_body_bytes: 1048576,
@@ -163,6 +164,7 @@ fn the_defaults_are_those_of_the_documentation() {
         allow_unauthenticated: false,
         allowed_hosts: [],
         allowed_origins: [],
+        secrets_dir: None,
         limits: Limits {
             workers: 1,
             request_body_bytes: 4194304,

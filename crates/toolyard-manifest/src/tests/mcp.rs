@@ -128,20 +128,20 @@ fn what_the_environment_holds_is_never_shown() {
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "${TOKEN}\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `${TOKEN}` is not a known handler type
-      expected mcp
+      expected one of mcp, http
     ");
     assert_snapshot!(problems(&mcp("transport: streamable-http\nendpoint: '${TOKEN}'")), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
       hint: it begins with http:// or https://
     ");
-    let twice = "  - {name: '${TOKEN}', type: http}\n  - {name: '${TOKEN}', type: http}\n";
+    let twice = "  - {name: '${TOKEN}', type: openapi}\n  - {name: '${TOKEN}', type: openapi}\n";
     assert_snapshot!(problems(&registry(twice)), @"
-    tools.yaml:6:30: spec.handlers[0].type: handler type `http` is not yet supported
-      expected mcp
+    tools.yaml:6:30: spec.handlers[0].type: handler type `openapi` is not yet supported
+      expected one of mcp, http
     tools.yaml:7:12: spec.handlers[1].name: a second handler of this name
       hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
-    tools.yaml:7:30: spec.handlers[1].type: handler type `http` is not yet supported
-      expected mcp
+    tools.yaml:7:30: spec.handlers[1].type: handler type `openapi` is not yet supported
+      expected one of mcp, http
     ");
 }

@@ -128,7 +128,7 @@ timeouts:
       expected true or false
       hint: a boolean has no quotes, and `yes` is not one
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, limits, timeouts
+      expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, limits, timeouts
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
       expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler

@@ -176,7 +176,7 @@ impl Http {
         sent.insert(header::ACCEPT, accept);
         sent.extend(self.fixed.iter().chain(headers).map(|(name, value)| (name.clone(), value.clone())));
         self.client.send(request).await.map_err(|error| match error {
-            RequestError::Connect(_) => TransportError::Unreachable(error.into()),
+            RequestError::Connect(_) | RequestError::NotPublic => TransportError::Unreachable(error.into()),
             RequestError::Broken(_) => TransportError::Broken(error.into()),
         })
     }

@@ -11,6 +11,7 @@ mod catalogs;
 mod client;
 mod fidelity;
 mod http1;
+mod http_tools;
 mod json;
 mod load;
 mod malformed;

@@ -1,6 +1,9 @@
 //! Every manifest in `examples` is one, and says the truth about defaults.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::mpsc;
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -14,9 +17,13 @@ fn examples() -> Vec<PathBuf> {
     files.map(|file| file.unwrap().path()).collect()
 }
 
-/// Whatever an example wants of the environment is a URL.
+/// What an example wants of the environment is a URL or a token.
 fn load(example: PathBuf) -> Manifest {
-    let environment = |name: &str| name.ends_with("_URL").then(|| "http://127.0.0.1:3001/mcp".to_owned());
+    let environment = |name: &str| match name.rsplit('_').next() {
+        Some("URL") => Some("http://127.0.0.1:3001/mcp".to_owned()),
+        Some("TOKEN") => Some("token".to_owned()),
+        _ => None,
+    };
     load_with(&[example], &environment).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
@@ -32,6 +39,7 @@ fn every_example_is_a_manifest() {
     });
     insta::assert_snapshot!(handlers.collect::<Vec<_>>().join("\n"), @"
     http-server.yaml: search
+    http-tool.yaml: search, users
     process.yaml:
     real-servers.yaml: everything, everything-stdio, time
     ");
@@ -73,4 +81,65 @@ fn the_small_ones_serve_together() {
     // A busy machine may connect after the first list.
     eventually("the tools", || gateway.tools().contains(&"test_simple_text".to_owned()).then_some(()));
     assert_eq!(gateway.text("test_simple_text", json!({})), "This is a simple text response for testing.");
+}
+
+#[test]
+fn http_endpoints_are_tools() {
+    let folder = TempDir::new().unwrap();
+    let (api, requests) = http_api();
+    let mut serve = toolyard(folder.path());
+    serve.env("API_URL", api).env("API_TOKEN", "hunter2");
+    serve.current_dir(peers::root().join("examples")).args(["serve", "-f", "http-tool.yaml"]);
+    let gateway = Gateway::start(folder, &mut serve);
+    assert_eq!(gateway.tools(), ["search", "get_user"]);
+    let found = gateway.text("search", json!({ "query": "blue bicycles", "limit": 3 }));
+    assert_eq!(found, r#"{"hits":["one"]}"#);
+    let user = gateway.text("get_user", json!({ "id": "a/b", "fields": ["x", "y"] }));
+    assert_eq!(user, r#"{"mail":"a@b.example","name":"Ann","password":"[REDACTED]"}"#);
+    let requests: Vec<_> = requests.try_iter().collect();
+    assert_eq!(requests.len(), 3, "the first one failed, and was sent again");
+    assert!(requests[1].starts_with("POST /search HTTP/1.1\r\n"), "{}", requests[1]);
+    assert!(requests[1].contains("\r\nauthorization: Bearer hunter2\r\n"), "{}", requests[1]);
+    assert!(requests[1].ends_with(r#"{"query":"blue bicycles","limit":3}"#), "{}", requests[1]);
+    assert!(requests[2].starts_with("GET /users/a%2Fb?fields=x&fields=y HTTP/1.1\r\n"), "{}", requests[2]);
+    assert!(requests[2].contains("\r\nx-client: toolyard\r\n"), "{}", requests[2]);
+}
+
+/// An API that is busy at first. Gives its URL, and what it is sent.
+fn http_api() -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (seen, requests) = mpsc::channel();
+    let answers = [
+        ("503 Service Unavailable", ""),
+        ("200 OK", r#"{"hits":["one"]}"#),
+        ("200 OK", r#"{"name":"Ann","contact":{"mail":"a@b.example"},"password":"s3cret"}"#),
+    ];
+    std::thread::spawn(move || {
+        for (status, body) in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            seen.send(request(&mut stream)).unwrap();
+            let head =
+                format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+            stream.write_all((head + body).as_bytes()).unwrap();
+        }
+    });
+    (url, requests)
+}
+
+/// The next request: its head, and as many bytes as that announces.
+fn request(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        let length = stream.read(&mut buffer).unwrap();
+        assert!(length > 0, "the request broke off");
+        bytes.extend_from_slice(&buffer[..length]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let announced = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= announced.map_or(0, |length| length.parse().unwrap()) {
+            return text;
+        }
+    }
 }

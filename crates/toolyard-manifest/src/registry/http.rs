@@ -1,0 +1,281 @@
+//! The reader of a handler of the type `http`.
+//!
+//! The contract has two generations, which differ in where the endpoint and the authentication stand. Both are
+//! read.
+
+use http::{HeaderName, HeaderValue, Method};
+
+use super::{auth, retry};
+use crate::{
+    cursor::{Choice, Cursor},
+    fields::Fields,
+    forms::{self, Endpoint, UrlTemplate},
+    handler::{Auth, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition, Url},
+    problem::{Place, Problem},
+    value::{self, Strings},
+};
+
+/// The fields of a handler that belong to this type.
+pub(super) const FIELDS: &[&str] = &["endpoint", "tool", "httpConfig"];
+
+const METHOD: Choice<&str> = Choice {
+    noun: "method",
+    words: &[
+        ("GET", "GET"),
+        ("POST", "POST"),
+        ("PUT", "PUT"),
+        ("PATCH", "PATCH"),
+        ("DELETE", "DELETE"),
+        ("HEAD", "HEAD"),
+        ("OPTIONS", "OPTIONS"),
+    ],
+    not_yet: &[],
+};
+
+/// How many operators and brackets a JMESPath expression may have. Its parser and its interpreter recurse, for
+/// some of them by several functions each.
+const MOST_OPERATORS: usize = 200;
+
+/// What `httpConfig` says.
+struct Config {
+    endpoint: Option<Endpoint>,
+    template: Option<(String, Place)>,
+    method: Method,
+    headers: Vec<(HeaderName, Secret)>,
+    content_type: HeaderValue,
+    auth: Option<Auth>,
+    query_params: Option<Vec<String>>,
+    header_params: Vec<(String, HeaderName)>,
+    static_query: Vec<(String, Secret)>,
+    static_body: Option<StaticBody>,
+    body_mapping: Option<Mapping>,
+    response_mapping: Option<Mapping>,
+    redact: Vec<String>,
+    retry: Option<RetryPolicy>,
+}
+
+/// What a handler's fields say that has the type `http`. `namespace` is that of its registry.
+pub(super) fn handler(fields: &mut Fields<'_>, namespace: &str, place: &Cursor<'_>) -> Option<HttpHandler> {
+    let endpoint = fields.optional("endpoint", |cursor| Some(endpoint(cursor, namespace)));
+    let tool = fields.required("tool", tool);
+    let config = fields.optional("httpConfig", |cursor| Some(config(cursor)));
+    let config_is_wrong = matches!(config, Some(None));
+    let config = config.flatten().unwrap_or_else(Config::empty);
+    let auth = match &config.auth {
+        Some(_) => {
+            fields.misplaced(&["auth"], "`httpConfig.authType` says who is calling");
+            config.auth.clone()
+        }
+        None => fields.optional("auth", auth::auth),
+    };
+    let retry = retry::retry(fields, config.retry.clone());
+    let known_to_be_wrong = config_is_wrong || matches!(endpoint, Some(None));
+    let endpoint = endpoint.flatten().or_else(|| config.endpoint.clone());
+    let url = url(endpoint, config.template.clone(), auth.is_some(), known_to_be_wrong, place);
+    Some(HttpHandler {
+        tool: tool?,
+        url: url?,
+        method: config.method,
+        headers: config.headers,
+        content_type: config.content_type,
+        auth,
+        query_params: config.query_params,
+        header_params: config.header_params,
+        static_query: config.static_query,
+        static_body: config.static_body,
+        body_mapping: config.body_mapping,
+        response_mapping: config.response_mapping,
+        redact: config.redact,
+        retry,
+    })
+}
+
+fn tool(cursor: Cursor<'_>) -> Option<ToolDefinition> {
+    let mut fields = cursor.fields()?;
+    let name = fields.required("name", |cursor| cursor.parse(forms::tool_name));
+    let description = fields.required("description", Cursor::text);
+    let input_schema = fields.required("inputSchema", input_schema);
+    let output_schema = fields.optional("outputSchema", |cursor| value::object(cursor, Strings::Literal));
+    fields.finish();
+    Some(ToolDefinition {
+        name: name?,
+        description: description?,
+        input_schema: input_schema?,
+        output_schema: output_schema.map(Into::into),
+    })
+}
+
+/// MCP wants the schema of an object, and says so in it (2025-11-25, schema, `Tool`).
+fn input_schema(cursor: Cursor<'_>) -> Option<serde_json::Value> {
+    let schema = value::object(cursor.clone(), Strings::Literal)?;
+    if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
+        let problem = cursor.problem("this is not the schema of an object").expected("`type: object` in it");
+        cursor.report(problem.hint("a tool's arguments are an object, with a property for each of them"));
+        return None;
+    }
+    Some(schema.into())
+}
+
+// === where to ===
+
+fn endpoint(cursor: Cursor<'_>, namespace: &str) -> Option<Endpoint> {
+    let mut fields = cursor.fields()?;
+    let service = fields.optional("serviceRef", |cursor| service(cursor, namespace));
+    let endpoint = match service {
+        Some(endpoint) => {
+            fields.misplaced(&["url"], "`serviceRef` says where it is");
+            Some(endpoint)
+        }
+        None => fields.required("url", |cursor| cursor.parse_secret(Endpoint::parse)),
+    };
+    fields.not_yet(&["selector"]);
+    fields.finish();
+    endpoint
+}
+
+/// A Kubernetes service, by the name that the cluster's DNS has for it.
+fn service(cursor: Cursor<'_>, namespace: &str) -> Option<Endpoint> {
+    let mut fields = cursor.fields()?;
+    let name = fields.required("name", |cursor| cursor.parse(forms::service_name));
+    let namespace =
+        fields.with_default("namespace", |cursor| cursor.parse(forms::namespace), namespace.to_owned());
+    let port = fields.required("port", |cursor| cursor.number(1, 65535));
+    fields.finish();
+    Endpoint::parse(&format!("http://{}.{namespace}.svc.cluster.local:{}", name?, port?)).ok()
+}
+
+/// The one URL of endpoint and template. A template that begins with `/` continues the endpoint.
+fn url(
+    endpoint: Option<Endpoint>,
+    template: Option<(String, Place)>,
+    has_auth: bool,
+    known_to_be_wrong: bool,
+    handler: &Cursor<'_>,
+) -> Option<Url> {
+    let Some((template, place)) = template else {
+        if endpoint.is_none() && !known_to_be_wrong {
+            let problem = handler.problem("this handler has no endpoint").expected("`endpoint: {url: …}`");
+            handler.report(problem);
+        }
+        return endpoint.map(Url::Fixed);
+    };
+    let whole = match (template.starts_with('/'), &endpoint) {
+        (true, None) if known_to_be_wrong => return None,
+        (true, Some(endpoint)) if endpoint.uri().query().is_some() => {
+            let problem = Problem::new(place, "the endpoint has a query, and cannot be continued");
+            handler.report(problem.expected("a template with the whole URL, or the query in `staticQuery`"));
+            return None;
+        }
+        (true, Some(endpoint)) => format!("{}{template}", without_slash(endpoint)),
+        _ => template,
+    };
+    let template = UrlTemplate::parse(&whole)
+        .map_err(|invalid| handler.report(invalid.problem(place.clone(), "this")))
+        .ok()?;
+    if has_auth && template.host_varies() {
+        let problem = Problem::new(place, "arguments decide which host gets the credentials");
+        handler.report(problem.expected("a host that is written out, or no authentication"));
+        return None;
+    }
+    Some(Url::Template(template))
+}
+
+fn without_slash(endpoint: &Endpoint) -> String {
+    let uri = endpoint.uri();
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path().trim_end_matches('/'))
+}
+
+// === the configuration ===
+
+impl Config {
+    fn empty() -> Self {
+        Self {
+            endpoint: None,
+            template: None,
+            method: Method::POST,
+            headers: Vec::new(),
+            content_type: json(),
+            auth: None,
+            query_params: None,
+            header_params: Vec::new(),
+            static_query: Vec::new(),
+            static_body: None,
+            body_mapping: None,
+            response_mapping: None,
+            redact: Vec::new(),
+            retry: None,
+        }
+    }
+}
+
+const fn json() -> HeaderValue {
+    HeaderValue::from_static("application/json")
+}
+
+fn config(cursor: Cursor<'_>) -> Option<Config> {
+    let mut fields = cursor.fields()?;
+    let texts = |cursor: Cursor<'_>| cursor.list(Cursor::text);
+    let endpoint = fields.optional("endpoint", |cursor| cursor.parse_secret(Endpoint::parse));
+    let template = fields.optional("urlTemplate", |cursor| Some((cursor.clone().text()?, cursor.place())));
+    let method = fields.with_default("method", |cursor| cursor.choice(&METHOD), "POST");
+    let method: Method = method.parse().unwrap_or_default();
+    let mut config = Config {
+        endpoint,
+        template,
+        headers: fields.with_default("headers", headers, Vec::new()),
+        content_type: fields.with_default("contentType", |cursor| cursor.parse(forms::header_value), json()),
+        auth: auth::configured(&mut fields),
+        query_params: fields.optional("queryParams", texts),
+        header_params: fields.with_default("headerParams", header_params, Vec::new()),
+        static_query: fields.with_default("staticQuery", static_query, Vec::new()),
+        response_mapping: fields.optional("responseMapping", mapping),
+        redact: fields.with_default("redact", texts, Vec::new()),
+        retry: fields.optional("retryPolicy", retry::policy),
+        ..Config::empty()
+    };
+    if [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
+        let body = |cursor| value::object(cursor, Strings::Expanded).map(StaticBody);
+        config.static_body = fields.optional("staticBody", body);
+        config.body_mapping = fields.optional("bodyMapping", mapping);
+    } else {
+        fields.misplaced(&["staticBody", "bodyMapping"], "only POST, PUT and PATCH have a body");
+    }
+    fields.finish();
+    Some(Config { method, ..config })
+}
+
+fn headers(cursor: Cursor<'_>) -> Option<Vec<(HeaderName, Secret)>> {
+    let value = |cursor: Cursor<'_>| cursor.parse_secret(forms::secret_header_value);
+    let entries = cursor.entries(forms::is_header_name, value)?;
+    let named = |(name, value): (String, Secret)| Some((forms::header_name(&name).ok()?, value));
+    Some(entries.into_iter().filter_map(named).collect())
+}
+
+fn header_params(cursor: Cursor<'_>) -> Option<Vec<(String, HeaderName)>> {
+    cursor.entries(forms::any_name, |cursor| cursor.parse(forms::header_name))
+}
+
+fn static_query(cursor: Cursor<'_>) -> Option<Vec<(String, Secret)>> {
+    cursor.entries(forms::any_name, Cursor::secret)
+}
+
+fn mapping(cursor: Cursor<'_>) -> Option<Mapping> {
+    let text = cursor.literal()?;
+    if text.bytes().filter(|byte| b"([{!&|.=<>*".contains(byte)).count() > MOST_OPERATORS {
+        let problem = cursor.problem("this expression is too long");
+        cursor.report(
+            problem.expected(format!("JMESPath with at most {MOST_OPERATORS} operators and brackets")),
+        );
+        return None;
+    }
+    match jmespath::compile(text) {
+        Ok(expression) => Some(Mapping(expression)),
+        Err(error) => {
+            let problem = cursor.problem(format!("this is not JMESPath: {}", error.reason));
+            let at = format!("the trouble begins at character {} of the expression", error.offset + 1);
+            cursor.report(problem.expected("an expression such as `items[].name`").hint(at));
+            None
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A handler of the type `http`, in the words of its backend.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use toolyard_backends::http::request::Plan;
+use toolyard_backends::http::response::Reading;
+use toolyard_backends::http::target::Target;
+use toolyard_backends::http::{Auth, HttpBackend, Options, Policy, Scheme, Source};
+use toolyard_core::{Json, Object, Retry, Tool};
+use toolyard_manifest::{
+    AuthScheme, Credential, HttpHandler, Mapping, Process, RetryPolicy, Secret, ToolDefinition, Url,
+};
+use toolyard_net::client::Client;
+
+/// The contract's bound on a response. The process may have a lower one.
+const RESPONSE_BYTES: usize = 10 << 20;
+
+pub(super) fn backend(
+    handler: &HttpHandler,
+    attempt_time: Duration,
+    process: &Process,
+    client: &Client,
+) -> HttpBackend {
+    let policy = &handler.retry;
+    let options = Options {
+        tool: tool(&handler.tool),
+        plan: plan(handler),
+        auth: handler.auth.as_ref().map(|auth| self::auth(auth, process)),
+        attempt_time,
+        policy: Policy {
+            retry: retry(policy),
+            statuses: policy.retry_on.clone(),
+            network_errors: policy.retry_on_network_error,
+            respect_retry_after: policy.respect_retry_after,
+        },
+        reading: Reading {
+            redact: handler.redact.clone(),
+            mapping: handler.response_mapping.as_ref().map(expression),
+            structured: handler.tool.output_schema.is_some(),
+        },
+        response_bytes: process.limits.response_bytes.min(RESPONSE_BYTES),
+    };
+    HttpBackend::new(options, client)
+}
+
+pub(super) const fn retry(policy: &RetryPolicy) -> Retry {
+    Retry {
+        attempts: policy.max_attempts,
+        initial_backoff: policy.initial_backoff,
+        multiplier: policy.backoff_multiplier,
+        max_backoff: policy.max_backoff,
+    }
+}
+
+fn tool(definition: &ToolDefinition) -> Tool {
+    let mut published = Object::new()
+        .with("description", Json::string(&definition.description))
+        .with("inputSchema", Json::from_value(&definition.input_schema));
+    if let Some(schema) = &definition.output_schema {
+        published.set("outputSchema", Json::from_value(schema));
+    }
+    Tool::named(&definition.name, published)
+}
+
+fn plan(handler: &HttpHandler) -> Plan {
+    let target = match &handler.url {
+        Url::Fixed(endpoint) => Target::fixed(endpoint.uri()),
+        Url::Template(template) => Target::template(template.as_str()),
+    };
+    let text = |(name, value): &(String, Secret)| (name.clone(), value.expose().to_owned());
+    let members = handler.static_body.iter().flat_map(|body| body.iter());
+    let static_body =
+        members.fold(Object::new(), |body, (name, value)| body.with(name, Json::from_value(value)));
+    Plan {
+        headers: headers(handler),
+        content_type: handler.content_type.clone(),
+        query_params: handler.query_params.clone(),
+        header_params: handler.header_params.clone(),
+        static_query: handler.static_query.iter().map(text).collect(),
+        static_body,
+        body_mapping: handler.body_mapping.as_ref().map(expression),
+        ..Plan::new(handler.method.clone(), target)
+    }
+}
+
+fn headers(handler: &HttpHandler) -> HeaderMap {
+    // The manifest has only values that can be one.
+    let header = |(name, text): &(HeaderName, Secret)| {
+        let mut value = HeaderValue::from_str(text.expose()).ok()?;
+        value.set_sensitive(true);
+        Some((name.clone(), value))
+    };
+    handler.headers.iter().filter_map(header).collect()
+}
+
+fn auth(auth: &toolyard_manifest::Auth, process: &Process) -> Auth {
+    let scheme = match auth.scheme {
+        AuthScheme::Bearer => Scheme::Bearer,
+        AuthScheme::Basic => Scheme::Basic,
+    };
+    let source = match &auth.credential {
+        Credential::Value(secret) => Source::Value(secret.expose().to_owned()),
+        Credential::File(path) => Source::File(path.clone()),
+        Credential::Key { name, key } => {
+            // The manifest names keys only beside a folder.
+            Source::File(process.secrets_dir.clone().unwrap_or_default().join(name).join(key))
+        }
+    };
+    Auth { scheme, source }
+}
+
+fn expression(mapping: &Mapping) -> jmespath::Expression<'static> {
+    mapping.expression().clone()
+}
