@@ -25,6 +25,10 @@ pub struct Child {
     pub(crate) entry: Option<Entry>,
 }
 
+/// The end of a program, for those who do not hold it.
+#[derive(Clone, Debug)]
+pub struct Ending(watch::Receiver<State>);
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum State {
     Running,
@@ -37,7 +41,7 @@ pub(crate) enum State {
 pub(crate) enum Hold {
     /// What a supervisor watches. All that it does when this is closed, it also does when we are killed.
     Supervisor {
-        _control: OwnedWriteHalf,
+        control: OwnedWriteHalf,
     },
     Group(Group),
 }
@@ -60,28 +64,23 @@ impl Child {
         Self { state, hold: Some(hold), _watcher: tasks, entry: None }
     }
 
-    /// Waits until the program has ended, whatever may still hold its pipes; says how it ended, where that is
-    /// known.
-    pub fn ended(&self) -> impl Future<Output = Option<ExitStatus>> + Send + use<> {
-        let mut state = self.state.clone();
-        async move {
-            let state = state.wait_for(|state| !matches!(state, State::Running)).await;
-            match state.as_deref() {
-                Ok(State::Ended(status)) => Some(*status),
-                Ok(State::Gone(status)) => *status,
-                Ok(State::Running) | Err(_) => None,
-            }
-        }
+    /// To be told of the program's end.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        Ending(self.state.clone())
     }
 
     /// Ends the program as MCP asks for (2026-07-28, basic/transports/stdio, shutdown), and all that it started.
     /// The caller has closed its standard input: it gets `grace` to leave, then SIGTERM and some time again, then
     /// SIGKILL.
     pub async fn end(mut self, grace: Duration) {
-        let _in_time = timeout(grace, self.ended()).await;
+        let _in_time = timeout(grace, self.ending().wait()).await;
         match self.hold.take() {
-            Some(Hold::Supervisor { .. }) => {
-                let _stuck = timeout(PATIENCE, self.gone()).await;
+            Some(Hold::Supervisor { control }) => {
+                drop(control);
+                if timeout(PATIENCE, self.gone()).await.is_err() {
+                    tracing::warn!("processes that were killed do not end: the system holds them");
+                }
             }
             Some(Hold::Group(group)) => {
                 group.signal(Signal::TERM);
@@ -94,6 +93,18 @@ impl Child {
     async fn gone(&self) {
         // A watcher that is gone has no more to tell.
         let _gone = self.state.clone().wait_for(|state| matches!(state, State::Gone(_))).await.map(drop);
+    }
+}
+
+impl Ending {
+    /// Waits until the program has ended, whatever may still hold its pipes; says how it ended, where that is
+    /// known. Once it has ended this says so again and again.
+    pub async fn wait(&mut self) -> Option<ExitStatus> {
+        match self.0.wait_for(|state| !matches!(state, State::Running)).await.as_deref() {
+            Ok(State::Ended(status)) => Some(*status),
+            Ok(State::Gone(status)) => *status,
+            Ok(State::Running) | Err(_) => None,
+        }
     }
 }
 

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
-pub use child::Child;
+pub use child::{Child, Ending};
 pub use processes::{ProcessInfo, Processes, Spawner};
 
 /// What a child inherits from the gateway's environment, as the official MCP SDKs have it, and what

@@ -55,6 +55,12 @@ impl Report {
 }
 
 pub(crate) async fn start(supervisor: &Path, program: &Program) -> io::Result<Started> {
+    if std::env::args_os().nth(1).is_some_and(|first| first == REQUEST) {
+        // It would start itself again and again.
+        return Err(io::Error::other(
+            "this program was to be a supervisor: supervise_if_asked was not called",
+        ));
+    }
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = command(supervisor.as_os_str(), program);
     command.arg0("toolyard").arg(REQUEST);
@@ -88,7 +94,7 @@ pub(crate) async fn start(supervisor: &Path, program: &Program) -> io::Result<St
     let above = supervisor.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let (state, state_now) = watch::channel(State::Running);
     let watcher = watch_over(reports, supervisor, pid, state);
-    let child = Child::new(Hold::Supervisor { _control: control }, state_now, watcher);
+    let child = Child::new(Hold::Supervisor { control }, state_now, watcher);
     Ok(Started { child, pipes, pid, supervisor: above })
 }
 

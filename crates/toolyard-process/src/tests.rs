@@ -29,7 +29,7 @@ async fn a_child_has_an_environment_of_its_own() {
     pipes.stdout.read_to_string(&mut out).await.unwrap();
     pipes.stderr.read_to_string(&mut log).await.unwrap();
     assert_eq!((&*out, &*log), ("given /\n", "log\n"));
-    assert!(child.ended().await.unwrap().success());
+    assert!(child.ending().wait().await.unwrap().success());
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn the_whole_group_ends_with_the_child() {
 #[tokio::test]
 async fn the_end_of_a_child_is_seen_while_another_holds_its_pipes() {
     let (child, mut pipes) = start(&shell("sleep 1000 & exit 3")).await.unwrap();
-    assert_eq!(child.ended().await.unwrap().code(), Some(3));
+    assert_eq!(child.ending().wait().await.unwrap().code(), Some(3));
     drop(child);
     assert_eq!(pipes.stdout.read(&mut [0; 1]).await.unwrap(), 0);
 }

@@ -1,8 +1,6 @@
 //! A server that is a child process.
 
 use std::collections::HashMap;
-use std::pin::pin;
-use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use toolyard_core::{Client, Notice, Object};
-use toolyard_process::{Child, Processes, Program, SpawnError};
+use toolyard_process::{Child, Ending, Processes, Program, SpawnError};
 
 use super::transport::{Answer, Outgoing, Signals, TransportError, cancelled, parse, response_to};
 use crate::lines::{self, Lines};
@@ -62,13 +60,14 @@ impl Stdio {
         let reader = Reader {
             name: name.clone(),
             lines: Lines::new(pipes.stdout, line_bytes),
+            ending: child.ending(),
             waiting: waiting.clone(),
             outbox: outbox.clone(),
             signals: signals.clone(),
         };
         let mut tasks = JoinSet::new();
         let (logging, logged) = oneshot::channel();
-        tasks.spawn(reader.read(child.ended(), logged));
+        tasks.spawn(reader.read(logged));
         let writer = tasks.spawn(write(messages, pipes.stdin, signals));
         tasks.spawn(log(name.clone(), pipes.stderr, logging));
         Ok(Self { outbox, waiting, writer, child: Mutex::new(Some(child)), _tasks: tasks })
@@ -159,16 +158,16 @@ impl Drop for Withdrawal<'_> {
 struct Reader<R> {
     name: Arc<str>,
     lines: Lines<R>,
+    ending: Ending,
     waiting: Arc<Waiting>,
     outbox: mpsc::Sender<Vec<Bytes>>,
     signals: Arc<Signals>,
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Until the server closes its output, or `ended`: somebody else may hold the output open. `logged` is
-    /// closed with the end of its log.
-    async fn read(mut self, ended: impl Future<Output = Option<ExitStatus>>, logged: oneshot::Receiver<()>) {
-        let mut ended = pin!(ended);
+    /// Until the server closes its output, or ends: somebody else may hold the output open. `logged` is closed
+    /// with the end of its log.
+    async fn read(mut self, logged: oneshot::Receiver<()>) {
         loop {
             tokio::select! {
                 // What it wrote before it ended is read first.
@@ -181,14 +180,17 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                         break;
                     }
                 },
-                status = &mut ended => {
-                    let status = status.map(tracing::field::display);
-                    tracing::info!(handler = %self.name, status, "the server's process has ended");
-                    break;
-                }
+                _ = self.ending.wait() => break,
             }
         }
-        let _ended_or_not = timeout(LAST_WORDS, logged).await;
+        let end = async {
+            let _closed = logged.await;
+            self.ending.wait().await
+        };
+        if let Ok(status) = timeout(LAST_WORDS, end).await {
+            let status = status.map(tracing::field::display);
+            tracing::info!(handler = %self.name, status, "the server's process has ended");
+        }
         self.waiting.close();
         self.signals.lost.notify_one();
     }

@@ -2,15 +2,18 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+use toolyard_process::{Processes, Program, Spawner};
 
 use crate::support::family::{Family, kill};
 use crate::support::gateway::{Gateway, stdio};
 use crate::support::message;
-use crate::support::process::run;
+use crate::support::process::{is_running, run};
 use crate::support::scripted::Scripted;
 use crate::support::{eventually, peers};
 
@@ -65,6 +68,26 @@ fn nothing_is_left_after_an_abort() {
 #[test]
 fn nothing_is_left_after_sigkill() {
     check_nothing_is_left(Signal::KILL);
+}
+
+/// Some always look as if they had just come.
+#[test]
+fn nothing_is_left_of_those_that_multiply() {
+    const BREEDER: &str =
+        "trap '' TERM; (setsid sh -c 'while :; do sleep 1000 & sleep 0.02; done' &); SERVER; exit";
+    // Each starts another and ends.
+    const RUNNER: &str = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
+        while True:\n  if os.fork(): os._exit(0)\n  os.setsid()";
+    let server = Scripted::new("breeder");
+    let mut handlers = [server.handler_of_a_script(BREEDER), stdio("runner", "python", &["-c", RUNNER])];
+    let families = handlers.each_mut().map(Family::of);
+    let mut gateway = Gateway::of(&handlers);
+    eventually("many processes", || (families[0].members().len() >= 20).then_some(()));
+    gateway.process.signal(Signal::KILL);
+    gateway.process.wait();
+    for family in &families {
+        eventually("the end of all of them", || family.members().is_empty().then_some(()));
+    }
 }
 
 /// The call that a server was at fails at once, whoever holds the server's pipes; the next one works.
@@ -218,6 +241,23 @@ fn possessions(pid: u32) -> (usize, usize) {
     let children =
         threads.map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
     (files, children.map(|list| list.split_whitespace().count()).sum())
+}
+
+#[tokio::test]
+async fn those_that_run_are_listed_with_all_that_they_started() {
+    let processes = Processes::new(Spawner::supervised_by(env!("CARGO_BIN_EXE_toolyard")), 10);
+    let script = "sleep 1000 & (setsid sleep 1000 &); echo; wait";
+    let args = vec!["-c".into(), script.into()];
+    let program = Program { command: "sh".into(), args, ..Program::default() };
+    let (child, mut pipes) = processes.start(&"family".into(), &program).await.unwrap();
+    pipes.stdout.read_exact(&mut [0; 1]).await.unwrap();
+    let listed = processes.list().remove(0);
+    assert_eq!((&*listed.name, listed.restarts, listed.processes), ("family", 0, 3), "{listed:?}");
+    assert!(listed.memory_bytes.unwrap() > 0 && is_running(listed.pid), "{listed:?}");
+    child.end(Duration::ZERO).await;
+    assert!(processes.list().is_empty() && !is_running(listed.pid));
+    // All three held it.
+    assert_eq!(pipes.stdout.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
 #[test]
