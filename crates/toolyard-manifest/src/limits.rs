@@ -10,6 +10,9 @@ const MIB: usize = 1 << 20;
 /// HTTP/1 needs that much for a buffer of headers.
 const LEAST_HEADER_BYTES: usize = 8 * KIB;
 
+/// With less, few programs start.
+const LEAST_PROCESS_BYTES: usize = 16 * MIB;
+
 /// Bounds, so that no client and no handler can use up the gateway. `limits` in a `Toolyard` document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -44,6 +47,12 @@ pub struct Limits {
     /// `toolsPerHandler`: tools that one handler may list. 10 000: far beyond what a model can choose from,
     /// and short of a list that never ends.
     pub tools_per_handler: usize,
+    /// `processes`: programs that handlers may have running at a time; what these start is theirs. 256: more than
+    /// a manifest names, and short of what would make the machine swap.
+    pub processes: usize,
+    /// `processMemoryBytes`: bytes that a program of a handler, and each process that it starts, may allocate for
+    /// itself, at least 16 MiB. No limit: what is right for one server is too little for another.
+    pub process_memory_bytes: Option<usize>,
 }
 
 /// How long the process waits. `timeouts` in a `Toolyard` document; a call has the time-out of its handler.
@@ -69,6 +78,9 @@ pub struct Timeouts {
     /// `requestBody`: how long a client may take to send the body of a request. 60 s: for the largest body over
     /// a slow network.
     pub request_body: Duration,
+    /// `processIdle`: how long the program of a handler runs without a call before it is ended until the next one.
+    /// Unset, it stays: some have state that a call expects to find again.
+    pub process_idle: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -85,6 +97,8 @@ impl Default for Limits {
             queued_calls: 4096,
             queued_notices: 256,
             tools_per_handler: 10_000,
+            processes: 256,
+            process_memory_bytes: None,
         }
     }
 }
@@ -99,6 +113,7 @@ impl Default for Timeouts {
             drain: Duration::from_secs(10),
             request_head: Duration::from_secs(90),
             request_body: Duration::from_secs(60),
+            process_idle: None,
         }
     }
 }
@@ -107,6 +122,7 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
     let mut fields = cursor.fields()?;
     let default = Limits::default();
     let size = |cursor: Cursor<'_>| cursor.size(1);
+    let memory_size = |cursor: Cursor<'_>| cursor.size(LEAST_PROCESS_BYTES);
     let header_size = |cursor: Cursor<'_>| cursor.size(LEAST_HEADER_BYTES);
     let limits = Limits {
         workers: fields.with_default("workers", Cursor::count, default.workers),
@@ -124,6 +140,8 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
         queued_calls: fields.with_default("queuedCalls", Cursor::count, default.queued_calls),
         queued_notices: fields.with_default("queuedNotices", Cursor::count, default.queued_notices),
         tools_per_handler: fields.with_default("toolsPerHandler", Cursor::count, default.tools_per_handler),
+        processes: fields.with_default("processes", Cursor::count, default.processes),
+        process_memory_bytes: fields.optional("processMemoryBytes", memory_size),
     };
     fields.finish();
     Some(limits)
@@ -140,6 +158,7 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         drain: fields.with_default("drain", Cursor::duration, default.drain),
         request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
         request_body: fields.with_default("requestBody", Cursor::timeout, default.request_body),
+        process_idle: fields.optional("processIdle", Cursor::timeout),
     };
     fields.finish();
     Some(timeouts)

@@ -2,15 +2,39 @@
 //!
 //! A child gets pipes, a process group of its own, and an environment of its own: of the gateway's
 //! environment, which holds other servers' secrets, it inherits only what a program needs to run.
+//!
+//! A program may start others, which start others, and some of those leave their group and session. So that
+//! none of them outlives the gateway, however that ends, each program has a supervisor above it: a process of
+//! our own binary, to which all orphans below it come.
+//!
+//! - [`Processes`]: starts programs, bounds how many, and knows those that run;
+//! - [`Child`]: one program and all that it started;
+//! - [`supervise_if_asked`]: what the binary does when it is started as a supervisor.
+//!
+//! The rest is `supervised` and `direct`, the two ways to start a program, and `tree`, what the system knows of
+//! processes below another.
 
-use std::ffi::OsString;
+mod child;
+mod direct;
+mod processes;
+#[cfg(target_os = "linux")]
+mod supervised;
+#[cfg(target_os = "linux")]
+mod supervisor;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+
+pub use child::{Child, Ending};
+pub use processes::{ProcessInfo, Processes, Spawner};
 
 /// What a child inherits from the gateway's environment, as the official MCP SDKs have it, and what
 /// names its language, clock and temporary folder.
@@ -40,21 +64,26 @@ pub struct Program {
     pub work_dir: Option<PathBuf>,
     /// Its environment, beside what it inherits.
     pub env: Vec<(OsString, OsString)>,
+    /// How much memory the program, and each process that it starts, may have to itself, in bytes: what it
+    /// allocates, not what it shares or only reserves (`RLIMIT_DATA`). An allocation beyond that fails. Without a
+    /// supervisor there is no such limit.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Cannot start a program.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start {command:?}")]
-pub struct SpawnError {
-    command: OsString,
-    source: io::Error,
-}
-
-/// A running child. Dropping it kills its process group.
-#[derive(Debug)]
-pub struct Child {
-    inner: tokio::process::Child,
-    group: Option<Pid>,
+pub enum SpawnError {
+    /// The system cannot start it: not found, not executable, no such folder.
+    #[error("cannot start {command:?}")]
+    Start {
+        /// The program.
+        command: OsString,
+        /// Why not.
+        source: io::Error,
+    },
+    /// As many run as may run.
+    #[error("as many programs run as may run: {0}")]
+    Full(usize),
 }
 
 /// The ends of a child's pipes.
@@ -68,32 +97,6 @@ pub struct Pipes {
     pub stderr: ChildStderr,
 }
 
-/// Starts a program.
-///
-/// # Errors
-/// When the system cannot start it: not found, not executable, no such folder.
-pub fn spawn(program: &Program) -> Result<(Child, Pipes), SpawnError> {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
-    let mut command = Command::new(&program.command);
-    command.args(&program.args).env_clear();
-    command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.envs(program.env.iter().map(|(name, value)| (name, value)));
-    if let Some(folder) = &program.work_dir {
-        command.current_dir(folder);
-    }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0).kill_on_drop(true);
-    let failed = |source| SpawnError { command: program.command.clone(), source };
-    let mut inner = command.spawn().map_err(failed)?;
-    let group = inner.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    match (inner.stdin.take(), inner.stdout.take(), inner.stderr.take()) {
-        (Some(stdin), Some(stdout), Some(stderr)) => {
-            Ok((Child { inner, group }, Pipes { stdin, stdout, stderr }))
-        }
-        _ => Err(failed(io::Error::other("no pipes"))),
-    }
-}
-
 /// Raises the number of files that this process may have open as far as the system lets it: a thousand
 /// callers, with a connection behind each, are more than most shells allow by default.
 pub fn raise_file_limit() {
@@ -105,90 +108,22 @@ pub fn raise_file_limit() {
     }
 }
 
-impl Child {
-    /// Waits until the child has ended.
-    ///
-    /// # Errors
-    /// When the system cannot say.
-    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.inner.wait().await
-    }
-
-    /// Ends the child as MCP asks for (2026-07-28, basic/transports/stdio, shutdown). The caller has
-    /// closed its standard input: it gets `grace` to leave, then SIGTERM and as long again, then SIGKILL.
-    pub async fn end(mut self, grace: Duration) {
-        if tokio::time::timeout(grace, self.wait()).await.is_err() {
-            self.signal(Signal::TERM);
-            let _in_time = tokio::time::timeout(grace, self.wait()).await;
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // The group is gone when nobody is left in it, which is what a signal is sent for.
-            let _gone = kill_process_group(group, signal);
-        }
-    }
+/// What a binary does first of all in its `main`, before any thread starts, if it names itself in
+/// [`Spawner::supervised_by`]: where it was started as a supervisor it becomes one, and this does not return.
+pub fn supervise_if_asked() {
+    #[cfg(target_os = "linux")]
+    supervisor::run_if_asked();
 }
 
-/// Also where the leader has ended already: those whom it started are still in its group.
-impl Drop for Child {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
+/// A command in the environment of a program.
+fn command(what: &OsStr, program: &Program) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
+    let mut command = Command::new(what);
+    command.env_clear();
+    command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(program.env.iter().map(|(name, value)| (name, value)));
+    if let Some(folder) = &program.work_dir {
+        command.current_dir(folder);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::io::AsyncReadExt;
-
-    use super::*;
-
-    fn shell(script: &str) -> Program {
-        let env = vec![("GIVEN".into(), "given".into())];
-        Program {
-            command: "sh".into(),
-            args: vec!["-c".into(), script.into()],
-            env,
-            work_dir: Some("/".into()),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_child_has_an_environment_of_its_own() {
-        let (mut child, mut pipes) =
-            spawn(&shell("echo $GIVEN $CARGO_MANIFEST_DIR $PWD; echo log >&2")).unwrap();
-        let (mut out, mut log) = (String::new(), String::new());
-        pipes.stdout.read_to_string(&mut out).await.unwrap();
-        pipes.stderr.read_to_string(&mut log).await.unwrap();
-        assert_eq!((&*out, &*log), ("given /\n", "log\n"));
-        assert!(child.wait().await.unwrap().success());
-    }
-
-    #[tokio::test]
-    async fn the_whole_group_ends_with_the_child() {
-        let (child, mut pipes) = spawn(&shell("sleep 1000 & echo $!; wait")).unwrap();
-        let mut line = [0; 16];
-        let length = pipes.stdout.read(&mut line).await.unwrap();
-        assert!(length > 1);
-        drop(child);
-        // The pipe is closed when its last writer is gone, the grandchild included.
-        assert_eq!(pipes.stdout.read(&mut line).await.unwrap(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_child_that_ignores_its_input_is_ended() {
-        let (child, mut pipes) =
-            spawn(&shell("trap '' TERM; echo ready; while :; do sleep 1000; done")).unwrap();
-        pipes.stdout.read_exact(&mut [0; 6]).await.unwrap();
-        drop(pipes.stdin);
-        child.end(Duration::from_millis(50)).await;
-        assert_eq!(pipes.stdout.read(&mut [0; 1]).await.unwrap(), 0);
-    }
-
-    #[tokio::test]
-    async fn what_cannot_start_is_named() {
-        let program = Program { command: "/no/such/program".into(), ..Program::default() };
-        assert_eq!(spawn(&program).unwrap_err().to_string(), r#"cannot start "/no/such/program""#);
-    }
+    command
 }

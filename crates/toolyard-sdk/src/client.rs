@@ -13,6 +13,7 @@ use toolyard_core::{
 };
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
 use toolyard_net::client::Client as HttpClient;
+use toolyard_process::{Processes, Spawner};
 
 use crate::schema;
 
@@ -148,6 +149,9 @@ impl Client {
     /// Starts a server, and speaks with it over its standard input and output. It inherits what a program needs of this
     /// process's environment, and none of its secrets.
     ///
+    /// It is ended with the client, and with it what it has started and left in its process group. When this process
+    /// is killed it is not: it has to notice the end of its standard input.
+    ///
     /// # Errors
     /// When the program cannot be started, or is no MCP server.
     ///
@@ -161,7 +165,8 @@ impl Client {
     /// # }
     /// ```
     pub async fn spawn(program: Program) -> Result<Self, ClientError> {
-        Self::open(Endpoint::Stdio(program)).await
+        let processes = Processes::new(Spawner::Direct, 1);
+        Self::open(Endpoint::Stdio { program, processes }).await
     }
 
     async fn open(endpoint: Endpoint) -> Result<Self, ClientError> {
@@ -172,6 +177,7 @@ impl Client {
             tools: TOOLS,
             connect_time: Duration::from_secs(30),
             probe_time: Duration::from_secs(10),
+            idle_time: None,
         };
         let server = McpBackend::start("server", endpoint, options);
         let mut catalog = server.catalog();

@@ -11,19 +11,21 @@ use toolyard_core::registry::{Handler, Limits};
 use toolyard_manifest::{self as manifest, HandlerKind, Manifest, McpTransport, Process};
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
 use toolyard_net::client::Client;
-use toolyard_process::Program;
+use toolyard_process::{Processes, Program};
 
-/// Starts the backends of a manifest, in its order. None of them is waited for.
+/// Starts the backends of a manifest, in its order, and their programs by way of `processes`. None of them is
+/// waited for.
 ///
 /// # Errors
 /// When the system's root certificates are needed and cannot be read.
-pub fn handlers(manifest: &Manifest) -> io::Result<Vec<Handler>> {
+pub fn handlers(manifest: &Manifest, processes: &Processes) -> io::Result<Vec<Handler>> {
     let client = if manifest.handlers.iter().any(uses_tls) {
         Client::with_system_roots()?
     } else {
         Client::without_roots()?
     };
-    Ok(manifest.handlers.iter().map(|handler| build(handler, &manifest.process, &client)).collect())
+    let yard = Yard { process: &manifest.process, client, processes };
+    Ok(manifest.handlers.iter().map(|handler| yard.build(handler)).collect())
 }
 
 fn uses_tls(handler: &manifest::Handler) -> bool {
@@ -34,45 +36,61 @@ fn uses_tls(handler: &manifest::Handler) -> bool {
     }
 }
 
-fn build(handler: &manifest::Handler, process: &Process, client: &Client) -> Handler {
-    let name = handler.name.as_str();
-    let mut timeout = handler.timeout;
-    let backend: Arc<dyn Backend> = match &handler.kind {
-        HandlerKind::Mcp(transport) => {
-            Arc::new(McpBackend::start(name, endpoint(transport, client), client_options(process)))
-        }
-        HandlerKind::Http(http) => {
-            // Each attempt has the handler's time, so that a call may take several times as long.
-            timeout = http::retry(&http.retry).budget(handler.timeout);
-            Arc::new(http::backend(http, handler.timeout, process, client))
-        }
-    };
-    let running = process.limits.concurrent_calls_per_handler;
-    let gate = Gate::new(GateSize { running, waiting: process.limits.queued_calls });
-    Handler { name: name.into(), backend, limits: Arc::new(Limits { timeout, gate }) }
+/// What all handlers share.
+struct Yard<'a> {
+    process: &'a Process,
+    client: Client,
+    processes: &'a Processes,
 }
 
-fn endpoint(transport: &McpTransport, client: &Client) -> Endpoint {
-    match transport {
-        McpTransport::StreamableHttp { endpoint } => {
-            Endpoint::Http { url: endpoint.uri().clone(), client: client.clone() }
-        }
-        McpTransport::Stdio { command, args, work_dir, env } => Endpoint::Stdio(Program {
-            command: command.into(),
-            args: args.iter().map(Into::into).collect(),
-            work_dir: work_dir.clone(),
-            env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        }),
+impl Yard<'_> {
+    fn build(&self, handler: &manifest::Handler) -> Handler {
+        let name = handler.name.as_str();
+        let mut timeout = handler.timeout;
+        let backend: Arc<dyn Backend> = match &handler.kind {
+            HandlerKind::Mcp(transport) => {
+                Arc::new(McpBackend::start(name, self.endpoint(transport), self.client_options()))
+            }
+            HandlerKind::Http(http) => {
+                // Each attempt has the handler's time, so that a call may take several times as long.
+                timeout = http::retry(&http.retry).budget(handler.timeout);
+                Arc::new(http::backend(http, handler.timeout, self.process, &self.client))
+            }
+        };
+        let limits = &self.process.limits;
+        let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
+        let limits = Limits { timeout, gate: Gate::new(size) };
+        Handler { name: name.into(), backend, limits: Arc::new(limits) }
     }
-}
 
-fn client_options(process: &Process) -> ClientOptions {
-    ClientOptions {
-        name: "toolyard".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        message_bytes: process.limits.response_bytes,
-        tools: process.limits.tools_per_handler,
-        connect_time: process.timeouts.connect,
-        probe_time: process.timeouts.era_probe,
+    fn endpoint(&self, transport: &McpTransport) -> Endpoint {
+        match transport {
+            McpTransport::StreamableHttp { endpoint } => {
+                Endpoint::Http { url: endpoint.uri().clone(), client: self.client.clone() }
+            }
+            McpTransport::Stdio { command, args, work_dir, env } => {
+                let program = Program {
+                    command: command.into(),
+                    args: args.iter().map(Into::into).collect(),
+                    work_dir: work_dir.clone(),
+                    env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+                    memory_bytes: self.process.limits.process_memory_bytes.map(|bytes| bytes as u64),
+                };
+                Endpoint::Stdio { program, processes: self.processes.clone() }
+            }
+        }
+    }
+
+    fn client_options(&self) -> ClientOptions {
+        let Process { limits, timeouts, .. } = self.process;
+        ClientOptions {
+            name: "toolyard".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            message_bytes: limits.response_bytes,
+            tools: limits.tools_per_handler,
+            connect_time: timeouts.connect,
+            probe_time: timeouts.era_probe,
+            idle_time: timeouts.process_idle,
+        }
     }
 }

@@ -15,6 +15,7 @@ use toolyard_manifest::Manifest;
 use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo};
 use toolyard_net::listener::{self, ListenerLimits};
 use toolyard_net::workers::Workers;
+use toolyard_process::{ProcessInfo, Processes, Spawner};
 
 use crate::assemble::assemble;
 use crate::build;
@@ -22,8 +23,10 @@ use crate::counters::{Counters, Counts};
 use crate::routes::{Stage, routes};
 
 /// What is not in the manifest.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
+    /// How the programs of handlers are started.
+    pub spawner: Spawner,
     /// Layers to leave out, by name. For measuring what each costs.
     pub without_layers: Vec<String>,
 }
@@ -51,6 +54,13 @@ pub enum StartError {
     NoSuchLayer(String),
 }
 
+/// A program that links this crate is no supervisor of processes unless it says so.
+impl Default for Options {
+    fn default() -> Self {
+        Self { spawner: Spawner::Direct, without_layers: Vec::new() }
+    }
+}
+
 /// A gateway that serves. Dropping it ends it at once; [`Running::stop`] lets calls end.
 pub struct Running {
     address: SocketAddr,
@@ -61,6 +71,7 @@ pub struct Running {
     serving: JoinSet<()>,
     /// Dropping the backends ends their processes.
     handlers: Vec<Handler>,
+    processes: Processes,
     _assembling: JoinSet<()>,
 }
 
@@ -92,11 +103,22 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         listener::serve(listener, routes, limits, &workers, until(stopping_now)).await;
     });
 
-    let handlers = build::handlers(manifest).map_err(StartError::Roots)?;
+    let processes = Processes::new(options.spawner.clone(), process.limits.processes);
+    let handlers = build::handlers(manifest, &processes).map_err(StartError::Roots)?;
     let mut assembling = JoinSet::new();
     assembling.spawn(assemble(handlers.clone(), registry, process.timeouts.first_list));
     stage.send_replace(Stage::Serving);
-    Ok(Running { address, gateway, counters, stage, stopping, serving, handlers, _assembling: assembling })
+    Ok(Running {
+        address,
+        gateway,
+        counters,
+        stage,
+        stopping,
+        serving,
+        handlers,
+        processes,
+        _assembling: assembling,
+    })
 }
 
 fn gateway(
@@ -164,6 +186,12 @@ impl Running {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counters.read()
+    }
+
+    /// The programs that run.
+    #[must_use]
+    pub fn processes(&self) -> Vec<ProcessInfo> {
+        self.processes.list()
     }
 
     /// Takes no more calls, lets those that run end for as long as the manifest allows, and stops.

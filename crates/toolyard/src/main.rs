@@ -65,6 +65,7 @@ impl std::fmt::Display for BadInput {
 impl std::error::Error for BadInput {}
 
 fn main() -> ExitCode {
+    toolyard_process::supervise_if_asked();
     let cli = Cli::parse();
     log_to_stderr(&cli.command);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {

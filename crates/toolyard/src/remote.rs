@@ -45,6 +45,7 @@ impl Remote {
             tools: limits.tools_per_handler,
             connect_time: Duration::from_secs(10),
             probe_time: timeouts.era_probe,
+            idle_time: None,
         };
         let backend = McpBackend::start("gateway", Endpoint::Http { url: self.url.clone(), client }, options);
         let mut catalog = backend.catalog();

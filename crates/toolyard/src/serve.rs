@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use toolyard_core::registry::Kind;
 use toolyard_core::{Phase, Registry};
 use toolyard_manifest::{Manifest, Source};
+use toolyard_process::Spawner;
 use toolyard_server::{Options, Running};
 
 use crate::BadInput;
@@ -50,7 +51,8 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         manifest.process.listen = listen;
     }
     toolyard_process::raise_file_limit();
-    let options = Options { without_layers: args.without_layer };
+    let spawner = Spawner::supervised_by_ourselves();
+    let options = Options { spawner, without_layers: args.without_layer };
     let running = toolyard_server::start(&manifest, &options).await?;
     let mut told_to_stop = async || {
         tokio::select! {

@@ -107,6 +107,8 @@ limits:
   queuedCalls: 8
   queuedNotices: 5
   toolsPerHandler: 6
+  processes: 9
+  processMemoryBytes: 256MiB
 timeouts:
   firstList: 0s
   connect: 1s
@@ -115,6 +117,7 @@ timeouts:
   drain: 0s
   requestHead: 500ms
   requestBody: 4s
+  processIdle: 15m
 ";
     assert_debug_snapshot!(valid(&toolyard(text.trim())).process, @r#"
     Process {
@@ -139,6 +142,10 @@ timeouts:
             queued_calls: 8,
             queued_notices: 5,
             tools_per_handler: 6,
+            processes: 9,
+            process_memory_bytes: Some(
+                268435456,
+            ),
         },
         timeouts: Timeouts {
             first_list: 0ns,
@@ -148,6 +155,9 @@ timeouts:
             drain: 0ns,
             request_head: 500ms,
             request_body: 4s,
+            process_idle: Some(
+                900s,
+            ),
         },
     }
     "#);
@@ -177,6 +187,8 @@ fn the_defaults_are_those_of_the_documentation() {
             queued_calls: 4096,
             queued_notices: 256,
             tools_per_handler: 10000,
+            processes: 256,
+            process_memory_bytes: None,
         },
         timeouts: Timeouts {
             first_list: 2s,
@@ -186,6 +198,7 @@ fn the_defaults_are_those_of_the_documentation() {
             drain: 10s,
             request_head: 90s,
             request_body: 60s,
+            process_idle: None,
         },
     }
     ");

@@ -78,6 +78,13 @@ impl Connection {
         }
     }
 
+    /// Waits until nothing is left of a server that is a process: there is never one beside its successor.
+    pub(super) async fn end_process(&self) {
+        if let Transport::Stdio(stdio) = &self.transport {
+            stdio.close().await;
+        }
+    }
+
     /// Asks for all tools. What is no tool, or breaks a rule that clients must enforce, is left out.
     pub(super) async fn list_tools(&self) -> Result<Vec<Arc<Tool>>, OpenError> {
         let mut tools = Vec::new();

@@ -33,15 +33,15 @@ impl Connection {
         endpoint: &Endpoint,
         options: Arc<ClientOptions>,
     ) -> Result<Self, OpenError> {
-        let mut connection = Self::dial(name, endpoint, options.clone())?;
+        let mut connection = Self::dial(name, endpoint, options.clone()).await?;
         match timeout(options.probe_time, connection.probe()).await {
             Ok(Ok(Probe::Modern)) => connection.be_modern(),
             Ok(Err(error @ OpenError::Revision(_))) => return Err(error),
             // A process may have died of a question that it did not know.
             Ok(Err(OpenError::Transport(TransportError::Broken(_))))
-                if matches!(endpoint, Endpoint::Stdio(_)) =>
+                if matches!(endpoint, Endpoint::Stdio { .. }) =>
             {
-                connection = Self::dial(name, endpoint, options)?;
+                connection = Self::dial(name, endpoint, options).await?;
                 connection.initialize().await?;
             }
             Ok(Err(OpenError::Transport(
@@ -52,15 +52,19 @@ impl Connection {
         Ok(connection)
     }
 
-    fn dial(name: &Arc<str>, endpoint: &Endpoint, options: Arc<ClientOptions>) -> Result<Self, OpenError> {
+    async fn dial(
+        name: &Arc<str>,
+        endpoint: &Endpoint,
+        options: Arc<ClientOptions>,
+    ) -> Result<Self, OpenError> {
         let signals = Arc::new(Signals::default());
         let transport = match endpoint {
             Endpoint::Http { url, client } => {
                 Transport::Http(Http::new(url.clone(), client.clone(), options.message_bytes))
             }
-            Endpoint::Stdio(program) => {
-                Transport::Stdio(Stdio::start(name, program, options.message_bytes, signals.clone())?)
-            }
+            Endpoint::Stdio { program, processes } => Transport::Stdio(
+                Stdio::start(name, processes, program, options.message_bytes, signals.clone()).await?,
+            ),
         };
         let info = Object::new().with("name", Json::string(&options.name));
         let info = info.with("version", Json::string(&options.version)).to_json();

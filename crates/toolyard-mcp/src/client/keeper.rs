@@ -5,14 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use toolyard_core::{Catalog, Phase, Tool};
 
 use super::connection::{Connection, OpenError};
+use super::usage::Usage;
 use super::{ClientOptions, Endpoint};
 
 /// The first pause after a failure, and the longest. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+
+/// A connection that lasted so many times the pause before it, or the longest pause, counts as a good one: a server
+/// that connects and ends, again and again, is as good as one that does not connect, but one that ends now and then
+/// is back at once.
+const WORTH: u32 = 10;
 
 /// How long a change is left to be followed by others before the list is asked for.
 const DAMPING: Duration = Duration::from_millis(200);
@@ -26,6 +32,8 @@ pub(super) enum Link {
     Up(Arc<Connection>),
     /// Not at all: the last attempt failed for this reason.
     Down(Arc<str>),
+    /// Its process was ended because nobody called it. The next call has it started again.
+    Asleep,
 }
 
 /// The task that connects, lists, and begins anew when the connection is lost.
@@ -35,6 +43,16 @@ pub(super) struct Keeper {
     pub(super) options: Arc<ClientOptions>,
     pub(super) catalog: watch::Sender<Arc<Catalog>>,
     pub(super) link: watch::Sender<Link>,
+    /// Where the server is ended when it is not used.
+    pub(super) usage: Option<Arc<Usage>>,
+}
+
+/// Why a connection is left.
+enum Left {
+    /// It is of no use any more.
+    Lost,
+    /// Nobody needs it now.
+    Idle,
 }
 
 impl Keeper {
@@ -44,18 +62,19 @@ impl Keeper {
             match self.connect().await {
                 Ok(connection) => {
                     let since = Instant::now();
-                    self.stay(connection).await;
-                    tracing::warn!(handler = %self.name, "the connection is lost");
-                    // A server that connects and ends, again and again, is as good as one that does not.
-                    if since.elapsed() >= BACKOFF.1 {
-                        pause = BACKOFF.0;
+                    match self.stay(&connection).await {
+                        Left::Idle => {
+                            connection.end_process().await;
+                            self.called().await;
+                            self.link.send_replace(Link::Connecting);
+                            continue;
+                        }
+                        Left::Lost => {
+                            pause = pause_after(since.elapsed(), pause);
+                            self.lose(pause);
+                            connection.end_process().await;
+                        }
                     }
-                    // The tools stay listed, and calls wait for a first short pause: a server that comes
-                    // back at once was never gone.
-                    self.link.send_replace(match pause == BACKOFF.0 {
-                        true => Link::Connecting,
-                        false => Link::Down("the connection is lost again and again".into()),
-                    });
                 }
                 Err(error) => self.give_up(&error),
             }
@@ -81,12 +100,14 @@ impl Keeper {
         Ok((connection, tools))
     }
 
-    /// Follows the server's changes until the connection is lost.
-    async fn stay(&self, connection: Arc<Connection>) {
+    /// Follows the server's changes until the connection is lost, or not used any more.
+    async fn stay(&self, connection: &Arc<Connection>) -> Left {
+        let since = Instant::now();
         loop {
             tokio::select! {
-                () = connection.lost() => return,
+                () = connection.lost() => return Left::Lost,
                 () = connection.changed() => sleep(DAMPING).await,
+                () = self.idle(connection, since) => return Left::Idle,
             }
             match timeout(self.options.connect_time, connection.list_tools()).await {
                 Ok(Ok(tools)) => {
@@ -98,11 +119,49 @@ impl Keeper {
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(handler = %self.name, error = &error as &dyn Error, "cannot list again");
-                    return;
+                    return Left::Lost;
                 }
-                Err(_) => return,
+                Err(_) => return Left::Lost,
             }
         }
+    }
+
+    /// Waits until a server that is a process has not been called for as long as it may stay; calls that come now
+    /// wait for the next connection.
+    async fn idle(&self, connection: &Arc<Connection>, connected: Instant) {
+        let (Some(time), Some(usage)) = (self.options.idle_time, &self.usage) else {
+            return std::future::pending().await;
+        };
+        loop {
+            sleep_until(usage.last().max(connected) + time).await;
+            if usage.last().max(connected).elapsed() < time {
+                continue;
+            }
+            self.link.send_replace(Link::Asleep);
+            // A call is counted before it looks for the connection: one that is not seen here will see this.
+            if !usage.is_running() {
+                tracing::info!(handler = %self.name, "not called for long: its process ends until the next call");
+                return;
+            }
+            self.link.send_replace(Link::Up(connection.clone()));
+        }
+    }
+
+    /// Waits until somebody calls.
+    async fn called(&self) {
+        if let Some(usage) = &self.usage {
+            usage.begun().await;
+        }
+    }
+
+    /// The tools stay listed, and calls wait for a first short pause: a server that comes back at once was never
+    /// gone.
+    fn lose(&self, pause: Duration) {
+        tracing::warn!(handler = %self.name, "the connection is lost");
+        self.link.send_replace(match pause == BACKOFF.0 {
+            true => Link::Connecting,
+            false => Link::Down("the connection is lost again and again".into()),
+        });
     }
 
     fn give_up(&self, error: &OpenError) {
@@ -120,5 +179,31 @@ impl Keeper {
             tools,
             ..Catalog::default()
         }));
+    }
+}
+
+/// The pause after a connection that has lasted for so long, where it would be `pause` otherwise.
+fn pause_after(lasted: Duration, pause: Duration) -> Duration {
+    if lasted >= (pause * WORTH).min(BACKOFF.1) { BACKOFF.0 } else { pause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_lasted_is_restored_at_once() {
+        let cases = [
+            (0, 250, 250),
+            (2_400, 500, 500),
+            (5_000, 500, 250),
+            (29_000, 8_000, 8_000),
+            (30_000, 8_000, 250),
+            (30_000, 30_000, 250),
+        ];
+        for (lasted, pause, then) in cases {
+            let [lasted, pause, then] = [lasted, pause, then].map(Duration::from_millis);
+            assert_eq!(pause_after(lasted, pause), then, "{lasted:?} {pause:?}");
+        }
     }
 }

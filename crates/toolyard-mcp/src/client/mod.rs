@@ -12,6 +12,7 @@ mod http;
 mod keeper;
 mod stdio;
 mod transport;
+mod usage;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,10 +22,11 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use toolyard_core::{Backend, Call, Catalog, Code, Outcome, ToolError};
-use toolyard_process::Program;
+use toolyard_process::{Processes, Program};
 
 use connection::Connection;
 use keeper::{Keeper, Link};
+use usage::Usage;
 
 /// Where a server is.
 #[derive(Clone)]
@@ -37,7 +39,12 @@ pub enum Endpoint {
         client: toolyard_net::client::Client,
     },
     /// A program to start.
-    Stdio(Program),
+    Stdio {
+        /// The program.
+        program: Program,
+        /// What starts it.
+        processes: Processes,
+    },
 }
 
 /// What is said of the gateway to servers, and what they may take.
@@ -55,12 +62,17 @@ pub struct ClientOptions {
     pub connect_time: Duration,
     /// Time that a server has to answer the first question of the modern era.
     pub probe_time: Duration,
+    /// How long a server that is a process stays without a call. Then it is ended; its tools stay listed, and
+    /// the next call starts it again. `None`: it stays.
+    pub idle_time: Option<Duration>,
 }
 
 /// A server of MCP as a backend.
 pub struct McpBackend {
     catalog: watch::Receiver<Arc<Catalog>>,
     link: watch::Receiver<Link>,
+    /// Where it matters, because the server is ended when it is not used.
+    usage: Option<Arc<Usage>>,
     /// The task that keeps the connection. It ends when this is dropped, and with it the connection.
     keeper: Mutex<JoinSet<()>>,
 }
@@ -71,25 +83,29 @@ impl McpBackend {
     pub fn start(name: &str, endpoint: Endpoint, options: ClientOptions) -> Self {
         let (catalog, catalog_now) = watch::channel(Arc::default());
         let (link, link_now) = watch::channel(Link::Connecting);
-        let keeper = Keeper { name: name.into(), endpoint, options: Arc::new(options), catalog, link };
+        let may_sleep = options.idle_time.is_some() && matches!(endpoint, Endpoint::Stdio { .. });
+        let usage = may_sleep.then(Arc::<Usage>::default);
+        let options = Arc::new(options);
+        let keeper = Keeper { name: name.into(), endpoint, options, catalog, link, usage: usage.clone() };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.keep());
-        Self { catalog: catalog_now, link: link_now, keeper: Mutex::new(tasks) }
+        Self { catalog: catalog_now, link: link_now, usage, keeper: Mutex::new(tasks) }
     }
 
-    /// The connection. While it is being made, this waits: the keeper bounds for how long.
+    /// The connection. While it is being made, this waits: the keeper bounds for how long. A call that is counted
+    /// wakes a keeper that sleeps.
     async fn connection(&self) -> Result<Arc<Connection>, ToolError> {
         if let Link::Up(connection) = &*self.link.borrow() {
             return Ok(connection.clone());
         }
         let mut link = self.link.clone();
-        let link = link.wait_for(|link| !matches!(link, Link::Connecting)).await;
+        let link = link.wait_for(|link| matches!(link, Link::Up(_) | Link::Down(_))).await;
         match link.as_deref() {
             Ok(Link::Up(connection)) => Ok(connection.clone()),
             Ok(Link::Down(reason)) => {
                 Err(ToolError::new(Code::Unavailable, "The server cannot be reached").caused_by(&**reason))
             }
-            Ok(Link::Connecting) | Err(_) => {
+            Ok(Link::Connecting | Link::Asleep) | Err(_) => {
                 Err(ToolError::new(Code::Unavailable, "The gateway is stopping"))
             }
         }
@@ -102,7 +118,10 @@ impl Backend for McpBackend {
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        Box::pin(async move { self.connection().await?.call(call).await })
+        Box::pin(async move {
+            let _running = self.usage.as_ref().map(|usage| usage.begin());
+            self.connection().await?.call(call).await
+        })
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 use toolyard_core::{Client, Notice, Object};
-use toolyard_process::{Child, Program, SpawnError};
+use toolyard_process::{Child, Ending, Processes, Program, SpawnError};
 
 use super::transport::{Answer, Outgoing, Signals, TransportError, cancelled, parse, response_to};
 use crate::lines::{self, Lines};
@@ -20,6 +21,9 @@ const OUTBOX: usize = 64;
 
 /// How long a server may take to end once its input is closed, and again once it is told to.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long the log of a server that has ended is read on: it says why.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The pipes of a server. Dropping it ends the server.
 pub(super) struct Stdio {
@@ -43,26 +47,29 @@ struct Request {
 }
 
 impl Stdio {
-    pub(super) fn start(
+    pub(super) async fn start(
         name: &Arc<str>,
+        processes: &Processes,
         program: &Program,
         line_bytes: usize,
         signals: Arc<Signals>,
     ) -> Result<Self, SpawnError> {
-        let (child, pipes) = toolyard_process::spawn(program)?;
+        let (child, pipes) = processes.start(name, program).await?;
         let (outbox, messages) = mpsc::channel(OUTBOX);
         let waiting = Arc::new(Waiting { requests: Mutex::new(Some(HashMap::new())) });
         let reader = Reader {
             name: name.clone(),
             lines: Lines::new(pipes.stdout, line_bytes),
+            ending: child.ending(),
             waiting: waiting.clone(),
             outbox: outbox.clone(),
             signals: signals.clone(),
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(reader.read());
+        let (logging, logged) = oneshot::channel();
+        tasks.spawn(reader.read(logged));
         let writer = tasks.spawn(write(messages, pipes.stdin, signals));
-        tasks.spawn(log(name.clone(), pipes.stderr));
+        tasks.spawn(log(name.clone(), pipes.stderr, logging));
         Ok(Self { outbox, waiting, writer, child: Mutex::new(Some(child)), _tasks: tasks })
     }
 
@@ -151,22 +158,38 @@ impl Drop for Withdrawal<'_> {
 struct Reader<R> {
     name: Arc<str>,
     lines: Lines<R>,
+    ending: Ending,
     waiting: Arc<Waiting>,
     outbox: mpsc::Sender<Vec<Bytes>>,
     signals: Arc<Signals>,
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
-    async fn read(mut self) {
+    /// Until the server closes its output, or ends: somebody else may hold the output open. `logged` is closed
+    /// with the end of its log.
+    async fn read(mut self, logged: oneshot::Receiver<()>) {
         loop {
-            match self.lines.next().await {
-                Ok(Some(line)) => self.take(line),
-                Ok(None) => break,
-                Err(error) => {
-                    tracing::warn!(handler = %self.name, %error, "the server's output cannot be read on");
-                    break;
-                }
+            tokio::select! {
+                // What it wrote before it ended is read first.
+                biased;
+                line = self.lines.next() => match line {
+                    Ok(Some(line)) => self.take(line),
+                    Ok(None) => break,
+                    Err(error) => {
+                        tracing::warn!(handler = %self.name, %error, "the server's output cannot be read on");
+                        break;
+                    }
+                },
+                _ = self.ending.wait() => break,
             }
+        }
+        let end = async {
+            let _closed = logged.await;
+            self.ending.wait().await
+        };
+        if let Ok(status) = timeout(LAST_WORDS, end).await {
+            let status = status.map(tracing::field::display);
+            tracing::info!(handler = %self.name, status, "the server's process has ended");
         }
         self.waiting.close();
         self.signals.lost.notify_one();
@@ -252,8 +275,8 @@ async fn write(
 /// How much of a line of a server's log is kept, in bytes.
 const LOG_LINE: usize = 4096;
 
-/// The task that passes the server's log on to ours.
-async fn log(name: Arc<str>, stderr: impl AsyncRead + Unpin) {
+/// The task that passes the server's log on to ours. `_logging` ends with it.
+async fn log(name: Arc<str>, stderr: impl AsyncRead + Unpin, _logging: oneshot::Sender<()>) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {

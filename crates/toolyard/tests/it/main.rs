@@ -10,6 +10,7 @@ mod cancellation;
 mod command_line;
 mod examples;
 mod life;
+mod processes;
 mod progress;
 mod real_servers;
 mod sdk_examples;

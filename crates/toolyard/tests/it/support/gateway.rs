@@ -34,7 +34,14 @@ impl Gateway {
     /// Serves these handlers, with this `spec` of the process. Unless that says otherwise the gateway waits for
     /// them however long they take: what a test sees is not for a busy machine to decide.
     #[track_caller]
-    pub(crate) fn with(handlers: &[Value], mut process: Value) -> Self {
+    pub(crate) fn with(handlers: &[Value], process: Value) -> Self {
+        let (folder, mut command) = Self::command(handlers, process);
+        Self::start(folder, &mut command)
+    }
+
+    /// The command of such a gateway, and the folder of its files.
+    #[track_caller]
+    pub(crate) fn command(handlers: &[Value], mut process: Value) -> (TempDir, Command) {
         for patience in ["firstList", "eraProbe"] {
             let timeout = &mut process["timeouts"][patience];
             if timeout.is_null() {
@@ -45,7 +52,7 @@ impl Gateway {
         let mut command = toolyard(folder.path());
         command.args(["serve", "-f"]).arg(registry_document(folder.path(), handlers));
         command.arg("-f").arg(process_document(folder.path(), process));
-        Self::start(folder, &mut command)
+        (folder, command)
     }
 
     /// Starts `toolyard serve` as the command says, on a free port.

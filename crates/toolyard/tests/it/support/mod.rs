@@ -2,12 +2,14 @@
 //!
 //! - [`peers`]: where the foreign software is;
 //! - [`process`]: other programs, run to their end or kept for a test;
+//! - [`family`]: all processes that come of one handler;
 //! - [`gateway`]: a gateway that serves;
 //! - [`http`], [`message`]: requests, as bytes on a socket;
 //! - [`scripted`]: servers that do what a test wants.
 
 #![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
 
+pub(crate) mod family;
 pub(crate) mod gateway;
 pub(crate) mod http;
 pub(crate) mod message;

@@ -42,8 +42,14 @@ impl Scripted {
     /// The same, as a child of a shell that stays.
     #[track_caller]
     pub(crate) fn handler_in_a_shell(&self) -> Value {
-        let line = format!("'{}'; exit $?", self.command().join("' '"));
-        stdio(self.name, "sh", &["-c", &line])
+        self.handler_of_a_script("SERVER; exit $?")
+    }
+
+    /// The same, started by a script of a shell, in which it is called SERVER.
+    #[track_caller]
+    pub(crate) fn handler_of_a_script(&self, script: &str) -> Value {
+        let server = format!("'{}'", self.command().join("' '"));
+        stdio(self.name, "sh", &["-c", &script.replace("SERVER", &server)])
     }
 
     #[track_caller]

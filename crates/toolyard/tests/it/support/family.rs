@@ -1,0 +1,62 @@
+//! All processes that come of one handler, whatever they do to get away.
+
+use std::time::SystemTime;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::process::is_running;
+
+/// Finds the processes of a handler by a variable in their environment, which they pass on.
+pub(crate) struct Family {
+    mark: String,
+}
+
+const VARIABLE: &str = "TOOLYARD_TEST_FAMILY";
+
+impl Family {
+    /// That of this handler, from now on.
+    pub(crate) fn of(handler: &mut Value) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let mark = format!("{}-{}-{}", handler["name"].as_str().unwrap(), std::process::id(), now.as_nanos());
+        handler["mcpConfig"]["env"][VARIABLE] = mark.as_str().into();
+        Self { mark }
+    }
+
+    /// Those that run: the supervisor, the program, and all below.
+    pub(crate) fn members(&self) -> Vec<u32> {
+        let variable = format!("{VARIABLE}={}", self.mark);
+        let is_member = |pid: &u32| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) && is_running(*pid)
+        };
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_member).collect()
+    }
+
+    /// The one whose name, as lists without arguments show it, begins like this.
+    #[track_caller]
+    pub(crate) fn one(&self, name: &str) -> u32 {
+        let name_of = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let mut named = self.members().into_iter().filter(|pid| name_of(*pid).starts_with(name));
+        match (named.next(), named.next()) {
+            (Some(pid), None) => pid,
+            found => panic!("not one {name}: {found:?}"),
+        }
+    }
+}
+
+/// Kills a process.
+#[track_caller]
+pub(crate) fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+}
+
+/// A test that has failed leaves nothing behind, either.
+impl Drop for Family {
+    fn drop(&mut self) {
+        for pid in self.members().into_iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    }
+}
