@@ -14,7 +14,7 @@ use toolyard_core::{Call, Code, Json, Object, Outcome, Output, ToolError};
 use crate::backend::BoxHandler;
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::function::{Async, Blocking, Function, blocking};
+use crate::function::{Function, returned};
 
 /// How many values go out at most (server/utilities/completion, data types).
 const MOST: usize = 100;
@@ -229,43 +229,15 @@ impl CompleterParameters for (Context, CompletionRequest) {
     }
 }
 
-/// What a completer returns: a value, or a future of one.
-#[diagnostic::on_unimplemented(
-    message = "a completer cannot return `{Self}`",
-    label = "returns `{Self}`",
-    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of texts, `Completion`, or a `Result` of \
-            one; or a future of that"
-)]
-pub trait CompleterReturned<Kind>: Sized {
-    /// The value.
-    type Value;
-
-    /// Runs the completer.
-    fn run(completer: impl FnOnce() -> Self + Send + 'static) -> BoxFuture<'static, Self::Value>
-    where
-        Self: Send + 'static;
-}
-
-impl<R: IntoCompletion> CompleterReturned<Blocking> for R {
-    type Value = R;
-
-    fn run(completer: impl FnOnce() -> R + Send + 'static) -> BoxFuture<'static, R>
-    where
-        R: Send + 'static,
-    {
-        Box::pin(blocking(completer))
-    }
-}
-
-impl<F: Future> CompleterReturned<Async> for F {
-    type Value = F::Output;
-
-    fn run(completer: impl FnOnce() -> F + Send + 'static) -> BoxFuture<'static, F::Output>
-    where
-        F: Send + 'static,
-    {
-        Box::pin(async move { completer().await })
-    }
+returned! {
+    /// What a completer returns: a value, or a future of one.
+    #[diagnostic::on_unimplemented(
+        message = "a completer cannot return `{Self}`",
+        label = "returns `{Self}`",
+        note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of texts, `Completion`, or a `Result` \
+                of one; or a future of that"
+    )]
+    pub trait CompleterReturned of a completer: IntoCompletion
 }
 
 /// What runs the calls of a completer.

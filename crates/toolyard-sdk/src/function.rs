@@ -109,3 +109,50 @@ impl Drop for Withdraw {
         self.0.abort();
     }
 }
+
+/// Writes the trait of what handlers of one kind return, and implements it for values, which `$value` names, and for
+/// futures. Its documentation and what the compiler says of it stand before its name.
+macro_rules! returned {
+    ($(#[$about:meta])* pub trait $name:ident of a $handler:ident: $value:ident) => {
+        $(#[$about])*
+        pub trait $name<Kind>: Sized {
+            /// The value.
+            type Value;
+
+            #[doc = concat!("Runs the ", stringify!($handler), ".")]
+            fn run(
+                $handler: impl FnOnce() -> Self + Send + 'static,
+            ) -> futures_util::future::BoxFuture<'static, Self::Value>
+            where
+                Self: Send + 'static;
+        }
+
+        impl<R: $value> $name<$crate::function::Blocking> for R {
+            type Value = R;
+
+            fn run(
+                $handler: impl FnOnce() -> R + Send + 'static,
+            ) -> futures_util::future::BoxFuture<'static, R>
+            where
+                R: Send + 'static,
+            {
+                Box::pin($crate::function::blocking($handler))
+            }
+        }
+
+        impl<F: Future> $name<$crate::function::Async> for F {
+            type Value = F::Output;
+
+            fn run(
+                $handler: impl FnOnce() -> F + Send + 'static,
+            ) -> futures_util::future::BoxFuture<'static, F::Output>
+            where
+                F: Send + 'static,
+            {
+                Box::pin(async move { $handler().await })
+            }
+        }
+    };
+}
+
+pub(crate) use returned;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolyard_core::{Call, Code, Json, Outcome, ToolError};
 
 use crate::context::Context;
-use crate::function::{Async, Blocking, FirstParameter, Function, blocking};
+use crate::function::{FirstParameter, Function, returned};
 use crate::reply::IntoReply;
 use crate::schema;
 use crate::tool::ToolCall;
@@ -356,42 +356,15 @@ fn named(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     if path.is_empty() { problem.to_owned() } else { format!("{path}: {problem}") }
 }
 
-/// What a handler returns: a value, or a future of one.
-#[diagnostic::on_unimplemented(
-    message = "a handler of tools cannot return `{Self}`",
-    label = "returns `{Self}`",
-    note = "a handler returns `String`, `&'static str`, a number, `bool`, `()`, `Content`, `Vec<Content>`, `Json<T>`, \
-            `Reply`, `InputRequired`, or a `Result` of one of them whose error is any error; or a future of that",
-    note = "for your own type, derive `Serialize` and `JsonSchema` and return `Json<{Self}>`"
-)]
-pub trait Returned<Kind>: Sized {
-    /// The value.
-    type Value;
-
-    /// Runs the handler.
-    fn run(handler: impl FnOnce() -> Self + Send + 'static) -> BoxFuture<'static, Self::Value>
-    where
-        Self: Send + 'static;
-}
-
-impl<R: IntoReply> Returned<Blocking> for R {
-    type Value = R;
-
-    fn run(handler: impl FnOnce() -> R + Send + 'static) -> BoxFuture<'static, R>
-    where
-        R: Send + 'static,
-    {
-        Box::pin(blocking(handler))
-    }
-}
-
-impl<F: Future> Returned<Async> for F {
-    type Value = F::Output;
-
-    fn run(handler: impl FnOnce() -> F + Send + 'static) -> BoxFuture<'static, F::Output>
-    where
-        F: Send + 'static,
-    {
-        Box::pin(async move { handler().await })
-    }
+returned! {
+    /// What a handler returns: a value, or a future of one.
+    #[diagnostic::on_unimplemented(
+        message = "a handler of tools cannot return `{Self}`",
+        label = "returns `{Self}`",
+        note = "a handler returns `String`, `&'static str`, a number, `bool`, `()`, `Content`, `Vec<Content>`, \
+                `Json<T>`, `Reply`, `InputRequired`, or a `Result` of one of them whose error is any error; or a \
+                future of that",
+        note = "for your own type, derive `Serialize` and `JsonSchema` and return `Json<{Self}>`"
+    )]
+    pub trait Returned of a handler: IntoReply
 }

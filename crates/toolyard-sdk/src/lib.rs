@@ -125,6 +125,7 @@ mod sample;
 mod schema;
 mod serve;
 mod server;
+mod setters;
 mod streams;
 mod tool;
 

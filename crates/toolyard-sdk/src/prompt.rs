@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolyard_core::{Json, JsonError, Object};
 
 use crate::backend::BoxHandler;
 use crate::icon::Icon;
+use crate::setters::setters;
 
 pub use handler::{PromptArguments, PromptHandler, PromptParameters, PromptReturned};
 pub use reply::{IntoPrompt, PromptMessage, PromptReply};
@@ -91,16 +91,14 @@ impl Prompt {
         Self { name: name.into(), description: description.into(), ..Self::default() }
     }
 
-    /// Its name for people.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Prompt;
-    /// let prompt = Prompt::new("greet", "Starts friendly.").title("A friendly start");
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
+    setters! {
+        /// Its name for people.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Prompt;
+        /// let prompt = Prompt::new("greet", "Starts friendly.").title("A friendly start");
+        /// ```
+        text title;
     }
 
     /// One more thing that can be filled in. When this is used, the list is no longer the handler's.
@@ -115,40 +113,23 @@ impl Prompt {
         self
     }
 
-    /// One more picture for it.
-    ///
-    /// ```
-    /// # use toolyard_sdk::{Icon, Prompt};
-    /// let prompt = Prompt::new("greet", "Starts friendly.").icon(Icon::new("https://example.com/hand.svg"));
-    /// ```
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.icons.push(icon);
-        self
-    }
+    setters! {
+        /// One more picture for it.
+        ///
+        /// ```
+        /// # use toolyard_sdk::{Icon, Prompt};
+        /// let prompt = Prompt::new("greet", "Starts friendly.").icon(Icon::new("https://example.com/hand.svg"));
+        /// ```
+        icon;
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Prompt;
-    /// let prompt = Prompt::new("greet", "Starts friendly.").meta("example.com/owner", "team-hello");
-    /// ```
-    #[must_use]
-    pub fn meta(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(name.into(), value.into());
-        self
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Prompt;
+        /// let prompt = Prompt::new("greet", "Starts friendly.").meta("example.com/owner", "team-hello");
+        /// ```
+        meta;
     }
-
-    /// What is published.
-    pub(crate) fn definition(&self) -> Result<Object, JsonError> {
-        definition(self)
-    }
-}
-
-/// A definition as it is published.
-pub(crate) fn definition(of: &impl Serialize) -> Result<Object, JsonError> {
-    // What cannot be written is no object.
-    Json::from_value(&serde_json::to_value(of).unwrap_or_default()).to_object()
 }
 
 impl PromptArgument {
@@ -162,28 +143,22 @@ impl PromptArgument {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Its name for people.
-    ///
-    /// ```
-    /// # use toolyard_sdk::PromptArgument;
-    /// let argument = PromptArgument::new("lang").title("Language");
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
+    setters! {
+        /// Its name for people.
+        ///
+        /// ```
+        /// # use toolyard_sdk::PromptArgument;
+        /// let argument = PromptArgument::new("lang").title("Language");
+        /// ```
+        text title;
 
-    /// What a user should enter.
-    ///
-    /// ```
-    /// # use toolyard_sdk::PromptArgument;
-    /// let argument = PromptArgument::new("lang").description("The language to answer in");
-    /// ```
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
+        /// What a user should enter.
+        ///
+        /// ```
+        /// # use toolyard_sdk::PromptArgument;
+        /// let argument = PromptArgument::new("lang").description("The language to answer in");
+        /// ```
+        text description;
     }
 
     /// Whether the prompt cannot do without it.

@@ -1,12 +1,13 @@
 //! From what an author registers to what is published and run.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use jsonschema::Validator;
+use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::item::Keyed;
-use toolyard_core::{Code, Item, Json, JsonError, Object, Outcome, ToolError};
+use toolyard_core::{Code, Json, Object, Outcome, ToolError};
 use toolyard_mcp::wire::headers;
 
 use crate::backend::{BoxHandler, Part};
@@ -44,10 +45,7 @@ pub(crate) fn tool<M>(
     if let (Some(schema), None) = (&tool.output_schema, &check) {
         compile(&tool.name, "output", schema)?;
     }
-    let bad = |fault: String| bad_definition("tool", &tool.name, fault);
-    let definition = serde_json::to_value(&tool).map_err(|error| bad(error.to_string()))?;
-    let item = toolyard_core::Tool::from_definition(&Json::from_value(&definition));
-    let item = item.map_err(|error| bad(error.to_string()))?;
+    let item = item("tool", &tool.name, &tool, toolyard_core::Tool::from_definition)?;
     let item = match accepted {
         Some(schema) => item.accepting(Json::from_value(&schema)),
         None => item,
@@ -134,7 +132,7 @@ pub(crate) fn prompt<M>(
 ) -> Result<Registered<toolyard_core::Prompt>, RegisterError> {
     named("prompt", "name", &prompt.name)?;
     let handler = prompt::handler(&mut prompt, handler);
-    let item = item("prompt", &prompt.name, prompt.definition())?;
+    let item = item("prompt", &prompt.name, &prompt, toolyard_core::Prompt::from_definition)?;
     Ok(Registered { key: item.key.clone(), item: Arc::new(item), handler })
 }
 
@@ -152,7 +150,7 @@ pub(crate) fn resource<M>(
         });
     }
     let handler = resource::handler(resource, handler);
-    let item = item("resource", &resource.uri, resource.definition())?;
+    let item = item("resource", &resource.uri, resource, toolyard_core::Resource::from_definition)?;
     Ok(Registered { key: item.key.clone(), item: Arc::new(item), handler })
 }
 
@@ -172,10 +170,8 @@ pub(crate) fn template<M>(
     const KIND: &str = "resource template";
     named(KIND, "URI template", &template.uri_template)?;
     let handler = resource::template_handler(template, handler);
-    let bad = |fault: String| bad_definition(KIND, &template.uri_template, fault);
-    let definition = template.definition().map_err(|error| bad(error.to_string()))?;
-    let item = toolyard_core::Template::from_definition(&definition.to_json());
-    let item = item.map_err(|error| bad(error.to_string()))?;
+    let read = toolyard_core::Template::from_definition;
+    let item = item(KIND, &template.uri_template, template, read)?;
     Ok(Registered { key: item.uri.text().clone(), item: Arc::new(item), handler })
 }
 
@@ -183,18 +179,16 @@ fn named(kind: &'static str, member: &'static str, name: &str) -> Result<(), Reg
     if name.is_empty() { Err(RegisterError::Nameless { kind, member }) } else { Ok(()) }
 }
 
-fn item<Kind: Keyed>(
+/// A definition as it is published, read as the gateway reads those of any server.
+fn item<T, E: Display>(
     kind: &'static str,
     name: &str,
-    definition: Result<Object, JsonError>,
-) -> Result<Item<Kind>, RegisterError> {
-    let definition = definition.map_err(|error| bad_definition(kind, name, error.to_string()))?;
-    Item::from_definition(&definition.to_json())
-        .map_err(|error| bad_definition(kind, name, error.to_string()))
-}
-
-fn bad_definition(kind: &'static str, name: &str, fault: String) -> RegisterError {
-    RegisterError::BadDefinition { kind, name: name.to_owned(), fault }
+    definition: &impl Serialize,
+    read: impl FnOnce(&Json) -> Result<T, E>,
+) -> Result<T, RegisterError> {
+    let bad = |fault: String| RegisterError::BadDefinition { kind, name: name.to_owned(), fault };
+    let definition = serde_json::to_value(definition).map_err(|error| bad(error.to_string()))?;
+    read(&Json::from_value(&definition)).map_err(|error| bad(error.to_string()))
 }
 
 /// Adds what completes an argument of something of which `known` are all arguments.

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolyard_core::{Code, JsonError, Object, Outcome, ToolError};
+use toolyard_core::{Code, Outcome, ToolError};
 
 use crate::backend::BoxHandler;
 use crate::content::Annotations;
 use crate::context::Context;
 use crate::failure::ToolFailure;
 use crate::icon::Icon;
-use crate::prompt::definition;
+use crate::setters::setters;
 
 pub use handler::{ResourceHandler, ResourceParameters, ResourceReturned};
 pub use reply::{IntoResource, NotFound, ResourceContents, ResourceReply};
@@ -115,91 +115,65 @@ impl Resource {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
 
-    /// Its name for people.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Resource;
-    /// let log = Resource::new("log:///today", "log").title("The log");
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
+    setters! {
+        /// Its name for people.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Resource;
+        /// let log = Resource::new("log:///today", "log").title("The log");
+        /// ```
+        text title;
 
-    /// What a model should know of it.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Resource;
-    /// let log = Resource::new("log:///today", "log").description("One line for each call");
-    /// ```
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
+        /// What a model should know of it.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Resource;
+        /// let log = Resource::new("log:///today", "log").description("One line for each call");
+        /// ```
+        text description;
 
-    /// What it is. Contents that do not say it themselves are of this type.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Resource;
-    /// let log = Resource::new("log:///today", "log").mime_type("text/plain");
-    /// ```
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
-        self
-    }
+        /// What it is. Contents that do not say it themselves are of this type.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Resource;
+        /// let log = Resource::new("log:///today", "log").mime_type("text/plain");
+        /// ```
+        text mime_type;
 
-    /// Hints on how it is to be used.
-    ///
-    /// ```
-    /// # use toolyard_sdk::{Annotations, Resource};
-    /// let important = Annotations { priority: Some(0.9), ..Annotations::default() };
-    /// let log = Resource::new("log:///today", "log").annotations(important);
-    /// ```
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.annotations = Some(annotations);
-        self
-    }
+        /// Hints on how it is to be used.
+        ///
+        /// ```
+        /// # use toolyard_sdk::{Annotations, Resource};
+        /// let important = Annotations { priority: Some(0.9), ..Annotations::default() };
+        /// let log = Resource::new("log:///today", "log").annotations(important);
+        /// ```
+        some annotations: Annotations;
 
-    /// One more picture for it.
-    ///
-    /// ```
-    /// # use toolyard_sdk::{Icon, Resource};
-    /// let log = Resource::new("log:///today", "log").icon(Icon::new("https://example.com/log.svg"));
-    /// ```
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.icons.push(icon);
-        self
-    }
+        /// One more picture for it.
+        ///
+        /// ```
+        /// # use toolyard_sdk::{Icon, Resource};
+        /// let log = Resource::new("log:///today", "log").icon(Icon::new("https://example.com/log.svg"));
+        /// ```
+        icon;
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Resource;
-    /// let log = Resource::new("log:///today", "log").meta("example.com/owner", "team-log");
-    /// ```
-    #[must_use]
-    pub fn meta(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(name.into(), value.into());
-        self
-    }
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Resource;
+        /// let log = Resource::new("log:///today", "log").meta("example.com/owner", "team-log");
+        /// ```
+        meta;
 
-    /// For how long clients may keep what they read, and who may; not at all if this is not called. A client that
-    /// follows the resource reads it anew when it has changed.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use toolyard_sdk::{CacheScope, Resource};
-    /// let log = Resource::new("log:///today", "log").cache(Duration::from_secs(60), CacheScope::Private);
-    /// ```
-    #[must_use]
-    pub const fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
-        self.cache = Cache { ttl, scope };
-        self
+        /// For how long clients may keep what they read, and who may; not at all if this is not called. A client that
+        /// follows the resource reads it anew when it has changed.
+        ///
+        /// ```
+        /// # use std::time::Duration;
+        /// # use toolyard_sdk::{CacheScope, Resource};
+        /// let log = Resource::new("log:///today", "log").cache(Duration::from_secs(60), CacheScope::Private);
+        /// ```
+        cache;
     }
 
     /// Its size in bytes.
@@ -212,11 +186,6 @@ impl Resource {
     pub const fn size(mut self, bytes: u64) -> Self {
         self.size = Some(bytes);
         self
-    }
-
-    /// What is published.
-    pub(crate) fn definition(&self) -> Result<Object, JsonError> {
-        definition(self)
     }
 }
 

@@ -8,6 +8,7 @@ use toolyard_core::Object;
 use crate::failure::ToolFailure;
 use crate::handler;
 use crate::icon::Icon;
+use crate::setters::setters;
 
 /// What is published of a tool, for [`Server::register_tool`](crate::Server::register_tool).
 ///
@@ -180,16 +181,14 @@ impl Tool {
         Self { name: name.into(), description: description.into(), ..Self::default() }
     }
 
-    /// Its name for people.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Tool;
-    /// let tool = Tool::new("echo", "Returns the text that it is given.").title("Echo");
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
+    setters! {
+        /// Its name for people.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Tool;
+        /// let tool = Tool::new("echo", "Returns the text that it is given.").title("Echo");
+        /// ```
+        text title;
     }
 
     /// The schema of its arguments, in the place of the handler's.
@@ -226,28 +225,22 @@ impl Tool {
         self
     }
 
-    /// Hints on what it does.
-    ///
-    /// ```
-    /// # use toolyard_sdk::{Tool, ToolAnnotations};
-    /// let tool = Tool::new("search", "Searches the web.").annotations(ToolAnnotations::new().read_only(true));
-    /// ```
-    #[must_use]
-    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
-        self.annotations = Some(annotations);
-        self
-    }
+    setters! {
+        /// Hints on what it does.
+        ///
+        /// ```
+        /// # use toolyard_sdk::{Tool, ToolAnnotations};
+        /// let tool = Tool::new("search", "Searches the web.").annotations(ToolAnnotations::new().read_only(true));
+        /// ```
+        some annotations: ToolAnnotations;
 
-    /// One more picture for it.
-    ///
-    /// ```
-    /// # use toolyard_sdk::{Icon, Tool};
-    /// let tool = Tool::new("search", "Searches the web.").icon(Icon::new("https://example.com/lens.svg"));
-    /// ```
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.icons.push(icon);
-        self
+        /// One more picture for it.
+        ///
+        /// ```
+        /// # use toolyard_sdk::{Icon, Tool};
+        /// let tool = Tool::new("search", "Searches the web.").icon(Icon::new("https://example.com/lens.svg"));
+        /// ```
+        icon;
     }
 
     /// Whether it may run as a task.
@@ -262,16 +255,14 @@ impl Tool {
         self
     }
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
-    ///
-    /// ```
-    /// # use toolyard_sdk::Tool;
-    /// let tool = Tool::new("search", "Searches the web.").meta("example.com/owner", "team-search");
-    /// ```
-    #[must_use]
-    pub fn meta(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(name.into(), value.into());
-        self
+    setters! {
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        ///
+        /// ```
+        /// # use toolyard_sdk::Tool;
+        /// let tool = Tool::new("search", "Searches the web.").meta("example.com/owner", "team-search");
+        /// ```
+        meta;
     }
 }
 

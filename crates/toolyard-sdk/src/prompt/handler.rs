@@ -9,7 +9,7 @@ use toolyard_core::{Call, Outcome, ToolError};
 use super::reply::IntoPrompt;
 use super::{PromptArgument, texts};
 use crate::context::Context;
-use crate::function::{Async, Blocking, FirstParameter, Function, blocking};
+use crate::function::{FirstParameter, Function, returned};
 use crate::schema::schema_of;
 
 /// A function that can fill in a prompt.
@@ -191,41 +191,14 @@ impl<A: DeserializeOwned + JsonSchema + Send + 'static> PromptArguments for A {
     }
 }
 
-/// What a handler returns: a value, or a future of one.
-#[diagnostic::on_unimplemented(
-    message = "a handler of prompts cannot return `{Self}`",
-    label = "returns `{Self}`",
-    note = "a handler returns `String`, `&'static str`, `Content`, `PromptMessage`, `Vec<PromptMessage>`, \
-            `PromptReply`, `InputRequired`, or a `Result` of one of them whose error is any error; or a future of that"
-)]
-pub trait PromptReturned<Kind>: Sized {
-    /// The value.
-    type Value;
-
-    /// Runs the handler.
-    fn run(handler: impl FnOnce() -> Self + Send + 'static) -> BoxFuture<'static, Self::Value>
-    where
-        Self: Send + 'static;
-}
-
-impl<R: IntoPrompt> PromptReturned<Blocking> for R {
-    type Value = R;
-
-    fn run(handler: impl FnOnce() -> R + Send + 'static) -> BoxFuture<'static, R>
-    where
-        R: Send + 'static,
-    {
-        Box::pin(blocking(handler))
-    }
-}
-
-impl<F: Future> PromptReturned<Async> for F {
-    type Value = F::Output;
-
-    fn run(handler: impl FnOnce() -> F + Send + 'static) -> BoxFuture<'static, F::Output>
-    where
-        F: Send + 'static,
-    {
-        Box::pin(async move { handler().await })
-    }
+returned! {
+    /// What a handler returns: a value, or a future of one.
+    #[diagnostic::on_unimplemented(
+        message = "a handler of prompts cannot return `{Self}`",
+        label = "returns `{Self}`",
+        note = "a handler returns `String`, `&'static str`, `Content`, `PromptMessage`, `Vec<PromptMessage>`, \
+                `PromptReply`, `InputRequired`, or a `Result` of one of them whose error is any error; or a \
+                future of that"
+    )]
+    pub trait PromptReturned of a handler: IntoPrompt
 }

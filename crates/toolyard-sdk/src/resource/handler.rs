@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use super::reply::{IntoResource, ResourceReply};
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::function::{Async, Blocking, Function, blocking};
+use crate::function::{Function, returned};
 
 /// A function that can read a resource.
 ///
@@ -74,42 +74,14 @@ impl ResourceParameters for (Context,) {
     }
 }
 
-/// What a handler returns: a value, or a future of one.
-#[diagnostic::on_unimplemented(
-    message = "a handler of resources cannot return `{Self}`",
-    label = "returns `{Self}`",
-    note = "a handler returns `String`, `&'static str`, `Vec<u8>`, `Bytes`, `Json<T>`, `ResourceContents`, \
-            `Vec<ResourceContents>`, `ResourceReply`, `InputRequired`, or an `Option` or `Result` of one of them; or a \
-            future of that"
-)]
-pub trait ResourceReturned<Kind>: Sized {
-    /// The value.
-    type Value;
-
-    /// Runs the handler.
-    fn run(handler: impl FnOnce() -> Self + Send + 'static) -> BoxFuture<'static, Self::Value>
-    where
-        Self: Send + 'static;
-}
-
-impl<R: IntoResource> ResourceReturned<Blocking> for R {
-    type Value = R;
-
-    fn run(handler: impl FnOnce() -> R + Send + 'static) -> BoxFuture<'static, R>
-    where
-        R: Send + 'static,
-    {
-        Box::pin(blocking(handler))
-    }
-}
-
-impl<F: Future> ResourceReturned<Async> for F {
-    type Value = F::Output;
-
-    fn run(handler: impl FnOnce() -> F + Send + 'static) -> BoxFuture<'static, F::Output>
-    where
-        F: Send + 'static,
-    {
-        Box::pin(async move { handler().await })
-    }
+returned! {
+    /// What a handler returns: a value, or a future of one.
+    #[diagnostic::on_unimplemented(
+        message = "a handler of resources cannot return `{Self}`",
+        label = "returns `{Self}`",
+        note = "a handler returns `String`, `&'static str`, `Vec<u8>`, `Bytes`, `Json<T>`, `ResourceContents`, \
+                `Vec<ResourceContents>`, `ResourceReply`, `InputRequired`, or an `Option` or `Result` of one \
+                of them; or a future of that"
+    )]
+    pub trait ResourceReturned of a handler: IntoResource
 }

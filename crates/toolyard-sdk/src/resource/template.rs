@@ -1,19 +1,18 @@
 //! Templates of resources that are too many to be listed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::ready;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolyard_core::{JsonError, Object, UriTemplate};
+use toolyard_core::UriTemplate;
 
-use super::{Cache, CacheScope, Defaults, TemplateHandler, Variables, not_found};
+use super::{Cache, Defaults, TemplateHandler, Variables, not_found};
 use crate::backend::BoxHandler;
 use crate::content::Annotations;
 use crate::icon::Icon;
-use crate::prompt::definition;
+use crate::setters::setters;
 
 /// What is published of resources that are too many to be listed, for
 /// [`Server::resource_template`](crate::Server::resource_template).
@@ -72,96 +71,65 @@ impl ResourceTemplate {
         Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
     }
 
-    /// Their name for people.
-    ///
-    /// ```
-    /// # use toolyard_sdk::ResourceTemplate;
-    /// let log = ResourceTemplate::new("log:///{day}", "log").title("The log");
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
+    setters! {
+        /// Their name for people.
+        ///
+        /// ```
+        /// # use toolyard_sdk::ResourceTemplate;
+        /// let log = ResourceTemplate::new("log:///{day}", "log").title("The log");
+        /// ```
+        text title;
 
-    /// What a model should know of them.
-    ///
-    /// ```
-    /// # use toolyard_sdk::ResourceTemplate;
-    /// let log = ResourceTemplate::new("log:///{day}", "log").description("One line for each call");
-    /// ```
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
+        /// What a model should know of them.
+        ///
+        /// ```
+        /// # use toolyard_sdk::ResourceTemplate;
+        /// let log = ResourceTemplate::new("log:///{day}", "log").description("One line for each call");
+        /// ```
+        text description;
 
-    /// What all of them are. Contents that do not say it themselves are of this type.
-    ///
-    /// ```
-    /// # use toolyard_sdk::ResourceTemplate;
-    /// let log = ResourceTemplate::new("log:///{day}", "log").mime_type("text/plain");
-    /// ```
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.mime_type = Some(mime_type.into());
-        self
-    }
+        /// What all of them are. Contents that do not say it themselves are of this type.
+        ///
+        /// ```
+        /// # use toolyard_sdk::ResourceTemplate;
+        /// let log = ResourceTemplate::new("log:///{day}", "log").mime_type("text/plain");
+        /// ```
+        text mime_type;
 
-    /// Hints on how they are to be used.
-    ///
-    /// ```
-    /// # use toolyard_sdk::{Annotations, ResourceTemplate};
-    /// let important = Annotations { priority: Some(0.9), ..Annotations::default() };
-    /// let log = ResourceTemplate::new("log:///{day}", "log").annotations(important);
-    /// ```
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.annotations = Some(annotations);
-        self
-    }
+        /// Hints on how they are to be used.
+        ///
+        /// ```
+        /// # use toolyard_sdk::{Annotations, ResourceTemplate};
+        /// let important = Annotations { priority: Some(0.9), ..Annotations::default() };
+        /// let log = ResourceTemplate::new("log:///{day}", "log").annotations(important);
+        /// ```
+        some annotations: Annotations;
 
-    /// One more picture for them.
-    ///
-    /// ```
-    /// # use toolyard_sdk::{Icon, ResourceTemplate};
-    /// let log = ResourceTemplate::new("log:///{day}", "log").icon(Icon::new("https://example.com/log.svg"));
-    /// ```
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.icons.push(icon);
-        self
-    }
+        /// One more picture for them.
+        ///
+        /// ```
+        /// # use toolyard_sdk::{Icon, ResourceTemplate};
+        /// let log = ResourceTemplate::new("log:///{day}", "log").icon(Icon::new("https://example.com/log.svg"));
+        /// ```
+        icon;
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
-    ///
-    /// ```
-    /// # use toolyard_sdk::ResourceTemplate;
-    /// let log = ResourceTemplate::new("log:///{day}", "log").meta("example.com/owner", "team-log");
-    /// ```
-    #[must_use]
-    pub fn meta(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(name.into(), value.into());
-        self
-    }
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        ///
+        /// ```
+        /// # use toolyard_sdk::ResourceTemplate;
+        /// let log = ResourceTemplate::new("log:///{day}", "log").meta("example.com/owner", "team-log");
+        /// ```
+        meta;
 
-    /// For how long clients may keep what they read, and who may; not at all if this is not called. A client that
-    /// follows the resource reads it anew when it has changed.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use toolyard_sdk::{CacheScope, ResourceTemplate};
-    /// let log = ResourceTemplate::new("log:///{day}", "log").cache(Duration::from_secs(60), CacheScope::Private);
-    /// ```
-    #[must_use]
-    pub const fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
-        self.cache = Cache { ttl, scope };
-        self
-    }
-
-    /// What is published.
-    pub(crate) fn definition(&self) -> Result<Object, JsonError> {
-        definition(self)
+        /// For how long clients may keep what they read, and who may; not at all if this is not called. A client that
+        /// follows the resource reads it anew when it has changed.
+        ///
+        /// ```
+        /// # use std::time::Duration;
+        /// # use toolyard_sdk::{CacheScope, ResourceTemplate};
+        /// let log = ResourceTemplate::new("log:///{day}", "log").cache(Duration::from_secs(60), CacheScope::Private);
+        /// ```
+        cache;
     }
 }
 

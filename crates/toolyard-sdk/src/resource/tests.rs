@@ -31,7 +31,7 @@ async fn found<M>(template: &str, uri: &str, handler: impl TemplateHandler<M>) -
 #[test]
 fn what_is_published() {
     let resource = Resource::new("x:a", "a");
-    assert_eq!(resource.definition().unwrap().to_json().as_text(), r#"{"uri":"x:a","name":"a"}"#);
+    assert_eq!(serde_json::to_string(&resource).unwrap(), r#"{"uri":"x:a","name":"a"}"#);
     let resource = resource
         .title("A")
         .description("The first")
@@ -41,13 +41,13 @@ fn what_is_published() {
         .icon(Icon::new("data:,"))
         .meta("a/b", 1)
         .cache(Duration::from_secs(1), CacheScope::Public);
-    insta::assert_snapshot!(resource.definition().unwrap().to_json().as_text(), @r#"{"uri":"x:a","name":"a","title":"A","description":"The first","mimeType":"text/plain","size":3,"annotations":{"priority":0.5},"icons":[{"src":"data:,"}],"_meta":{"a/b":1}}"#);
+    insta::assert_snapshot!(serde_json::to_string(&resource).unwrap(), @r#"{"uri":"x:a","name":"a","title":"A","description":"The first","mimeType":"text/plain","size":3,"annotations":{"priority":0.5},"icons":[{"src":"data:,"}],"_meta":{"a/b":1}}"#);
     let template = ResourceTemplate::new("x:{a}", "a")
         .title("A")
         .description("All")
         .mime_type("text/plain")
         .meta("a/b", 1);
-    insta::assert_snapshot!(template.definition().unwrap().to_json().as_text(), @r#"{"uriTemplate":"x:{a}","name":"a","title":"A","description":"All","mimeType":"text/plain","_meta":{"a/b":1}}"#);
+    insta::assert_snapshot!(serde_json::to_string(&template).unwrap(), @r#"{"uriTemplate":"x:{a}","name":"a","title":"A","description":"All","mimeType":"text/plain","_meta":{"a/b":1}}"#);
 }
 
 #[tokio::test]
