@@ -15,6 +15,11 @@ pub trait Client: Send + Sync + fmt::Debug {
     /// declare it. `None` where nothing can be asked.
     fn capabilities(&self) -> Option<&Json>;
 
+    /// Whether there is anything at all that the client can be asked.
+    fn can_be_asked(&self) -> bool {
+        self.capabilities().is_some_and(|capabilities| capabilities.as_bytes() != b"{}")
+    }
+
     /// Whether notices of progress reach anybody: a backend may save itself the work.
     fn listens(&self) -> bool;
 

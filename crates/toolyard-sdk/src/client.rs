@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolyard_core::{
-    Ask, AskError, Backend, Call, Caller, Catalog, Client as CallClient, Json, JsonError, Notice, Object,
-    Outcome, Output, Phase, Target, ToolError,
+    Backend, Call, Caller, Catalog, Client as CallClient, Json, JsonError, Notice, Object, Outcome, Output,
+    Phase, Target, ToolError,
 };
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
 use toolyard_net::client::Client as HttpClient;
@@ -391,9 +390,5 @@ impl CallClient for Listener {
             let message = params.get_str("message").map(std::borrow::Cow::into_owned);
             (self.0)(Progress { progress, total: number("total"), message });
         }
-    }
-
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
-        Box::pin(std::future::ready(Err(AskError::Unsupported(ask.kind))))
     }
 }

@@ -38,7 +38,7 @@ impl Layer for Concurrency {
     fn call<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let limits = &next.entry.handler.limits;
-            if !can_be_asked(&*call.client) {
+            if !call.client.can_be_asked() {
                 // The handler first: who waits for a slow server must not hold a place of the gateway.
                 let _handler = limits.gate.enter(call.deadline).await?;
                 let _gateway = self.gateway.enter(call.deadline).await?;
@@ -50,10 +50,6 @@ impl Layer for Concurrency {
             next.run(call).await
         })
     }
-}
-
-fn can_be_asked(client: &dyn Client) -> bool {
-    client.capabilities().is_some_and(|capabilities| capabilities.as_bytes() != b"{}")
 }
 
 /// The places of one call. They are given back when it ends, and while its client is asked.

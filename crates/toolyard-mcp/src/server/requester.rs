@@ -127,7 +127,7 @@ impl Requester {
     }
 
     async fn asked(&self, ask: Ask) -> Result<Json, AskError> {
-        if !self.can_be_asked(&ask) {
+        if !self.takes(&ask) {
             return Err(AskError::Unsupported(ask.kind));
         }
         let _open = Open::begin(self);
@@ -150,7 +150,7 @@ impl Requester {
     }
 
     /// Whether the client has declared that it takes such a question.
-    pub(super) fn can_be_asked(&self, ask: &Ask) -> bool {
+    pub(super) fn takes(&self, ask: &Ask) -> bool {
         let capabilities = self.capabilities.as_ref().and_then(|declared| declared.to_object().ok());
         let capability =
             capabilities.and_then(|declared| declared.get(ask.kind.capability())?.to_object().ok());

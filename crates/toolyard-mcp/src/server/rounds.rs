@@ -74,7 +74,7 @@ pub(super) fn permitted(came: Came, client: &Requester) -> Came {
         Ok(Outcome::NeedsInput(needed)) => {
             let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
             let mut asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| read(request));
-            let unable = asks.find(|ask| !client.can_be_asked(ask)).map(|ask| ask.kind);
+            let unable = asks.find(|ask| !client.takes(ask)).map(|ask| ask.kind);
             unable.map_or(came, |kind| Err(AskError::Unsupported(kind).into()))
         }
         Ok(Outcome::Task(_)) if !tasks::has_opted_in(client.capabilities()) => {

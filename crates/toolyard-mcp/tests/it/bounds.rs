@@ -364,3 +364,24 @@ async fn few_notices_at_once() {
         assert!(client.hear().await.contains("result"));
     }
 }
+
+/// What is remembered of a client for as long as it stays is bounded in size, and not only in number.
+#[tokio::test]
+async fn what_clients_make_the_frontend_remember() {
+    let yard = Yard::new();
+    for carrier in [Carrier::Pipe, Carrier::Sse] {
+        let mut client = Client::silent(&yard, carrier, LEGACY[3], "{}").await;
+        let hello = |size: usize| {
+            let capabilities = format!(r#"{{"experimental":{{"x":"{}"}}}}"#, "x".repeat(size));
+            format!(r#""protocolVersion":"2025-11-25","capabilities":{capabilities}"#)
+        };
+        let refused = client.ask("initialize", &hello(64 * 1024)).await;
+        assert!(refused.contains("`params.capabilities` is larger than 65536 bytes"), "{refused}");
+        assert!(client.ask("initialize", &hello(60 * 1024)).await.contains("protocolVersion"));
+    }
+    let mut client = Client::new(&yard, Carrier::Pipe, LEGACY[3], "{}").await;
+    let follow = |size: usize| format!(r#""uri":"file:{}""#, "x".repeat(size - "file:".len()));
+    let refused = client.ask("resources/subscribe", &follow(8193)).await;
+    assert!(refused.contains("`params.uri` is longer than 8192 bytes"), "{refused}");
+    assert!(client.ask("resources/subscribe", &follow(8192)).await.contains(r#""result":{}"#));
+}
