@@ -45,6 +45,14 @@ impl Gate {
         permit.and_then(Result::ok).ok_or_else(overloaded)
     }
 
+    /// Waits until nobody is inside: whoever came before has left. Those who have given their place back while they
+    /// ask their client are not waited for.
+    pub async fn emptied(&self) {
+        let all = self.size.running.min(Semaphore::MAX_PERMITS);
+        // Permits are counted in 32 bits where several are taken at once. The gate is never closed.
+        let _closed = self.permits.acquire_many(u32::try_from(all).unwrap_or(u32::MAX)).await.map(drop);
+    }
+
     /// Takes a place if one is free.
     pub(crate) fn try_enter(&self) -> bool {
         self.permits.try_acquire().map(SemaphorePermit::forget).is_ok()
@@ -95,6 +103,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gate_is_empty_when_all_have_left() {
+        let gate = Gate::new(GateSize { running: 2, waiting: 1 });
+        let running = gate.enter(None).await.unwrap();
+        let patience = Duration::from_secs(1);
+        assert!(tokio::time::timeout(patience, gate.emptied()).await.is_err(), "one is inside");
+        drop(running);
+        tokio::time::timeout(patience, gate.emptied()).await.unwrap();
+        assert!(gate.enter(None).await.is_ok());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_gate_queues_then_refuses() {

@@ -25,6 +25,7 @@ mod registry;
 mod report;
 mod scalar;
 mod source;
+mod stamp;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -43,4 +44,5 @@ pub use self::{
     process::Process,
     report::Environment,
     source::Source,
+    stamp::Stamp,
 };

@@ -78,6 +78,9 @@ pub struct Timeouts {
     /// `requestBody`: how long a client may take to send the body of a request. 60 s: for the largest body over
     /// a slow network.
     pub request_body: Duration,
+    /// `manifestCheck`: how often the files of the manifest are looked at for edits. 1 s: an editor's user waits no
+    /// longer, and it costs a few system calls.
+    pub manifest_check: Duration,
     /// `processIdle`: how long the program of a handler runs without a call before it is ended until the next one.
     /// Unset, it stays: some have state that a call expects to find again.
     pub process_idle: Option<Duration>,
@@ -113,6 +116,7 @@ impl Default for Timeouts {
             drain: Duration::from_secs(10),
             request_head: Duration::from_secs(90),
             request_body: Duration::from_secs(60),
+            manifest_check: Duration::from_secs(1),
             process_idle: None,
         }
     }
@@ -158,6 +162,7 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         drain: fields.with_default("drain", Cursor::duration, default.drain),
         request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
         request_body: fields.with_default("requestBody", Cursor::timeout, default.request_body),
+        manifest_check: fields.with_default("manifestCheck", Cursor::timeout, default.manifest_check),
         process_idle: fields.optional("processIdle", Cursor::timeout),
     };
     fields.finish();

@@ -54,7 +54,8 @@ fn files_at(path: &Path, report: &Report<'_>) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-fn manifests_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// The manifests of a folder in the order of their names.
+pub(crate) fn manifests_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

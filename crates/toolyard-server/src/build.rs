@@ -8,43 +8,43 @@ use std::sync::Arc;
 use toolyard_core::Backend;
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::registry::{Handler, Limits};
-use toolyard_manifest::{self as manifest, HandlerKind, Manifest, McpTransport, Process};
+use toolyard_manifest::{self as manifest, HandlerKind, McpTransport, Process};
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
 use toolyard_net::client::Client;
 use toolyard_process::{Processes, Program};
 
-/// Starts the backends of a manifest, in its order, and their programs by way of `processes`. None of them is
-/// waited for.
-///
-/// # Errors
-/// When the system's root certificates are needed and cannot be read.
-pub fn handlers(manifest: &Manifest, processes: &Processes) -> io::Result<Vec<Handler>> {
-    let client = if manifest.handlers.iter().any(uses_tls) {
-        Client::with_system_roots()?
-    } else {
-        Client::without_roots()?
-    };
-    let yard = Yard { process: &manifest.process, client, processes };
-    Ok(manifest.handlers.iter().map(|handler| yard.build(handler)).collect())
-}
-
-fn uses_tls(handler: &manifest::Handler) -> bool {
-    match &handler.kind {
-        HandlerKind::Mcp(McpTransport::StreamableHttp { endpoint }) => endpoint.is_tls(),
-        HandlerKind::Mcp(McpTransport::Stdio { .. }) => false,
-        HandlerKind::Http(http) => http.url.is_tls(),
-    }
-}
-
-/// What all handlers share.
-struct Yard<'a> {
-    process: &'a Process,
+/// Builds handlers, of what all of them share. A backend starts to connect when it is built; nothing is waited for.
+pub struct Builder {
+    process: Process,
     client: Client,
-    processes: &'a Processes,
+    has_roots: bool,
+    processes: Processes,
 }
 
-impl Yard<'_> {
-    fn build(&self, handler: &manifest::Handler) -> Handler {
+impl Builder {
+    /// A builder of handlers with the bounds of this process, whose programs are started by `processes`.
+    ///
+    /// # Errors
+    /// When the TLS library is unusable.
+    pub fn new(process: Process, processes: Processes) -> io::Result<Self> {
+        Ok(Self { process, client: Client::without_roots()?, has_roots: false, processes })
+    }
+
+    /// Gets what building these handlers may fail of: the system's root certificates, if one of them needs these.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn prepare(&mut self, handlers: &[manifest::Handler]) -> io::Result<()> {
+        if !self.has_roots && handlers.iter().any(uses_tls) {
+            self.client = Client::with_system_roots()?;
+            self.has_roots = true;
+        }
+        Ok(())
+    }
+
+    /// A handler of the manifest, as it runs.
+    #[must_use]
+    pub fn build(&self, handler: &manifest::Handler) -> Handler {
         let name = handler.name.as_str();
         let mut timeout = handler.timeout;
         let backend: Arc<dyn Backend> = match &handler.kind {
@@ -54,7 +54,7 @@ impl Yard<'_> {
             HandlerKind::Http(http) => {
                 // Each attempt has the handler's time, so that a call may take several times as long.
                 timeout = http::retry(&http.retry).budget(handler.timeout);
-                Arc::new(http::backend(http, handler.timeout, self.process, &self.client))
+                Arc::new(http::backend(http, handler.timeout, &self.process, &self.client))
             }
         };
         let limits = &self.process.limits;
@@ -82,7 +82,7 @@ impl Yard<'_> {
     }
 
     fn client_options(&self) -> ClientOptions {
-        let Process { limits, timeouts, .. } = self.process;
+        let Process { limits, timeouts, .. } = &self.process;
         ClientOptions {
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -92,5 +92,13 @@ impl Yard<'_> {
             probe_time: timeouts.era_probe,
             idle_time: timeouts.process_idle,
         }
+    }
+}
+
+fn uses_tls(handler: &manifest::Handler) -> bool {
+    match &handler.kind {
+        HandlerKind::Mcp(McpTransport::StreamableHttp { endpoint }) => endpoint.is_tls(),
+        HandlerKind::Mcp(McpTransport::Stdio { .. }) => false,
+        HandlerKind::Http(http) => http.url.is_tls(),
     }
 }

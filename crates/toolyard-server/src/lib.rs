@@ -2,16 +2,18 @@
 //!
 //! - [`server`]: starts everything in its order, and stops it;
 //! - [`build`]: a handler of the manifest becomes a backend;
-//! - [`assemble`]: what all backends offer becomes one registry;
+//! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
+//! - [`edits`]: the files of the manifest, followed;
 //! - [`routes`]: the doors;
 //! - [`counters`]: what is known of all calls.
 //!
 //! Here crates meet that do not know each other. There is no logic of a protocol.
 
-pub mod assemble;
 pub mod build;
 pub mod counters;
+pub mod edits;
+pub mod fleet;
 pub mod routes;
 pub mod server;
 
-pub use server::{Options, Running, StartError, start};
+pub use server::{Applied, Options, Running, StartError, start};

@@ -4,22 +4,20 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::GateSize;
-use toolyard_core::registry::Handler;
 use toolyard_core::{Gateway, Registry};
-use toolyard_manifest::Manifest;
+use toolyard_manifest::{Manifest, Process};
 use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo};
 use toolyard_net::listener::{self, ListenerLimits};
 use toolyard_net::workers::Workers;
 use toolyard_process::{ProcessInfo, Processes, Spawner};
 
-use crate::assemble::assemble;
-use crate::build;
+use crate::build::Builder;
 use crate::counters::{Counters, Counts};
+use crate::fleet::{Difference, Edit, Fleet, Patience};
 use crate::routes::{Stage, routes};
 
 /// What is not in the manifest.
@@ -45,13 +43,22 @@ pub enum StartError {
     Unauthenticated(SocketAddr),
     /// The system's root certificates cannot be read.
     #[error("cannot read the system's root certificates")]
-    Roots(#[source] io::Error),
+    Tls(#[source] io::Error),
     /// The threads that serve connections cannot be started.
     #[error("cannot start the threads that serve connections")]
     Workers(#[source] io::Error),
     /// There is no layer of this name.
     #[error("there is no layer {0:?}")]
     NoSuchLayer(String),
+}
+
+/// What an edit of the manifest has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// To the handlers.
+    pub handlers: Difference,
+    /// Whether it also changes the process, which takes a restart: where it listens, its bounds and time-outs.
+    pub needs_restart: bool,
 }
 
 /// A program that links this crate is no supervisor of processes unless it says so.
@@ -69,10 +76,12 @@ pub struct Running {
     stage: watch::Sender<Stage>,
     stopping: watch::Sender<bool>,
     serving: JoinSet<()>,
-    /// Dropping the backends ends their processes.
-    handlers: Vec<Handler>,
+    /// What the process was started with: an edit changes handlers only.
+    process: Process,
+    edits: mpsc::Sender<Edit>,
+    /// Dropping it ends the handlers and their processes.
+    fleet: JoinSet<()>,
     processes: Processes,
-    _assembling: JoinSet<()>,
 }
 
 /// Starts a gateway. When this returns the address is listened on; handlers may still be connecting.
@@ -104,27 +113,21 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     });
 
     let processes = Processes::new(options.spawner.clone(), process.limits.processes);
-    let handlers = build::handlers(manifest, &processes).map_err(StartError::Roots)?;
-    let mut assembling = JoinSet::new();
-    assembling.spawn(assemble(handlers.clone(), registry, process.timeouts.first_list));
+    let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
+    let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
+    let started = Fleet::start(builder, &manifest.handlers, registry, patience).map_err(StartError::Tls)?;
+    let (edits, edits_to_come) = mpsc::channel(1);
+    let mut fleet = JoinSet::new();
+    fleet.spawn(started.run(edits_to_come));
     stage.send_replace(Stage::Serving);
-    Ok(Running {
-        address,
-        gateway,
-        counters,
-        stage,
-        stopping,
-        serving,
-        handlers,
-        processes,
-        _assembling: assembling,
-    })
+    let process = process.clone();
+    Ok(Running { address, gateway, counters, stage, stopping, serving, process, edits, fleet, processes })
 }
 
 fn gateway(
     registry: watch::Receiver<Arc<Registry>>,
     counters: Arc<Counters>,
-    process: &toolyard_manifest::Process,
+    process: &Process,
     options: &Options,
 ) -> Result<Gateway, StartError> {
     let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
@@ -136,7 +139,7 @@ fn gateway(
     Ok(Gateway::new(registry, layers))
 }
 
-fn frontend_options(process: &toolyard_manifest::Process) -> FrontendOptions {
+fn frontend_options(process: &Process) -> FrontendOptions {
     let info = ServerInfo {
         name: "toolyard".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -149,7 +152,7 @@ fn frontend_options(process: &toolyard_manifest::Process) -> FrontendOptions {
     FrontendOptions { info, offers, limits, ..FrontendOptions::default() }
 }
 
-fn limits(process: &toolyard_manifest::Process) -> ListenerLimits {
+fn limits(process: &Process) -> ListenerLimits {
     ListenerLimits {
         connections: process.limits.connections,
         head_bytes: process.limits.header_bytes,
@@ -194,12 +197,27 @@ impl Running {
         self.processes.list()
     }
 
+    /// Makes the handlers those of an edited manifest: what is the same goes on as if nothing had happened. What the
+    /// edit says of the process itself is not applied, but reported.
+    ///
+    /// # Errors
+    /// When something is missing that new handlers need of this system. Then nothing is changed.
+    pub async fn apply(&self, manifest: &Manifest) -> io::Result<Applied> {
+        let (done, difference) = oneshot::channel();
+        let stopping = || io::Error::other("the gateway is stopping");
+        let edit = Edit { handlers: manifest.handlers.clone(), done };
+        self.edits.send(edit).await.map_err(|_| stopping())?;
+        let handlers = difference.await.map_err(|_| stopping())??;
+        Ok(Applied { handlers, needs_restart: manifest.process != self.process })
+    }
+
     /// Takes no more calls, lets those that run end for as long as the manifest allows, and stops.
     pub async fn stop(mut self) -> Counts {
         self.stage.send_replace(Stage::Draining);
         self.stopping.send_replace(true);
         while self.serving.join_next().await.is_some() {}
-        join_all(self.handlers.iter().map(|handler| handler.backend.stop())).await;
-        self.counts()
+        drop(self.edits);
+        while self.fleet.join_next().await.is_some() {}
+        self.counters.read()
     }
 }

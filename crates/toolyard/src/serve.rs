@@ -5,23 +5,29 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::spawn_blocking;
 use toolyard_core::registry::Kind;
 use toolyard_core::{Phase, Registry};
 use toolyard_manifest::{Manifest, Source};
 use toolyard_process::Spawner;
-use toolyard_server::{Options, Running};
+use toolyard_server::edits::Edits;
+use toolyard_server::fleet::Difference;
+use toolyard_server::{Applied, Options, Running};
 
 use crate::BadInput;
 use crate::output::{Format, print};
 
 /// Serve the handlers of manifests as one MCP endpoint
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard serve                              the embedded demo, on 127.0.0.1:8080
   toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
   toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
+
+An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
+problems is refused as a whole. SIGHUP has the files read at once.
 
 SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
 A second one ends at once.")]
@@ -44,38 +50,83 @@ const QUICKSTART: &str = include_str!("quickstart.yaml");
 
 pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
     // First, so that a signal during the start is not lost.
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut manifest = manifest(&args)?;
-    if let Some(listen) = args.listen {
-        manifest.process.listen = listen;
-    }
+    let mut stops = Stops::listen()?;
+    let hangups = signal(SignalKind::hangup())?;
+    let manifest = manifest(&args)?;
     toolyard_process::raise_file_limit();
     let spawner = Spawner::supervised_by_ourselves();
-    let options = Options { spawner, without_layers: args.without_layer };
+    let options = Options { spawner, without_layers: args.without_layer.clone() };
+    // Before the files could change again: an edit during the start is not lost either.
+    let edits = Edits::of(args.files.clone(), manifest.process.timeouts.manifest_check).await;
     let running = toolyard_server::start(&manifest, &options).await?;
-    let mut told_to_stop = async || {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
     tokio::select! {
         () = async {
             greet(&running, format).await;
             std::future::pending().await
         } => {}
-        () = told_to_stop() => {}
+        () = follow(&args, edits, hangups, &running) => {}
+        () = stops.next() => {}
     }
     tokio::select! {
         code = stop(running) => Ok(code),
         // Whoever says it twice does not want to wait.
-        () = told_to_stop() => Ok(ExitCode::FAILURE),
+        () = stops.next() => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// What tells the gateway to stop.
+struct Stops {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stops {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Applies each edit of the manifest, when its files change or somebody says so by SIGHUP. One with problems is
+/// refused as a whole.
+async fn follow(args: &Args, mut edits: Edits, mut hangups: Signal, running: &Running) {
+    loop {
+        tokio::select! {
+            () = edits.next() => {}
+            _ = hangups.recv() => {}
+        }
+        let args = args.clone();
+        let edited = spawn_blocking(move || manifest(&args)).await;
+        match edited.map_err(anyhow::Error::from).and_then(|manifest| manifest) {
+            Ok(manifest) => apply(&manifest, running).await,
+            Err(problems) => tracing::error!("an edit is refused, and nothing changes: {problems:#}"),
+        }
+    }
+}
+
+async fn apply(manifest: &Manifest, running: &Running) {
+    match running.apply(manifest).await {
+        Ok(Applied { handlers: Difference { added, changed, removed, kept }, needs_restart }) => {
+            tracing::info!(?added, ?changed, ?removed, kept, "an edit is applied");
+            if needs_restart {
+                tracing::warn!("the edit also changes the `Toolyard` document: that takes a restart");
+            }
+        }
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "an edit cannot be applied, and nothing changes");
+        }
     }
 }
 
 fn manifest(args: &Args) -> anyhow::Result<Manifest> {
-    let manifest = if args.files.is_empty() {
+    let read = if args.files.is_empty() {
         let us = std::env::current_exe().context("cannot find our own program")?;
         let us = us.to_str().context("the path of our own program is not UTF-8")?.to_owned();
         let source = Source { name: "quickstart.yaml".to_owned(), text: QUICKSTART.to_owned() };
@@ -83,7 +134,10 @@ fn manifest(args: &Args) -> anyhow::Result<Manifest> {
     } else {
         toolyard_manifest::load(&args.files)
     };
-    manifest.map_err(|problems| BadInput(format!("the manifest has problems\n\n{problems}")).into())
+    let problems = |problems| BadInput(format!("the manifest has problems\n\n{problems}"));
+    let mut manifest = read.map_err(problems)?;
+    manifest.process.listen = args.listen.unwrap_or(manifest.process.listen);
+    Ok(manifest)
 }
 
 /// Says where the gateway is at once, and what it found as soon as that is known.

@@ -117,6 +117,7 @@ timeouts:
   drain: 0s
   requestHead: 500ms
   requestBody: 4s
+  manifestCheck: 5s
   processIdle: 15m
 ";
     assert_debug_snapshot!(valid(&toolyard(text.trim())).process, @r#"
@@ -155,6 +156,7 @@ timeouts:
             drain: 0ns,
             request_head: 500ms,
             request_body: 4s,
+            manifest_check: 5s,
             process_idle: Some(
                 900s,
             ),
@@ -198,6 +200,7 @@ fn the_defaults_are_those_of_the_documentation() {
             drain: 10s,
             request_head: 90s,
             request_body: 60s,
+            manifest_check: 1s,
             process_idle: None,
         },
     }

@@ -9,6 +9,7 @@
 mod bad_upstreams;
 mod catalogs;
 mod client;
+mod edits;
 mod fidelity;
 mod http1;
 mod http_tools;
@@ -22,12 +23,20 @@ mod upstream;
 
 use std::net::SocketAddr;
 
+use toolyard_manifest::Manifest;
 use toolyard_server::{Options, Running};
 
-/// A gateway in front of the given servers, whose first list is there: their names, their addresses, and what
-/// else their manifest entries say, with a comma behind it. `process` is what the `Toolyard` document says
-/// beside the address.
+/// A gateway in front of the given servers, whose first list is there.
 async fn gateway(handlers: &[(&str, SocketAddr, &str)], process: &str) -> Running {
+    let running = toolyard_server::start(&manifest(handlers, process), &Options::default()).await.unwrap();
+    // Who listens before the first list is told when it comes.
+    running.gateway().settled().await;
+    running
+}
+
+/// The manifest of such a gateway: names and addresses of the servers, and what else their entries say, with a comma
+/// behind it. `process` is what the `Toolyard` document says beside the address.
+fn manifest(handlers: &[(&str, SocketAddr, &str)], process: &str) -> Manifest {
     let handler = |(name, address, rest): &(&str, SocketAddr, &str)| {
         let config = format!("{{transport: streamable-http, endpoint: 'http://{address}/mcp'}}");
         format!("    - {{name: {name}, type: mcp, {rest} mcpConfig: {config}}}\n")
@@ -39,9 +48,5 @@ async fn gateway(handlers: &[(&str, SocketAddr, &str)], process: &str) -> Runnin
          spec:\n  handlers:\n{handlers}"
     );
     let source = toolyard_manifest::Source { name: "test.yaml".into(), text };
-    let manifest = toolyard_manifest::parse(&[source]).unwrap();
-    let running = toolyard_server::start(&manifest, &Options::default()).await.unwrap();
-    // Who listens before the first list is told when it comes.
-    running.gateway().settled().await;
-    running
+    toolyard_manifest::parse(&[source]).unwrap()
 }

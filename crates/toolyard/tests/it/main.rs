@@ -8,6 +8,7 @@
 mod bare_requests;
 mod cancellation;
 mod command_line;
+mod edits;
 mod examples;
 mod life;
 mod processes;

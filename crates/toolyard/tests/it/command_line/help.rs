@@ -88,6 +88,9 @@ fn of_serve() {
       toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
       toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
 
+    An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
+    problems is refused as a whole. SIGHUP has the files read at once.
+
     SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
     A second one ends at once.
     ");

@@ -21,7 +21,7 @@ pub(crate) fn toolyard(home: &Path) -> Command {
 pub(crate) struct Gateway {
     pub(crate) process: Process,
     pub(crate) address: SocketAddr,
-    _folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Gateway {
@@ -63,7 +63,13 @@ impl Gateway {
             let (_, rest) = text.split_once("http://")?;
             rest.split_once("/mcp\n").map(|(address, _)| address.parse().unwrap())
         });
-        Self { process, address, _folder: folder }
+        Self { process, address, folder }
+    }
+
+    /// Rewrites the file of its handlers.
+    #[track_caller]
+    pub(crate) fn edit(&self, handlers: &[Value]) {
+        registry_document(self.folder.path(), handlers);
     }
 
     pub(crate) fn url(&self) -> String {

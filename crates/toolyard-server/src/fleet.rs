@@ -1,0 +1,237 @@
+//! The handlers that run: what they offer becomes one registry, again at each change, and an edit of the manifest
+//! changes those that it is about, and no other.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, join_all, select_all};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use toolyard_core::names::Names;
+use toolyard_core::registry::Handler;
+use toolyard_core::{Catalog, Phase, Registry};
+use toolyard_manifest as manifest;
+
+use crate::build::Builder;
+
+/// Changes that come together, as when a network comes back, make one registry.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// How long the fleet waits for others.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For handlers that have not answered yet, before the first list: after that, names go to whoever comes.
+    pub first_list: Duration,
+    /// For the calls of a handler that an edit has removed or replaced.
+    pub drain: Duration,
+}
+
+/// What an edit is to do: these handlers, and no others.
+pub struct Edit {
+    /// In the order of the manifest.
+    pub handlers: Vec<manifest::Handler>,
+    /// Who wants to know what it came to.
+    pub done: oneshot::Sender<io::Result<Difference>>,
+}
+
+/// What an edit has done, by the names of the handlers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// They have come.
+    pub added: Vec<String>,
+    /// They are built anew; each goes on as it was until its successor has answered.
+    pub changed: Vec<String>,
+    /// They are gone.
+    pub removed: Vec<String>,
+    /// How many were not touched.
+    pub kept: usize,
+}
+
+/// The handlers that run, in the order of the manifest.
+pub struct Fleet {
+    builder: Builder,
+    patience: Patience,
+    registry: watch::Sender<Arc<Registry>>,
+    names: Names,
+    members: Vec<Member>,
+    /// Those that are gone for callers, and let their last calls end.
+    leaving: JoinSet<()>,
+}
+
+/// A handler.
+struct Member {
+    /// What it is to be.
+    declared: manifest::Handler,
+    serving: Serving,
+    /// What takes its place as soon as it has answered or failed.
+    successor: Option<Serving>,
+}
+
+/// A handler that was built, and what it offers.
+struct Serving {
+    handler: Handler,
+    catalog: watch::Receiver<Arc<Catalog>>,
+}
+
+/// What happens next to one of the members.
+enum Event {
+    /// It offers something else.
+    Changed,
+    /// The successor of the member with this number has answered or failed.
+    Succeeded(usize),
+}
+
+impl Fleet {
+    /// Starts these handlers. What they offer is published in `registry`.
+    ///
+    /// # Errors
+    /// When something is missing that they need of this system.
+    pub fn start(
+        mut builder: Builder,
+        handlers: &[manifest::Handler],
+        registry: watch::Sender<Arc<Registry>>,
+        patience: Patience,
+    ) -> io::Result<Self> {
+        builder.prepare(handlers)?;
+        let members = handlers.iter().map(|declared| Member::new(&builder, declared.clone())).collect();
+        let (names, leaving) = (Names::default(), JoinSet::new());
+        Ok(Self { builder, patience, registry, names, members, leaving })
+    }
+
+    /// Publishes registries and takes edits, until nobody can send one any more; then it stops the handlers.
+    pub async fn run(mut self, mut edits: mpsc::Receiver<Edit>) {
+        let firsts = self.members.iter_mut().map(|member| member.serving.answered());
+        if timeout(self.patience.first_list, join_all(firsts)).await.is_err() {
+            tracing::warn!("some handlers have not answered yet: the first list comes without them");
+        }
+        loop {
+            self.publish();
+            tokio::select! {
+                event = next(&mut self.members) => match event {
+                    Event::Changed => sleep(TOGETHER).await,
+                    Event::Succeeded(number) => self.succeed(number),
+                },
+                edit = edits.recv() => match edit {
+                    Some(edit) => {
+                        // Whoever wanted to know may have left.
+                        let _left = edit.done.send(self.apply(edit.handlers));
+                    }
+                    None => return self.stop().await,
+                },
+                Some(_) = self.leaving.join_next() => {}
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let part = |member: &mut Member| {
+            let serving = &mut member.serving;
+            (serving.handler.clone(), serving.catalog.borrow_and_update().clone())
+        };
+        let parts: Vec<_> = self.members.iter_mut().map(part).collect();
+        self.registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
+    }
+
+    /// Makes the members those that are declared. All or nothing: what may fail comes first.
+    fn apply(&mut self, declared: Vec<manifest::Handler>) -> io::Result<Difference> {
+        self.builder.prepare(&declared)?;
+        let mut difference = Difference::default();
+        let mut before = std::mem::take(&mut self.members);
+        for declared in declared {
+            let name = declared.name.as_str().to_owned();
+            let member = match before.iter().position(|member| member.declared.name == declared.name) {
+                None => {
+                    difference.added.push(name);
+                    Member::new(&self.builder, declared)
+                }
+                Some(number) if before[number].declared == declared => {
+                    difference.kept += 1;
+                    before.remove(number)
+                }
+                Some(number) => {
+                    difference.changed.push(name);
+                    let mut member = before.remove(number);
+                    let successor = Serving::new(self.builder.build(&declared));
+                    let superseded = member.successor.replace(successor);
+                    member.declared = declared;
+                    superseded.into_iter().for_each(|serving| self.retire(serving));
+                    member
+                }
+            };
+            self.members.push(member);
+        }
+        for member in before {
+            difference.removed.push(member.declared.name.as_str().to_owned());
+            [Some(member.serving), member.successor].into_iter().flatten().for_each(|gone| self.retire(gone));
+        }
+        Ok(difference)
+    }
+
+    fn succeed(&mut self, number: usize) {
+        let member = &mut self.members[number];
+        if let Some(successor) = member.successor.take() {
+            let superseded = std::mem::replace(&mut member.serving, successor);
+            self.retire(superseded);
+        }
+    }
+
+    /// Lets go of a handler once its calls have ended. It is in no registry that is published from now on.
+    fn retire(&mut self, serving: Serving) {
+        let (handler, drain) = (serving.handler, self.patience.drain);
+        self.leaving.spawn(async move {
+            // Calls that have found it in the last registry are on their way to the gate.
+            sleep(TOGETHER).await;
+            let _late = timeout(drain, handler.limits.gate.emptied()).await;
+            handler.backend.stop().await;
+        });
+    }
+
+    async fn stop(mut self) {
+        let stops = self.members.iter().flat_map(|member| {
+            let all = [Some(&member.serving), member.successor.as_ref()];
+            all.into_iter().flatten().map(|serving| serving.handler.backend.stop())
+        });
+        join_all(stops).await;
+        self.leaving.shutdown().await;
+    }
+}
+
+impl Member {
+    fn new(builder: &Builder, declared: manifest::Handler) -> Self {
+        let serving = Serving::new(builder.build(&declared));
+        Self { declared, serving, successor: None }
+    }
+}
+
+impl Serving {
+    fn new(handler: Handler) -> Self {
+        let catalog = handler.backend.catalog();
+        Self { handler, catalog }
+    }
+
+    /// Waits until it has answered or failed.
+    async fn answered(&mut self) {
+        // One that will not say anything any more has said what it had to say.
+        let _gone = self.catalog.wait_for(|catalog| catalog.phase != Phase::Connecting).await.map(drop);
+    }
+
+    /// Waits until it offers something else.
+    async fn changed(&mut self) {
+        if self.catalog.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn next(members: &mut [Member]) -> Event {
+    let mut waits: Vec<BoxFuture<'_, Event>> = vec![std::future::pending().boxed()];
+    for (number, member) in members.iter_mut().enumerate() {
+        waits.push(member.serving.changed().map(|()| Event::Changed).boxed());
+        if let Some(successor) = &mut member.successor {
+            waits.push(successor.answered().map(move |()| Event::Succeeded(number)).boxed());
+        }
+    }
+    select_all(waits).await.0
+}
