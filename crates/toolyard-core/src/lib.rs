@@ -8,7 +8,8 @@
 //! - [`tool`], [`item`], [`backend`]: who runs calls, and what it offers;
 //! - [`registry`], [`names`]: which name belongs to whom;
 //! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
-//! - [`retry`], [`breaker`]: what backends share whose servers fail now and then.
+//! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
+//! - [`timestamp`]: points in time, as JSON has them.
 
 pub mod json;
 
@@ -31,6 +32,7 @@ pub mod layers;
 
 pub mod breaker;
 pub mod retry;
+pub mod timestamp;
 
 #[cfg(test)]
 mod testing;

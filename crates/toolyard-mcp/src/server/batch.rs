@@ -17,10 +17,14 @@ use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
 /// Messages of one batch. All of its requests run at once.
 const MOST: usize = 100;
 
+/// Whether a text looks like a batch. Only some clients may send one: see [`is_batch`].
+pub(super) fn is_array(text: &[u8]) -> bool {
+    text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
 /// Whether a text is a batch, and comes from a client that may send one.
 pub(super) fn is_batch(text: &[u8], peer: &Peer) -> bool {
-    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    first == Some(&b'[') && peer.revision() == Revision::V2025_03_26
+    is_array(text) && peer.revision() == Revision::V2025_03_26
 }
 
 /// The messages of a batch.

@@ -38,28 +38,25 @@ impl Frontend {
             return self.go_on(call).await;
         }
         parked::pass_back(&mut request.params);
+        let support = self.task_support(&target).await;
+        let opted_in = tasks::has_opted_in(sender.client.capabilities());
+        if support == TaskSupport::Required && !opted_in {
+            return Err(tasks::not_opted_in());
+        }
         // What could be written needs nothing (2026-07-28, basic/patterns/mrtr, supported requests).
         let may_ask = !matches!(target, Target::Completion(_));
         let Some(questions) = sender.questions.take().filter(|_| may_ask) else {
-            if self.task_support(&target).await == TaskSupport::Required {
-                return Err(tasks::not_opted_in());
-            }
             let _told = Audience(sender.client.clone());
             let call = call(target.clone(), request, &sender);
             return modern(self.gateway.invoke(call).await, &target, &sender.client);
         };
-        let support = self.task_support(&target).await;
-        let opted_in = tasks::has_opted_in(sender.client.capabilities());
         let request_of_caller = identity(&target, &request, &sender);
         let call = call(target, request, &sender);
         let job = Job::new(self.gateway.clone(), call, questions, sender.client);
-        match (support, opted_in) {
-            (TaskSupport::Required, false) => Err(tasks::not_opted_in()),
-            (TaskSupport::Required | TaskSupport::Optional, true) => {
-                self.call_as_task(job, request_of_caller.caller).await
-            }
-            _ => self.go_on(ParkedCall { job, request: request_of_caller }).await,
+        if opted_in && support != TaskSupport::Forbidden {
+            return self.call_as_task(job, request_of_caller.caller).await;
         }
+        self.go_on(ParkedCall { job, request: request_of_caller }).await
     }
 
     /// What is over soon, or needs something before it begins, is answered as if there were no tasks

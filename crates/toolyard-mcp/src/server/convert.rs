@@ -82,7 +82,7 @@ fn failure(error: &ToolError, target: &Target, era: Era) -> Answer {
 /// The client would have to declare these capabilities.
 pub(super) fn missing_capability(capabilities: &Object) -> RpcError {
     let data = Object::new().with("requiredCapabilities", capabilities.to_json());
-    RpcError::with_data(MISSING_CLIENT_CAPABILITY, "Missing required client capability", &data)
+    RpcError::with_data(MISSING_CLIENT_CAPABILITY, "Missing required client capability", data.to_json())
 }
 
 /// There is no resource of this URI. The code for that has changed (2026-07-28, server/resources, error handling).
@@ -94,7 +94,7 @@ pub(super) fn resource_not_found(uri: &str, era: Era) -> RpcError {
     let row = Code::ResourceNotFound.row();
     let data = json!({"uri": uri, "code": row.wire, "retryable": row.retryable});
     let data = Json::from_value(&data).to_object().unwrap_or_default();
-    RpcError::with_data(code, "Resource not found", &data)
+    RpcError::with_data(code, "Resource not found", data.to_json())
 }
 
 #[cfg(test)]

@@ -94,7 +94,8 @@ impl Endpoint {
             Ok(text) => text,
             Err(refusal) => return refusal,
         };
-        if let Ok(Some(session)) = self.session(parts)
+        if batch::is_array(&text)
+            && let Ok(Some(session)) = self.session(parts)
             && batch::is_batch(&text, &session.peer)
         {
             return self.batch(parts, &session, text).await;

@@ -7,9 +7,10 @@
 //! - `call`, `convert`: from a request to a call, from an outcome to a response;
 //! - `requester`, `rounds`: the client of a running call, and how it is asked in each era;
 //! - `parked`, `tasks`: calls that outlive their request;
-//! - `session`, `peer`, `asks`: what is remembered of a legacy client;
+//! - `session`, `peer`, `asks`: what is remembered of a legacy client, and `batch`, what some of them send;
+//! - `modern`: what a request of the modern era must say of itself;
 //! - `changes`, `listen`: telling clients that something is not what it was;
-//! - [`http`], `sse`, [`duplex`]: how messages come.
+//! - [`http`], `sse`, [`duplex`]: how messages come, and `reply`, how they go back.
 
 mod asks;
 mod batch;
@@ -30,7 +31,6 @@ mod rounds;
 mod session;
 mod sse;
 mod tasks;
-mod timestamp;
 
 use std::any::Any;
 use std::sync::Arc;

@@ -11,13 +11,11 @@ use std::task::Poll;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
 use tokio::sync::mpsc;
-use toolyard_core::{
-    Ask, AskError, AskKind, Call, Client, Code, Gateway, Json, Object, Outcome, Target, ToolError,
-};
+use toolyard_core::{AskError, Call, Client, Code, Gateway, Json, Object, Outcome, Target, ToolError};
 
 use super::requester::{Question, Requester};
 use super::tasks;
-use crate::wire::method_of;
+use crate::wire::{ask_of, method_of};
 
 /// How often a backend may need something before it is told that nobody answers any more.
 const MOST_ROUNDS: usize = 16;
@@ -57,7 +55,7 @@ async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, ToolError> 
         Some(requests) => requests.to_object().map_err(|_| malformed())?,
         None => Object::new(),
     };
-    let questions = requests.iter().map(|(key, request)| Some((key.into_owned(), read(request)?)));
+    let questions = requests.iter().map(|(key, request)| Some((key.into_owned(), ask_of(request)?)));
     let questions: Vec<_> = questions.collect::<Option<_>>().ok_or_else(malformed)?;
     let answers = questions
         .into_iter()
@@ -73,7 +71,7 @@ pub(super) fn permitted(came: Came, client: &Requester) -> Came {
     match &came {
         Ok(Outcome::NeedsInput(needed)) => {
             let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
-            let mut asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| read(request));
+            let mut asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| ask_of(request));
             let unable = asks.find(|ask| !client.takes(ask)).map(|ask| ask.kind);
             unable.map_or(came, |kind| Err(AskError::Unsupported(kind).into()))
         }
@@ -82,15 +80,6 @@ pub(super) fn permitted(came: Came, client: &Requester) -> Came {
         }
         _ => came,
     }
-}
-
-fn read(request: &Json) -> Option<Ask> {
-    let request = request.to_object().ok()?;
-    let method = request.get_str("method")?;
-    let kind = AskKind::ALL.into_iter().find(|kind| method_of(*kind) == method)?;
-    let params =
-        request.get("params").map_or_else(|| Some(Object::new()), |params| params.to_object().ok())?;
-    Some(Ask { kind, params })
 }
 
 /// What a call came to.

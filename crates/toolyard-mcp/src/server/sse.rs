@@ -18,11 +18,11 @@ use tokio::task::JoinSet;
 use toolyard_core::Caller;
 use toolyard_net::{guard, sse};
 
-use super::Frontend;
 use super::duplex::{self, Inbound, Outbound};
 use super::http::{HttpOptions, is_json, principal, session_not_found};
 use super::reply::{self, empty, refusal};
 use super::session::random_id;
+use super::{Frontend, batch};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::{Message, RpcError};
 
@@ -175,7 +175,9 @@ impl Endpoint {
             Err(refusal) => return refusal,
         };
         // Said here, too, so that who sends what is no message is told at once.
-        if let Err(bad) = Message::parse(text.clone()) {
+        if !batch::is_array(&text)
+            && let Err(bad) = Message::parse(text.clone())
+        {
             return refusal(StatusCode::BAD_REQUEST, bad.id.as_ref(), bad.error);
         }
         match stream.try_send(text) {

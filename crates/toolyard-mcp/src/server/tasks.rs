@@ -18,9 +18,9 @@ use toolyard_core::{Caller, Code, Json, Object, Outcome, ToolError};
 
 use super::rounds::{Job, Step};
 use super::session::random_id;
-use super::timestamp::iso_8601;
 use super::{Answer, FrontendLimits, Sender, convert};
 use crate::wire::{Era, RpcError, meta};
+use toolyard_core::timestamp::iso_8601;
 
 /// Whether a tool may run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,8 +48,8 @@ impl RpcError {
 
     /// An error with `data`.
     #[must_use]
-    pub fn with_data(code: i32, message: &str, data: &Object) -> Self {
-        Self::build(code, message, Some(data.to_json()))
+    pub fn with_data(code: i32, message: &str, data: Json) -> Self {
+        Self::build(code, message, Some(data))
     }
 
     fn build(code: i32, message: &str, data: Option<Json>) -> Self {
@@ -89,7 +89,7 @@ impl RpcError {
     pub fn unsupported_version(requested: &str) -> Self {
         let supported: Vec<_> = Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
         let data = Json::from_value(&json!({"supported": supported, "requested": requested}));
-        Self::build(UNSUPPORTED_VERSION, "Unsupported protocol version", Some(data))
+        Self::with_data(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     }
 
     /// The error object.
@@ -107,6 +107,6 @@ impl From<&ToolError> for RpcError {
         }
         let row = error.code().row();
         let data = json!({"code": row.wire, "reason": error.message(), "retryable": row.retryable});
-        Self::build(row.json_rpc, error.message(), Some(Json::from_value(&data)))
+        Self::with_data(row.json_rpc, error.message(), Json::from_value(&data))
     }
 }

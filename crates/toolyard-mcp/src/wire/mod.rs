@@ -5,6 +5,8 @@ pub mod headers;
 pub mod message;
 pub mod revision;
 
+use toolyard_core::{Ask, AskKind, Json, Object};
+
 pub use error::RpcError;
 pub use message::{Id, Message};
 pub use revision::{Era, Revision};
@@ -77,12 +79,24 @@ pub mod method {
 
 /// The method by which a client is asked.
 #[must_use]
-pub const fn method_of(kind: toolyard_core::AskKind) -> &'static str {
+pub const fn method_of(kind: AskKind) -> &'static str {
     match kind {
-        toolyard_core::AskKind::Elicit => method::ELICIT,
-        toolyard_core::AskKind::Sample => method::SAMPLE,
-        toolyard_core::AskKind::Roots => method::ROOTS_LIST,
+        AskKind::Elicit => method::ELICIT,
+        AskKind::Sample => method::SAMPLE,
+        AskKind::Roots => method::ROOTS_LIST,
     }
+}
+
+/// What a client is asked by a request that stands in a result (2026-07-28, basic/patterns/mrtr): its `method` and
+/// `params`. `None` where it is no question to a client.
+#[must_use]
+pub fn ask_of(request: &Json) -> Option<Ask> {
+    let request = request.to_object().ok()?;
+    let kind = AskKind::ALL
+        .into_iter()
+        .find(|kind| request.get_str("method").as_deref() == Some(method_of(*kind)))?;
+    let params = request.get("params").map_or_else(|| Ok(Object::new()), Json::to_object).ok()?;
+    Some(Ask { kind, params })
 }
 
 /// Members of `_meta` that the specification reserves.

@@ -296,3 +296,20 @@ async fn on_the_web() {
     {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"this needs a session"}}
     "#);
 }
+
+/// Only 2025-03-26 has batches, whatever carries them.
+#[tokio::test]
+async fn batches() {
+    let yard = Yard::new();
+    let mut heard = Vec::new();
+    for carrier in [Carrier::Pipe, Carrier::Sse] {
+        let mut client = Client::new(&yard, carrier, LEGACY[1], "{}").await;
+        let requests = [client.text("7", "ping", ""), client.text("8", "nothing", "")];
+        client.say(&format!(" [{}]", requests.join(","))).await;
+        heard.push(format!("{carrier:?}: {}", client.hear().await));
+    }
+    assert_snapshot!(heard.join("\n"), @r#"
+    Pipe: [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
+    Sse: [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
+    "#);
+}

@@ -5,10 +5,9 @@ use std::future::pending;
 use futures_util::future::join_all;
 use serde_json::json;
 use toolyard_core::{
-    Ask, AskError, AskKind, Call, Code, Json, LogLevel, Notice, Object, Outcome, Output, Reference, Target,
-    ToolError,
+    Ask, AskError, Call, Code, Json, LogLevel, Notice, Object, Outcome, Output, Reference, Target, ToolError,
 };
-use toolyard_mcp::wire::method_of;
+use toolyard_mcp::wire::ask_of;
 
 use crate::yard::{Ended, Offered};
 
@@ -90,14 +89,10 @@ fn tell(call: &Call) {
 fn rounds(call: &Call) -> Vec<Vec<Ask>> {
     let arguments = call.arguments().map(|arguments| arguments.to_object().unwrap()).unwrap_or_default();
     let rounds = arguments.get("ask").map(|rounds| rounds.to_items().unwrap()).unwrap_or_default();
-    rounds.iter().map(|round| round.to_items().unwrap().iter().map(question).collect()).collect()
-}
-
-fn question(question: &Json) -> Ask {
-    let question = question.to_object().unwrap();
-    let method = question.get_str("method").unwrap();
-    let kind = AskKind::ALL.into_iter().find(|kind| method_of(*kind) == method).unwrap();
-    Ask { kind, params: question.get("params").unwrap().to_object().unwrap() }
+    rounds
+        .iter()
+        .map(|round| round.to_items().unwrap().iter().map(|ask| ask_of(ask).unwrap()).collect())
+        .collect()
 }
 
 /// Asks all questions of a round at once; one round after the other.

@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolyard_core::{
-    Ask, AskError, AskKind, Call, Client, Code, Gateway, Json, LogLevel, Notice, Object, Outcome, Output,
-    Target, ToolError,
+    Ask, AskError, Call, Client, Code, Gateway, Json, LogLevel, Notice, Object, Outcome, Output, Target,
+    ToolError,
 };
-use toolyard_mcp::wire::{meta, method_of};
+use toolyard_mcp::wire::{ask_of, meta};
 
 use super::Context;
 use crate::client::unwrapped;
@@ -198,7 +198,7 @@ async fn answer(call: &mut Call, body: &Object) -> Result<(), CallError> {
         body.get("inputRequests").and_then(|requests| requests.to_object().ok()).unwrap_or_default();
     let mut answers = Object::new();
     for (key, request) in requests.iter() {
-        let ask = question(request).ok_or(CallError::Unfinished)?;
+        let ask = ask_of(request).ok_or(CallError::Unfinished)?;
         answers.set(&key, call.client.ask(ask).await?);
     }
     call.params.set("inputResponses", answers.to_json());
@@ -207,14 +207,6 @@ async fn answer(call: &mut Call, body: &Object) -> Result<(), CallError> {
         None => _ = call.params.remove("requestState"),
     }
     Ok(())
-}
-
-fn question(request: &Json) -> Option<Ask> {
-    let request = request.to_object().ok()?;
-    let method = request.get_str("method")?;
-    let kind = AskKind::ALL.into_iter().find(|kind| method_of(*kind) == method)?;
-    let params = request.get("params").map_or_else(|| Ok(Object::new()), Json::to_object).ok()?;
-    Some(Ask { kind, params })
 }
 
 /// The client of a call, for a call in it: it hears no progress.

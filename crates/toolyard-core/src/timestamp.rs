@@ -1,11 +1,12 @@
-//! Points in time as tasks write them.
+//! Points in time, as JSON has them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 24 * 60 * 60;
 
 /// A time in ISO 8601, to the millisecond, in UTC.
-pub(super) fn iso_8601(time: SystemTime) -> String {
+#[must_use]
+pub fn iso_8601(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, rest) = (since.as_secs() / DAY, since.as_secs() % DAY);
     let (year, month, day) = date(days);
