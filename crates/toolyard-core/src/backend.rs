@@ -37,6 +37,8 @@ pub trait Backend: Send + Sync {
 pub struct Catalog {
     /// How the backend is.
     pub phase: Phase,
+    /// What it speaks, such as `MCP 2025-11-25`, where that is known by now. For people.
+    pub protocol: Option<Arc<str>>,
     /// Its tools, in its order: where it is not ready, those that it had when it was.
     pub tools: Vec<Arc<Tool>>,
     /// Its prompts.

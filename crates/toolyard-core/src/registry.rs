@@ -167,6 +167,11 @@ impl Registry {
         &self.part(kind).listed
     }
 
+    /// Everything of one kind that a call finds, in no order: also what is not listed because its handler is not ready.
+    pub fn known(&self, kind: Kind) -> impl Iterator<Item = &Arc<Entry>> {
+        self.part(kind).by_name.values()
+    }
+
     /// The definitions of everything of one kind that is listed, under their published names: an array, written
     /// once, so that a list of thousands costs a reader nothing but the sending.
     #[must_use]

@@ -32,6 +32,30 @@ pub enum HandlerKind {
     Http(Box<HttpHandler>),
 }
 
+impl HandlerKind {
+    /// What the manifest calls it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Mcp(_) => "mcp",
+            Self::Http(_) => "http",
+        }
+    }
+
+    /// Where its calls go, for people: a URL without its query, or `stdio://` and a command without its arguments.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        match self {
+            Self::Mcp(McpTransport::StreamableHttp { endpoint }) => endpoint.shown(),
+            Self::Mcp(McpTransport::Stdio { command, .. }) => format!("stdio://{command}"),
+            Self::Http(http) => match &http.url {
+                Url::Fixed(endpoint) => endpoint.shown(),
+                Url::Template(template) => template.shown().to_owned(),
+            },
+        }
+    }
+}
+
 /// How messages reach an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpTransport {

@@ -46,6 +46,7 @@ struct List {
     next: u64,
 }
 
+#[derive(Clone)]
 struct Running {
     name: Arc<str>,
     command: OsString,
@@ -138,7 +139,8 @@ impl Processes {
     /// The programs that run, in the order in which they were started.
     #[must_use]
     pub fn list(&self) -> Vec<ProcessInfo> {
-        self.shared.lock().running.values().map(Running::info).collect()
+        let running: Vec<_> = self.shared.lock().running.values().cloned().collect();
+        running.iter().map(Running::info).collect()
     }
 }
 

@@ -193,6 +193,7 @@ impl Offered {
             prompts: self.prompts.items(),
             resources: self.resources.items(),
             templates: self.templates.items(),
+            ..Catalog::default()
         }
     }
 

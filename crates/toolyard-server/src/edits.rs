@@ -16,21 +16,21 @@ const CALM: Duration = Duration::from_millis(50);
 /// say little where a file is a link to a link, as in a volume of Kubernetes.
 pub struct Edits {
     paths: Vec<PathBuf>,
-    every: Duration,
     seen: Stamp,
 }
 
 impl Edits {
-    /// Edits from now on, looked for every so often.
-    pub async fn of(paths: Vec<PathBuf>, every: Duration) -> Self {
+    /// Edits from now on.
+    pub async fn of(paths: Vec<PathBuf>) -> Self {
         let seen = stamp(paths.clone()).await;
-        Self { paths, every, seen }
+        Self { paths, seen }
     }
 
-    /// Waits until the files are others than before, and have been left alone for a moment.
-    pub async fn next(&mut self) {
+    /// Waits until the files are others than before, and have been left alone for a moment. They are looked at
+    /// every so often.
+    pub async fn next(&mut self, every: Duration) {
         loop {
-            sleep(self.every).await;
+            sleep(every).await;
             let mut now = stamp(self.paths.clone()).await;
             if now == self.seen {
                 continue;

@@ -1,6 +1,8 @@
 //! The handlers that run: what they offer becomes one registry, again at each change, and an edit of the manifest
 //! changes those that it is about, and no other.
 
+mod standing;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use toolyard_core::{Catalog, Phase, Registry};
 use toolyard_manifest as manifest;
 
 use crate::build::Builder;
+
+pub use standing::Standing;
 
 /// Changes that come together, as when a network comes back, make one registry.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -53,17 +57,25 @@ pub struct Difference {
 pub struct Fleet {
     builder: Builder,
     patience: Patience,
-    registry: watch::Sender<Arc<Registry>>,
+    published: Published,
     names: Names,
     members: Vec<Member>,
     /// Those that are gone for callers, and let their last calls end.
     leaving: JoinSet<()>,
 }
 
+/// Where the fleet says what there is.
+pub struct Published {
+    /// What can be called.
+    pub registry: watch::Sender<Arc<Registry>>,
+    /// How the handlers are, in the order of the manifest.
+    pub standings: watch::Sender<Arc<[Standing]>>,
+}
+
 /// A handler.
 struct Member {
-    /// What it is to be.
-    declared: manifest::Handler,
+    /// What it is to be, and how it is.
+    standing: Standing,
     serving: Serving,
     /// What takes its place as soon as it has answered or failed.
     successor: Option<Serving>,
@@ -84,20 +96,20 @@ enum Event {
 }
 
 impl Fleet {
-    /// Starts these handlers. What they offer is published in `registry`.
+    /// Starts these handlers.
     ///
     /// # Errors
     /// When something is missing that they need of this system.
     pub fn start(
         mut builder: Builder,
         handlers: &[manifest::Handler],
-        registry: watch::Sender<Arc<Registry>>,
+        published: Published,
         patience: Patience,
     ) -> io::Result<Self> {
         builder.prepare(handlers)?;
         let members = handlers.iter().map(|declared| Member::new(&builder, declared.clone())).collect();
         let (names, leaving) = (Names::default(), JoinSet::new());
-        Ok(Self { builder, patience, registry, names, members, leaving })
+        Ok(Self { builder, patience, published, names, members, leaving })
     }
 
     /// Publishes registries and takes edits, until nobody can send one any more; then it stops the handlers.
@@ -127,11 +139,15 @@ impl Fleet {
 
     fn publish(&mut self) {
         let part = |member: &mut Member| {
-            let serving = &mut member.serving;
-            (serving.handler.clone(), serving.catalog.borrow_and_update().clone())
+            let catalog = member.serving.catalog.borrow_and_update().clone();
+            member.standing.note(&catalog);
+            (member.serving.handler.clone(), catalog)
         };
         let parts: Vec<_> = self.members.iter_mut().map(part).collect();
-        self.registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
+        let Published { registry, standings } = &self.published;
+        // First, so that whoever sees a change in the registry finds the reason here.
+        standings.send_replace(self.members.iter().map(|member| member.standing.clone()).collect());
+        registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
     }
 
     /// Makes the members those that are declared. All or nothing: what may fail comes first.
@@ -141,12 +157,13 @@ impl Fleet {
         let mut before = std::mem::take(&mut self.members);
         for declared in declared {
             let name = declared.name.as_str().to_owned();
-            let member = match before.iter().position(|member| member.declared.name == declared.name) {
+            let member = match before.iter().position(|member| member.standing.declared.name == declared.name)
+            {
                 None => {
                     difference.added.push(name);
                     Member::new(&self.builder, declared)
                 }
-                Some(number) if before[number].declared == declared => {
+                Some(number) if *before[number].standing.declared == declared => {
                     difference.kept += 1;
                     before.remove(number)
                 }
@@ -155,7 +172,7 @@ impl Fleet {
                     let mut member = before.remove(number);
                     let successor = Serving::new(self.builder.build(&declared));
                     let superseded = member.successor.replace(successor);
-                    member.declared = declared;
+                    member.standing.declared = Arc::new(declared);
                     superseded.into_iter().for_each(|serving| self.retire(serving));
                     member
                 }
@@ -163,7 +180,7 @@ impl Fleet {
             self.members.push(member);
         }
         for member in before {
-            difference.removed.push(member.declared.name.as_str().to_owned());
+            difference.removed.push(member.standing.declared.name.as_str().to_owned());
             [Some(member.serving), member.successor].into_iter().flatten().for_each(|gone| self.retire(gone));
         }
         Ok(difference)
@@ -201,7 +218,7 @@ impl Fleet {
 impl Member {
     fn new(builder: &Builder, declared: manifest::Handler) -> Self {
         let serving = Serving::new(builder.build(&declared));
-        Self { declared, serving, successor: None }
+        Self { standing: Standing::new(Arc::new(declared)), serving, successor: None }
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
 //! - [`edits`]: the files of the manifest, followed;
 //! - [`routes`]: the doors;
+//! - [`status`]: how the gateway is;
 //! - [`counters`]: what is known of all calls.
 //!
 //! Here crates meet that do not know each other. There is no logic of a protocol.
@@ -15,5 +16,6 @@ pub mod edits;
 pub mod fleet;
 pub mod routes;
 pub mod server;
+pub mod status;
 
 pub use server::{Applied, Options, Running, StartError, start};

@@ -4,14 +4,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use toolyard_manifest::Process;
 use toolyard_mcp::server::http::{self as mcp, HttpOptions};
 use toolyard_mcp::server::{Frontend, SessionLimits};
 use toolyard_net::guard::Guard;
+
+use crate::status::Observatory;
 
 /// Where the gateway is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +32,7 @@ pub enum Stage {
 /// Every route.
 pub fn routes(
     frontend: Arc<Frontend>,
+    observatory: Arc<Observatory>,
     process: &Process,
     address: SocketAddr,
     stage: watch::Receiver<Stage>,
@@ -38,6 +44,7 @@ pub fn routes(
         exposed: !address.ip().is_loopback(),
     };
     let sessions = SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle };
+    let status = Router::new().route("/api/v1/status", get(status)).with_state((guard.clone(), observatory));
     let options = HttpOptions {
         guard,
         body_bytes: process.limits.request_body_bytes,
@@ -45,7 +52,28 @@ pub fn routes(
         sessions,
     };
     let health = get(move || std::future::ready(health(*stage.borrow())));
-    mcp::router(frontend, options).route("/health", health)
+    mcp::router(frontend, options).route("/health", health).merge(status)
+}
+
+/// How the gateway is, for operators. It names handlers and programs, so pages of other origins do not get it.
+async fn status(
+    State((guard, observatory)): State<(Guard, Arc<Observatory>)>,
+    request: http::Request<Body>,
+) -> Response {
+    if let Err(refusal) = guard.check(&request) {
+        let problem = serde_json::json!({"error": {"code": "denied", "message": refusal.to_string()}});
+        return json(StatusCode::FORBIDDEN, problem.to_string());
+    }
+    // It reads files of the system.
+    match spawn_blocking(move || observatory.status()).await {
+        Ok(status) => json(StatusCode::OK, status),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, body.into()).into_response()
 }
 
 /// An address as a `Host` header has it.
@@ -64,5 +92,5 @@ fn health(stage: Stage) -> Response {
         Stage::Serving => (StatusCode::OK, r#"{"status":"ok"}"#),
         Stage::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
     };
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+    json(status, body)
 }

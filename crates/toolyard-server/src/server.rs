@@ -1,5 +1,6 @@
 //! Starts everything in its order, and stops it.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,8 +18,9 @@ use toolyard_process::{ProcessInfo, Processes, Spawner};
 
 use crate::build::Builder;
 use crate::counters::{Counters, Counts};
-use crate::fleet::{Difference, Edit, Fleet, Patience};
+use crate::fleet::{Difference, Edit, Fleet, Patience, Published};
 use crate::routes::{Stage, routes};
+use crate::status::{LastEdit, Observatory};
 
 /// What is not in the manifest.
 #[derive(Debug, Clone)]
@@ -61,6 +63,21 @@ pub struct Applied {
     pub needs_restart: bool,
 }
 
+impl fmt::Display for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { added, changed, removed, kept } = &self.handlers;
+        let named = [("added", added), ("changed", changed), ("removed", removed)];
+        for (word, names) in named.into_iter().filter(|(_, names)| !names.is_empty()) {
+            write!(f, "{word} {}; ", names.join(", "))?;
+        }
+        write!(f, "{kept} not touched")?;
+        if self.needs_restart {
+            f.write_str("; what the `Toolyard` document says now takes a restart")?;
+        }
+        Ok(())
+    }
+}
+
 /// A program that links this crate is no supervisor of processes unless it says so.
 impl Default for Options {
     fn default() -> Self {
@@ -79,6 +96,7 @@ pub struct Running {
     /// What the process was started with: an edit changes handlers only.
     process: Process,
     edits: mpsc::Sender<Edit>,
+    last_edit: watch::Sender<Option<LastEdit>>,
     /// Dropping it ends the handlers and their processes.
     fleet: JoinSet<()>,
     processes: Processes,
@@ -104,7 +122,16 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let gateway = Arc::new(gateway(registry_now, counters.clone(), process, options)?);
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
-    let routes = routes(frontend, process, address, stage_now);
+    let processes = Processes::new(options.spawner.clone(), process.limits.processes);
+    let (standings, standings_now) = watch::channel(Arc::default());
+    let (last_edit, last_edit_now) = watch::channel(None);
+    let observatory = Observatory {
+        gateway: gateway.clone(),
+        standings: standings_now,
+        processes: processes.clone(),
+        last_edit: last_edit_now,
+    };
+    let routes = routes(frontend, Arc::new(observatory), process, address, stage_now);
     let mut serving = JoinSet::new();
     let limits = limits(process);
     let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
@@ -112,16 +139,28 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         listener::serve(listener, routes, limits, &workers, until(stopping_now)).await;
     });
 
-    let processes = Processes::new(options.spawner.clone(), process.limits.processes);
     let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
-    let started = Fleet::start(builder, &manifest.handlers, registry, patience).map_err(StartError::Tls)?;
+    let published = Published { registry, standings };
+    let started = Fleet::start(builder, &manifest.handlers, published, patience).map_err(StartError::Tls)?;
     let (edits, edits_to_come) = mpsc::channel(1);
     let mut fleet = JoinSet::new();
     fleet.spawn(started.run(edits_to_come));
     stage.send_replace(Stage::Serving);
     let process = process.clone();
-    Ok(Running { address, gateway, counters, stage, stopping, serving, process, edits, fleet, processes })
+    Ok(Running {
+        address,
+        gateway,
+        counters,
+        stage,
+        stopping,
+        serving,
+        process,
+        edits,
+        last_edit,
+        fleet,
+        processes,
+    })
 }
 
 fn gateway(
@@ -208,7 +247,14 @@ impl Running {
         let edit = Edit { handlers: manifest.handlers.clone(), done };
         self.edits.send(edit).await.map_err(|_| stopping())?;
         let handlers = difference.await.map_err(|_| stopping())??;
-        Ok(Applied { handlers, needs_restart: manifest.process != self.process })
+        let applied = Applied { handlers, needs_restart: manifest.process != self.process };
+        self.last_edit.send_replace(Some(LastEdit::now(true, applied.to_string())));
+        Ok(applied)
+    }
+
+    /// Notes that an edit was refused, for the status.
+    pub fn refuse(&self, reason: String) {
+        self.last_edit.send_replace(Some(LastEdit::now(false, reason)));
     }
 
     /// Takes no more calls, lets those that run end for as long as the manifest allows, and stops.

@@ -2,6 +2,7 @@
 
 mod call;
 mod demo;
+mod doctor;
 mod output;
 mod remote;
 mod serve;
@@ -34,6 +35,7 @@ Examples:
   toolyard serve -f tools.yaml          serve the handlers of a manifest
   toolyard tools                        list the tools of a running gateway
   toolyard call add a=1 b=2             call one of them
+  toolyard doctor                       say how the gateway and its handlers are
 
 Exit status:
   0  done
@@ -48,6 +50,7 @@ enum Command {
     Serve(serve::Args),
     Tools(tools::Args),
     Call(call::Args),
+    Doctor(doctor::Args),
     #[command(hide = true)]
     DemoServer,
 }
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
             Command::Serve(args) => serve::run(args, cli.output).await,
             Command::Tools(args) => tools::run(args, cli.output).await,
             Command::Call(args) => call::run(args, cli.output).await,
+            Command::Doctor(args) => doctor::run(args, cli.output).await,
             Command::DemoServer => demo::run().await,
         }
     });

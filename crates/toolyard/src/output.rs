@@ -25,6 +25,11 @@ pub(crate) fn print(text: &str) {
         .and_then(|()| stdout.flush());
 }
 
+/// So many of something, such as `1 tool` or `2 tools`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Says why a command failed, causes included.
 pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     let mut stderr = std::io::stderr().lock();

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -12,11 +13,10 @@ use toolyard_core::{Phase, Registry};
 use toolyard_manifest::{Manifest, Source};
 use toolyard_process::Spawner;
 use toolyard_server::edits::Edits;
-use toolyard_server::fleet::Difference;
-use toolyard_server::{Applied, Options, Running};
+use toolyard_server::{Options, Running};
 
 use crate::BadInput;
-use crate::output::{Format, print};
+use crate::output::{Format, count, print};
 
 /// Serve the handlers of manifests as one MCP endpoint
 #[derive(Clone, clap::Args)]
@@ -49,22 +49,21 @@ pub(crate) struct Args {
 const QUICKSTART: &str = include_str!("quickstart.yaml");
 
 pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
-    // First, so that a signal during the start is not lost.
+    // First, so that neither a signal nor an edit during the start is lost.
     let mut stops = Stops::listen()?;
     let hangups = signal(SignalKind::hangup())?;
+    let edits = Edits::of(args.files.clone()).await;
     let manifest = manifest(&args)?;
     toolyard_process::raise_file_limit();
     let spawner = Spawner::supervised_by_ourselves();
     let options = Options { spawner, without_layers: args.without_layer.clone() };
-    // Before the files could change again: an edit during the start is not lost either.
-    let edits = Edits::of(args.files.clone(), manifest.process.timeouts.manifest_check).await;
     let running = toolyard_server::start(&manifest, &options).await?;
     tokio::select! {
         () = async {
             greet(&running, format).await;
             std::future::pending().await
         } => {}
-        () = follow(&args, edits, hangups, &running) => {}
+        () = follow(&args, edits, hangups, &running, manifest.process.timeouts.manifest_check) => {}
         () = stops.next() => {}
     }
     tokio::select! {
@@ -95,32 +94,35 @@ impl Stops {
 
 /// Applies each edit of the manifest, when its files change or somebody says so by SIGHUP. One with problems is
 /// refused as a whole.
-async fn follow(args: &Args, mut edits: Edits, mut hangups: Signal, running: &Running) {
+async fn follow(args: &Args, mut edits: Edits, mut hangups: Signal, running: &Running, every: Duration) {
     loop {
         tokio::select! {
-            () = edits.next() => {}
+            () = edits.next(every) => {}
             _ = hangups.recv() => {}
         }
         let args = args.clone();
         let edited = spawn_blocking(move || manifest(&args)).await;
         match edited.map_err(anyhow::Error::from).and_then(|manifest| manifest) {
             Ok(manifest) => apply(&manifest, running).await,
-            Err(problems) => tracing::error!("an edit is refused, and nothing changes: {problems:#}"),
+            Err(problems) => {
+                let problems = format!("{problems:#}");
+                tracing::error!("an edit is refused, and nothing changes: {problems}");
+                running.refuse(problems);
+            }
         }
     }
 }
 
 async fn apply(manifest: &Manifest, running: &Running) {
     match running.apply(manifest).await {
-        Ok(Applied { handlers: Difference { added, changed, removed, kept }, needs_restart }) => {
-            tracing::info!(?added, ?changed, ?removed, kept, "an edit is applied");
-            if needs_restart {
-                tracing::warn!("the edit also changes the `Toolyard` document: that takes a restart");
-            }
-        }
+        Ok(applied) if applied.needs_restart => tracing::warn!("an edit is applied: {applied}"),
+        Ok(applied) => tracing::info!("an edit is applied: {applied}"),
         Err(error) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(error, "an edit cannot be applied, and nothing changes");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "an edit is refused, and nothing changes"
+            );
+            running.refuse(error.to_string());
         }
     }
 }
@@ -177,10 +179,6 @@ fn found(registry: &Registry) -> String {
     }
     let (tools, handlers) = (registry.entries(Kind::Tools).len(), registry.phases().len());
     format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), lines.join("\n"))
-}
-
-fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// What Claude, Cursor and VS Code read alike.

@@ -30,6 +30,12 @@ impl UrlTemplate {
         &self.text
     }
 
+    /// Where it points to, for people, without the query.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        self.text.split(['?', '#']).next().unwrap_or_default()
+    }
+
     /// Whether arguments decide which host it is.
     #[must_use]
     pub fn host_varies(&self) -> bool {

@@ -35,6 +35,13 @@ impl Endpoint {
         &self.0
     }
 
+    /// Where it points to, for people, without the query: that is where services take tokens from.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let (scheme, authority) = (self.0.scheme_str().unwrap_or_default(), self.0.authority());
+        format!("{scheme}://{}{}", authority.map_or("", Authority::as_str), self.0.path())
+    }
+
     /// Whether requests go over TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {

@@ -130,6 +130,7 @@ impl Offered {
             templates: (self.templates.iter())
                 .map(|text| Arc::new(Template::from_definition(&json(text)).unwrap()))
                 .collect(),
+            ..Catalog::default()
         }
     }
 }

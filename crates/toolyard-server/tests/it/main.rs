@@ -17,6 +17,7 @@ mod json;
 mod load;
 mod malformed;
 mod sessions;
+mod status;
 mod stdio;
 mod texts;
 mod upstream;

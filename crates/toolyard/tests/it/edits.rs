@@ -72,7 +72,7 @@ fn a_hangup_has_the_files_read_at_once() {
     process_document(gateway.folder.path(), json!({"timeouts": {"manifestCheck": NEVER, "drain": "1s"}}));
     gateway.process.signal(Signal::HUP);
     gateway.process.stderr.wait_for("the other half", |text| {
-        text.contains("the edit also changes the `Toolyard` document: that takes a restart").then_some(())
+        text.contains("an edit is applied: added second; removed first; 0 not touched; what the `Toolyard` document says now takes a restart").then_some(())
     });
     second.wait_for("initialize");
     listed(&gateway, &["second_pid", "second_wait"]);

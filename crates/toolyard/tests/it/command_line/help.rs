@@ -20,10 +20,11 @@ fn of_all() {
     Usage: toolyard [OPTIONS] <COMMAND>
 
     Commands:
-      serve  Serve the handlers of manifests as one MCP endpoint
-      tools  List the tools of a running gateway
-      call   Call a tool of a running gateway
-      help   Print this message or the help of the given subcommand(s)
+      serve   Serve the handlers of manifests as one MCP endpoint
+      tools   List the tools of a running gateway
+      call    Call a tool of a running gateway
+      doctor  Say how a running gateway and its handlers are
+      help    Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
@@ -46,6 +47,7 @@ fn of_all() {
       toolyard serve -f tools.yaml          serve the handlers of a manifest
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call one of them
+      toolyard doctor                       say how the gateway and its handlers are
 
     Exit status:
       0  done
@@ -93,6 +95,40 @@ fn of_serve() {
 
     SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
     A second one ends at once.
+    ");
+}
+
+#[test]
+fn of_doctor() {
+    assert_snapshot!(help(&["doctor", "--help"]), @"
+    Say how a running gateway and its handlers are
+
+    Usage: toolyard doctor [OPTIONS]
+
+    Options:
+          --url <URL>
+              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+
+              [env: TOOLYARD_URL=]
+              [default: http://127.0.0.1:8080/mcp]
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard doctor
+      toolyard doctor --output json               the status as `GET /api/v1/status` has it
+
+    Exit status 1 when a handler is down, or the gateway itself.
     ");
 }
 

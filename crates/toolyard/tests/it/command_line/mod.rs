@@ -1,6 +1,7 @@
 //! What a person reads on a terminal.
 
 mod ask;
+mod doctor;
 mod help;
 mod refusals;
 mod serve;
