@@ -1,4 +1,5 @@
-//! What else a backend offers beside tools: prompts, resources, and templates of resources.
+//! What else a backend offers beside tools: prompts, resources, and templates of resources; and what makes a
+//! definition one.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -69,7 +70,8 @@ impl<Kind: Keyed> Item<Kind> {
     }
 }
 
-fn keyed(definition: &Json, member: &'static str) -> Result<(Arc<str>, Object), BadItem> {
+/// What a definition says it is called by, and its members, in a buffer of their own.
+pub(crate) fn keyed(definition: &Json, member: &'static str) -> Result<(Arc<str>, Object), BadItem> {
     let definition = definition.detach().to_object()?;
     let key = definition.get_str(member).filter(|key| !key.is_empty()).ok_or(BadItem::NoKey(member))?;
     Ok((key.into(), definition))

@@ -6,7 +6,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 
 use crate::error::{Code, ToolError};
-use crate::json::{Json, JsonError, Object};
+use crate::item::{BadItem, keyed};
+use crate::json::{Json, Object};
 
 /// A tool as its owner publishes it.
 #[derive(Debug)]
@@ -18,17 +19,6 @@ pub struct Tool {
     /// What arguments are held to, where that is not what is published.
     accepted: Option<Json>,
     check: OnceLock<Check>,
-}
-
-/// Why a definition is not one of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadTool {
-    /// Not an object, or not JSON.
-    #[error("the definition of a tool is not an object: {0}")]
-    NotAnObject(#[from] JsonError),
-    /// No name to call it by.
-    #[error("a tool has no name")]
-    NoName,
 }
 
 /// The input schema, ready to check arguments. Made when the first call comes: a list of thousands
@@ -44,10 +34,9 @@ impl Tool {
     ///
     /// # Errors
     /// When it is not an object with a non-empty `name`.
-    pub fn from_definition(definition: &Json) -> Result<Self, BadTool> {
-        let definition = definition.detach().to_object()?;
-        let name = definition.get_str("name").filter(|name| !name.is_empty()).ok_or(BadTool::NoName)?;
-        Ok(Self { name: name.into(), definition, accepted: None, check: OnceLock::new() })
+    pub fn from_definition(definition: &Json) -> Result<Self, BadItem> {
+        let (name, definition) = keyed(definition, "name")?;
+        Ok(Self { name, definition, accepted: None, check: OnceLock::new() })
     }
 
     /// A tool that is described here, not by a server: its name, and the rest of its definition.
