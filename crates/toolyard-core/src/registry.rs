@@ -48,6 +48,7 @@ pub struct Entry {
 }
 
 /// Everything there is at one moment, in the order of the manifest.
+#[derive(Default)]
 pub struct Registry {
     tools: Part,
     prompts: Part,
@@ -87,21 +88,6 @@ impl Kind {
 impl Default for Part {
     fn default() -> Self {
         Self { listed: Vec::new(), by_name: HashMap::new(), list: Json::array([]) }
-    }
-}
-
-impl Default for Registry {
-    fn default() -> Self {
-        let [tools, prompts, resources, templates] = Kind::ALL.map(|_| Part::default());
-        Self {
-            tools,
-            prompts,
-            resources,
-            templates,
-            patterns: Vec::new(),
-            phases: Vec::new(),
-            settled: false,
-        }
     }
 }
 
@@ -157,8 +143,8 @@ impl Registry {
     /// Who has the resource of this URI: whoever lists it, else whose template fits.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<Entry>> {
-        let fits = |(pattern, entry)| UriTemplate::matches(pattern, uri).map(|_| entry);
-        self.resources.by_name.get(uri).or_else(|| self.patterns.iter().map(|(p, e)| (p, e)).find_map(fits))
+        let templated = || self.patterns.iter().find(|(pattern, _)| pattern.matches(uri).is_some());
+        self.resources.by_name.get(uri).or_else(|| templated().map(|(_, entry)| entry))
     }
 
     /// Everything of one kind that is listed, in the order of the manifest and of its owner.
