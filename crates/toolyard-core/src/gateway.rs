@@ -7,7 +7,9 @@ use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::gate::{Gate, GateSize};
-use crate::layers::{Answer, Arguments, Concurrency, Deadline, Layer, Meter, Next, Observer, contained};
+use crate::layers::{
+    Answer, Arguments, Concurrency, Deadline, Layer, Meter, Next, Observer, Shape, contained,
+};
 use crate::registry::Registry;
 
 /// The door that every call passes, whatever it came by: search for `invoke` to find all frontends.
@@ -36,8 +38,10 @@ impl Gateway {
             // Behind policy, so that the schema of a hidden tool does not show in what it complains about.
             Box::new(Arguments),
             // Chunking of large results has its place here: outside of whatever repeats a call, so
-            // that only the final result is stored. Then the shape: pinned arguments, mapped results.
+            // that only the final result is stored.
 
+            // Behind the check: what is pinned is not in the schema that callers see.
+            Box::new(Shape),
             // One budget, set when the call came in: for waiting, and for all the attempts together.
             Box::new(Deadline),
             // Retry and breaker come next, in the backends that want them: what may be repeated, and when,

@@ -6,7 +6,7 @@
 //! - [`json`]: JSON text that is relayed as it came;
 //! - [`call`], [`client`], [`outcome`], [`error`]: what goes in, the way back meanwhile, and what comes out;
 //! - [`tool`], [`item`], [`backend`]: who runs calls, and what it offers;
-//! - [`registry`], [`names`]: which name belongs to whom;
+//! - [`registry`], [`names`], [`overrides`]: which name belongs to whom, and what callers see of it;
 //! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
 //! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
 //! - [`timestamp`]: points in time, as JSON has them.
@@ -24,6 +24,7 @@ pub mod tool;
 pub mod uri_template;
 
 pub mod names;
+pub mod overrides;
 pub mod registry;
 
 pub mod gate;

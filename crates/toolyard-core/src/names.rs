@@ -1,122 +1,135 @@
-//! Which name a tool is called by.
+//! Which name a tool or a prompt is called by.
 //!
 //! A tool is called what its owner calls it as long as that is legal and free; else
-//! `{handler}_{tool}`. A name once given stays with its tool while the gateway runs: what a model
-//! has learnt, and what a policy names, does not change because another server came up.
+//! `{handler}_{tool}`. A handler's [`Prefix`] may say otherwise, and an override may name a tool in full: such
+//! a name goes before all others, and is kept for its tool also while that is not there.
+//!
+//! A name once given stays with its tool while the gateway runs: what a model has learnt, and what a policy
+//! names, does not change because another server came up. Only the manifest changes it: with a handler's prefix, with an
+//! override, or by removing the handler ([`Names::forget`]).
 
-use std::collections::HashMap;
+mod legal;
+mod table;
+
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
+use self::table::{Table, Wish};
+use crate::backend::{Catalog, Phase};
+use crate::overrides::Override;
+use crate::registry::{Handler, Kind, Remark};
 
-/// What the APIs of the large models accept as the name of a function.
-pub const MAX_LENGTH: usize = 64;
+pub use self::legal::{MAX_LENGTH, is_legal};
+pub(crate) use self::table::Taken;
 
-/// Whether models can call a tool by this name: `^[a-zA-Z0-9_-]{1,64}$`.
-#[must_use]
-pub fn is_legal(name: &str) -> bool {
-    (1..=MAX_LENGTH).contains(&name.len()) && name.bytes().all(is_legal_byte)
+/// When the name of a handler stands before those of its tools and prompts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Prefix {
+    /// Where the owner's name is taken or illegal.
+    #[default]
+    OnClash,
+    /// Before each of them.
+    Always,
+    /// Before none: what has no legal name of its own gets one that is near to it, and what has the same name
+    /// as something else is not published.
+    Never,
 }
 
-fn is_legal_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
-}
-
-/// The names that were ever given out, and to whom.
+/// The names that were given out, and to whom. Tools and prompts have each their own: they are called by
+/// different methods.
 #[derive(Debug, Default)]
 pub struct Names {
-    given: HashMap<Owner, Arc<str>>,
-    owners: HashMap<Arc<str>, Owner>,
+    tools: Table,
+    prompts: Table,
+    /// What was remarked at the last assembly, so that it is said once.
+    remarked: HashSet<Remark>,
 }
 
-/// A handler and the name that it calls a tool by.
-type Owner = (Arc<str>, Arc<str>);
+// === impl Names ===
 
 impl Names {
-    /// The name of `tool` of `handler`: the one that it has, or a new one.
-    pub fn give(&mut self, handler: &Arc<str>, tool: &Arc<str>) -> Arc<str> {
-        let owner = (handler.clone(), tool.clone());
-        if let Some(name) = self.given.get(&owner) {
-            return name.clone();
+    /// Gives the names of a handler free. To be called when a manifest does not have it any more, before the next
+    /// assembly; never for a handler whose server is gone and may come back.
+    pub fn forget(&mut self, handler: &str) {
+        for table in [&mut self.tools, &mut self.prompts] {
+            table.forget(handler);
         }
-        let name = self.choose(handler, tool);
-        self.given.insert(owner.clone(), name.clone());
-        self.owners.insert(name.clone(), owner);
-        name
     }
 
-    fn choose(&self, handler: &str, tool: &Arc<str>) -> Arc<str> {
-        let free = |name: &str| is_legal(name) && !self.owners.contains_key(name);
-        if free(tool) {
-            return tool.clone();
+    /// Begins an assembly of these handlers, in the order of the manifest: what that wants now wins over what is
+    /// remembered, and the names that it asks for are given first.
+    pub(crate) fn begin<'a>(&mut self, handlers: impl Iterator<Item = &'a Handler> + Clone) {
+        for handler in handlers.clone() {
+            for (kind, table) in [(Kind::Tools, &mut self.tools), (Kind::Prompts, &mut self.prompts)] {
+                table.retain(&handler.name, |own, given_for| {
+                    wish(handler, kind, own).as_ref() == Some(given_for)
+                });
+            }
         }
-        let full = format!("{handler}_{tool}");
-        let legal = legalized(&full);
-        if free(&legal) {
-            return legal.into();
+        for handler in handlers {
+            for own in handler.overrides.keys() {
+                if let Some(wish) = wish(handler, Kind::Tools, own) {
+                    self.tools.claim(&handler.name, own, wish);
+                }
+            }
         }
-        // Two different names may become one when they are made legal: a hash tells them apart. Where
-        // somebody's own name happens to be that one, the next hash is tried.
-        let hashed = (0..).map(|attempt| with_hash(&legal, &format!("{full}{}", "#".repeat(attempt))));
-        hashed.into_iter().find(|name| free(name)).unwrap_or(legal).into()
+    }
+
+    /// The name of something of a handler: the one that it has, or a new one.
+    ///
+    /// # Errors
+    /// When it is taken, and the handler wants no other.
+    pub(crate) fn give(&mut self, kind: Kind, handler: &Handler, own: &Arc<str>) -> Result<Arc<str>, Taken> {
+        // What has no name of its own, such as a resource, is called what its owner calls it; what is
+        // hidden does not come here.
+        match (self.table(kind), wish(handler, kind, own)) {
+            (Some(table), Some(wish)) => table.give(&handler.name, own, wish),
+            _ => Ok(own.clone()),
+        }
+    }
+
+    /// The name that the manifest asks for and that another tool has, where that is why this one has `name`.
+    pub(crate) fn missed(&self, kind: Kind, handler: &Handler, own: &str, name: &str) -> Option<Taken> {
+        let asked = wish(handler, kind, own)?.asked.filter(|asked| **asked != *name)?;
+        let by = self.tools.owners.get(&asked)?.clone();
+        Some(Taken { name: asked, by })
+    }
+
+    /// Lets go of what a handler does not offer any more, if that has become too much to remember.
+    pub(crate) fn trim(&mut self, handler: &Handler, catalog: &Catalog) {
+        if catalog.phase == Phase::Ready {
+            self.tools.trim(&handler.name, catalog.tools.iter().map(|tool| &tool.name));
+            self.prompts.trim(&handler.name, catalog.prompts.iter().map(|prompt| &prompt.key));
+        }
+    }
+
+    /// Logs what was not remarked the last time.
+    pub(crate) fn say(&mut self, remarks: &[Remark]) {
+        for remark in remarks.iter().filter(|remark| !self.remarked.contains(remark)) {
+            remark.log();
+        }
+        self.remarked = remarks.iter().cloned().collect();
+    }
+
+    const fn table(&mut self, kind: Kind) -> Option<&mut Table> {
+        match kind {
+            Kind::Tools => Some(&mut self.tools),
+            Kind::Prompts => Some(&mut self.prompts),
+            Kind::Resources | Kind::Templates => None,
+        }
     }
 }
 
-/// `name` with every foreign character replaced, shortened where it is too long.
-fn legalized(name: &str) -> String {
-    let legal: String =
-        name.chars().map(|c| if c.is_ascii() && is_legal_byte(c as u8) { c } else { '_' }).collect();
-    if legal.len() <= MAX_LENGTH { legal } else { with_hash(&legal, name) }
-}
-
-/// The beginning of `legal` and a hash of the whole `name`: the same on every start.
-fn with_hash(legal: &str, name: &str) -> String {
-    const HASH: usize = 8;
-    let digest = Sha256::digest(name.as_bytes());
-    let hash: String = digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect();
-    let kept = legal.len().min(MAX_LENGTH - HASH - 1);
-    format!("{}_{hash}", &legal[..kept])
+/// What the manifest says of the name of something; `None` where it is to have none.
+fn wish(handler: &Handler, kind: Kind, own: &str) -> Option<Wish> {
+    let changed = handler.overrides.get(own).filter(|_| kind == Kind::Tools);
+    let asked = match changed {
+        Some(Override::Hide) => return None,
+        Some(Override::Change(change)) => change.name.clone(),
+        None => None,
+    };
+    Some(Wish { asked, prefix: handler.prefix })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(tools: &[(&str, &str)], expect: &[&str]) {
-        let mut names = Names::default();
-        let given: Vec<_> = tools.iter().map(|(h, t)| names.give(&(*h).into(), &(*t).into())).collect();
-        let again: Vec<_> = tools.iter().map(|(h, t)| names.give(&(*h).into(), &(*t).into())).collect();
-        assert_eq!(given.iter().map(|name| &**name).collect::<Vec<_>>(), expect);
-        assert_eq!(given, again, "a name stays with its owner");
-        assert!(given.iter().all(|name| is_legal(name)));
-    }
-
-    #[test]
-    fn a_tool_keeps_its_name_where_that_is_free() {
-        check(&[("a", "read"), ("a", "write"), ("b", "getPetById")], &["read", "write", "getPetById"]);
-    }
-
-    #[test]
-    fn the_first_handler_keeps_the_bare_name() {
-        check(&[("a", "read"), ("b", "read"), ("c", "read")], &["read", "b_read", "c_read"]);
-    }
-
-    #[test]
-    fn illegal_names_are_made_legal() {
-        check(&[("a", "fs.read"), ("a", "grüße"), ("a", "")], &["a_fs_read", "a_gr__e", "a_"]);
-    }
-
-    #[test]
-    fn names_that_become_one_are_told_apart() {
-        check(&[("a", "x.y"), ("a", "x y")], &["a_x_y", "a_x_y_ba072e2d"]);
-        check(&[("x", "read"), ("x", "a_read"), ("a", "read")], &["read", "a_read", "a_read_9503720d"]);
-    }
-
-    #[test]
-    fn long_names_are_shortened_with_a_stable_hash() {
-        let long = "n".repeat(70);
-        let short = format!("a_{}_73aaa18a", "n".repeat(53));
-        check(&[("a", &long)], &[&short]);
-    }
-}
+mod tests;

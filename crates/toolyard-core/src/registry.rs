@@ -1,19 +1,26 @@
 //! The current map: name -> owner and limits, for all that can be called. A snapshot: a call resolves its
 //! name once, in one.
 
+mod assemble;
+mod remark;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
-use std::collections::hash_map;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::{Backend, Catalog, Phase};
+use crate::backend::{Backend, Phase};
 use crate::call::{Reference, Target};
 use crate::error::{Code, ToolError};
 use crate::gate::Gate;
-use crate::json::{Json, Object};
-use crate::names::Names;
+use crate::json::Json;
+use crate::names::Prefix;
+use crate::overrides::{Additions, Overrides};
 use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
+
+pub use remark::{Remark, What};
 
 /// A handler of the manifest, built: a backend with its name and its limits.
 #[derive(Clone)]
@@ -24,6 +31,19 @@ pub struct Handler {
     pub backend: Arc<dyn Backend>,
     /// What its calls may take.
     pub limits: Arc<Limits>,
+    /// When its name stands before those of its tools and prompts.
+    pub prefix: Prefix,
+    /// What is changed about its tools.
+    pub overrides: Arc<Overrides>,
+}
+
+impl Handler {
+    /// A handler whose tools are published as its backend offers them.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
+        let (limits, prefix, overrides) = (Arc::new(limits), Prefix::default(), Arc::default());
+        Self { name: name.into(), backend, limits, prefix, overrides }
+    }
 }
 
 /// What the calls of one handler may take.
@@ -39,10 +59,12 @@ pub struct Limits {
 pub struct Entry {
     /// What callers call it by: a name, a URI, or the text of a template.
     pub name: Arc<str>,
-    /// What its owner calls it by. It differs only where that was taken or illegal.
+    /// What its owner calls it by. It differs where that was taken or illegal, or the manifest wants it to.
     pub own: Arc<str>,
-    /// The tool, where it is one.
+    /// The tool as it is published, the name apart, where it is one.
     pub tool: Option<Arc<Tool>>,
+    /// What is put into the arguments of its calls.
+    pub additions: Option<Arc<Additions>>,
     /// Its owner.
     pub handler: Handler,
 }
@@ -57,6 +79,7 @@ pub struct Registry {
     /// Which URIs the templates stand for, in their order.
     patterns: Vec<(UriTemplate, Arc<Entry>)>,
     phases: Vec<(Arc<str>, Phase)>,
+    remarks: Vec<Remark>,
     settled: bool,
 }
 
@@ -68,7 +91,7 @@ struct Part {
 }
 
 /// What can be listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Tools.
     Tools,
@@ -92,26 +115,6 @@ impl Default for Part {
 }
 
 impl Registry {
-    /// Brings what all handlers offer under unique names. Of two things of one handler that share a
-    /// name, the first one counts. What a handler that is not ready offers is not listed, but found:
-    /// who has learnt the names is told that it is unavailable, not that it does not exist.
-    #[must_use]
-    pub fn assemble(parts: &[(Handler, Arc<Catalog>)], names: &mut Names) -> Self {
-        let mut building = Building::default();
-        for (handler, catalog) in parts {
-            building.add(handler, catalog, |tool| names.give(&handler.name, tool));
-        }
-        building.finish()
-    }
-
-    /// What one handler offers, under its own names.
-    #[must_use]
-    pub fn of(handler: &Handler, catalog: &Catalog) -> Self {
-        let mut building = Building::default();
-        building.add(handler, catalog, Arc::clone);
-        building.finish()
-    }
-
     /// What a call is to reach.
     ///
     /// # Errors
@@ -186,81 +189,14 @@ impl Registry {
     pub fn phases(&self) -> &[(Arc<str>, Phase)] {
         &self.phases
     }
+
+    /// What is not published as it is offered, or as the manifest wants it, and why.
+    #[must_use]
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
+    }
 }
 
 fn unknown_resource(uri: &str) -> ToolError {
     ToolError::new(Code::ResourceNotFound, format!("Resource not found: {uri}"))
-}
-
-/// A registry in the making.
-#[derive(Default)]
-struct Building {
-    registry: Registry,
-    tools: Definitions,
-    prompts: Definitions,
-    resources: Definitions,
-    templates: Definitions,
-}
-
-type Definitions = Vec<Json>;
-
-impl Building {
-    fn add(&mut self, handler: &Handler, catalog: &Catalog, mut name_of: impl FnMut(&Arc<str>) -> Arc<str>) {
-        let listed = catalog.phase == Phase::Ready;
-        let Self { registry, .. } = self;
-        registry.phases.push((handler.name.clone(), catalog.phase.clone()));
-        let entry = |name: Arc<str>, own: &Arc<str>, tool: Option<&Arc<Tool>>| {
-            Arc::new(Entry { name, own: own.clone(), tool: tool.cloned(), handler: handler.clone() })
-        };
-        for tool in &catalog.tools {
-            let entry = entry(name_of(&tool.name), &tool.name, Some(tool));
-            registry.tools.add(&entry, &tool.definition, "name", listed.then_some(&mut self.tools));
-        }
-        for prompt in &catalog.prompts {
-            let entry = entry(name_of(&prompt.key), &prompt.key, None);
-            registry.prompts.add(&entry, &prompt.definition, "name", listed.then_some(&mut self.prompts));
-        }
-        for resource in &catalog.resources {
-            let entry = entry(resource.key.clone(), &resource.key, None);
-            registry.resources.add(
-                &entry,
-                &resource.definition,
-                "uri",
-                listed.then_some(&mut self.resources),
-            );
-        }
-        for template in &catalog.templates {
-            let entry = entry(template.uri.text().clone(), template.uri.text(), None);
-            let list = listed.then_some(&mut self.templates);
-            registry.templates.add(&entry, &template.definition, "uriTemplate", list);
-            registry.patterns.push((template.uri.clone(), entry));
-        }
-    }
-
-    fn finish(mut self) -> Registry {
-        self.registry.tools.list = Json::array(&self.tools);
-        self.registry.prompts.list = Json::array(&self.prompts);
-        self.registry.resources.list = Json::array(&self.resources);
-        self.registry.templates.list = Json::array(&self.templates);
-        self.registry.settled = true;
-        self.registry
-    }
-}
-
-impl Part {
-    /// Adds an entry, and what its owner says of it where it is to be listed: with what callers call it by in
-    /// the place of the owner's word for it.
-    fn add(&mut self, entry: &Arc<Entry>, definition: &Object, member: &str, list: Option<&mut Definitions>) {
-        let hash_map::Entry::Vacant(place) = self.by_name.entry(entry.name.clone()) else {
-            tracing::warn!(handler = %entry.handler.name, name = %entry.own, "offered twice: the first one counts");
-            return;
-        };
-        place.insert(entry.clone());
-        let Some(list) = list else { return };
-        self.listed.push(entry.clone());
-        list.push(match entry.name == entry.own {
-            true => definition.to_json(),
-            false => definition.clone().with(member, Json::string(&entry.name)).to_json(),
-        });
-    }
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::backend::{Backend, Catalog, Phase};
 use crate::call::Call;
 use crate::gate::{Gate, GateSize};
-use crate::json::Json;
+use crate::json::{Json, Object};
 use crate::layers::Answer;
 use crate::names::Names;
 use crate::registry::{Handler, Limits, Registry};
@@ -55,11 +55,15 @@ impl Backend for FakeBackend {
 #[must_use]
 pub(crate) fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
     let gate = Gate::new(GateSize { running: 1000, waiting: 1000 });
-    Handler {
-        name: name.into(),
-        backend,
-        limits: Arc::new(Limits { timeout: Duration::from_secs(30), gate }),
-    }
+    Handler::new(name, backend, Limits { timeout: Duration::from_secs(30), gate })
+}
+
+/// A catalog that is ready, with tools of these names.
+#[must_use]
+pub(crate) fn tools(names: &[impl AsRef<str>]) -> Catalog {
+    let tool = |name: &str| Arc::new(Tool::named(name, Object::new()));
+    let tools = names.iter().map(|name| tool(name.as_ref())).collect();
+    Catalog { phase: Phase::Ready, tools, ..Catalog::default() }
 }
 
 /// The registry of these handlers as they are now.

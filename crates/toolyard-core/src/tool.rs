@@ -9,12 +9,12 @@ use crate::error::{Code, ToolError};
 use crate::item::{BadItem, keyed};
 use crate::json::{Json, Object};
 
-/// A tool as its owner publishes it.
+/// A tool as its owner publishes it, or as it is published in its place.
 #[derive(Debug)]
 pub struct Tool {
     /// The name that the owner calls it by.
     pub name: Arc<str>,
-    /// The whole definition, as it came.
+    /// The whole definition, as it came, or as an operator changed it.
     pub definition: Object,
     /// What arguments are held to, where that is not what is published.
     accepted: Option<Json>,
@@ -54,6 +54,21 @@ impl Tool {
     pub fn accepting(mut self, schema: Json) -> Self {
         self.accepted = Some(schema);
         self
+    }
+
+    /// The same tool, described in another way. What arguments are held to changes as their published schema does.
+    pub(crate) fn changed(
+        &self,
+        describe: impl FnOnce(&mut Object),
+        mut schema: impl FnMut(&Json) -> Json,
+    ) -> Self {
+        let mut definition = self.definition.clone();
+        if let Some(input) = self.input_schema() {
+            definition.set("inputSchema", schema(input));
+        }
+        describe(&mut definition);
+        let accepted = self.accepted.as_ref().map(schema);
+        Self { name: self.name.clone(), definition, accepted, check: OnceLock::new() }
     }
 
     /// The schema of its arguments.

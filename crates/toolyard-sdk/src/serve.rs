@@ -219,7 +219,7 @@ fn open(server: &Server) {
     let Server { yard, info, options, key } = server;
     let limits = Limits { timeout: options.timeout, gate: unbounded() };
     let backend = Arc::new(Door(Arc::downgrade(yard)));
-    let handler = Handler { name: info.name.as_str().into(), backend, limits: Arc::new(limits) };
+    let handler = Handler::new(info.name.as_str(), backend, limits);
     // What waits for a place here could be what its caller's place depends on: only calls from outside are bounded.
     let nested = Gateway::new(yard.registry(), vec![Box::new(Arguments), Box::new(Deadline)]);
     let nested = Arc::new(nested);

@@ -8,6 +8,8 @@ use crate::error::Code;
 use crate::json::Json;
 use crate::layers::Finished;
 use crate::outcome::{Outcome, Output};
+use crate::overrides::{Argument, Change, Override};
+use crate::registry::Handler;
 use crate::testing::{FakeBackend, handler, registry_of};
 
 /// Notes how calls ended.
@@ -113,6 +115,44 @@ async fn a_call_waits_for_the_first_registry() {
     };
     let (answer, ()) = tokio::join!(call(&gateway, "t", "{}"), publish);
     assert!(answer.contains("yes"));
+}
+
+/// The arguments are checked against what callers see; the backend gets what it asks for.
+#[tokio::test(start_paused = true)]
+async fn pinned_and_default_arguments() {
+    let definition = r#"{"name":"t","inputSchema":{"properties":{"a":{"type":"integer"},"b":{},"c":{"type":"integer"}},
+        "required":["a","c"]}}"#;
+    let echo = |call: Call| -> futures_util::future::BoxFuture<'static, Answer> {
+        Box::pin(async move { Ok(Outcome::Done(Output::text(call.params.to_json().as_text()))) })
+    };
+    let change = Change {
+        name: Some("u".into()),
+        arguments: [
+            ("a".to_owned(), Argument::Pin(Json::parse("1.10").unwrap())),
+            ("c".to_owned(), Argument::Show { default: Some(Json::integer(3)), description: None }),
+        ]
+        .into(),
+        ..Change::default()
+    };
+    let overrides = Arc::new([("t".into(), Override::Change(change))].into());
+    let handler = Handler { overrides, ..handler("h", FakeBackend::new(&[definition], Box::new(echo))) };
+    let (_, registry) = watch::channel(registry_of(&[handler]));
+    let layers = Gateway::layers(Arc::new(Notes::default()), GateSize { running: 1, waiting: 0 });
+    let gateway = Gateway::new(registry, layers);
+    let mut ends = Vec::new();
+    for arguments in ["{}", "null", r#"{"b":1e2,"c":5}"#, r#"{"a":1}"#, r#"{"c":"x"}"#, r#"{"c":null}"#] {
+        ends.push(call(&gateway, "u", arguments).await.replace('\\', ""));
+    }
+    ends.push(call(&gateway, "t", "{}").await);
+    insta::assert_snapshot!(ends.join("\n"), @r#"
+    {"content":[{"type":"text","text":"{"arguments":{"a":1.10,"c":3}}"}]}
+    {"content":[{"type":"text","text":"{"arguments":{"a":1.10,"c":3}}"}]}
+    {"content":[{"type":"text","text":"{"arguments":{"b":1e2,"c":5,"a":1.10}}"}]}
+    InvalidArguments: Invalid arguments: Additional properties are not allowed ('a' was unexpected)
+    InvalidArguments: Invalid arguments: /c: value is not of type "integer"
+    InvalidArguments: Invalid arguments: /c: value is not of type "integer"
+    ToolNotFound: Unknown tool: t
+    "#);
 }
 
 /// A client that answers when it is let.

@@ -7,6 +7,7 @@ mod arguments;
 mod concurrency;
 mod deadline;
 mod meter;
+mod shape;
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -23,6 +24,7 @@ pub use arguments::Arguments;
 pub use concurrency::Concurrency;
 pub use deadline::Deadline;
 pub use meter::{Finished, Meter, Observer};
+pub use shape::Shape;
 
 /// How a call ends, at every step of its way.
 pub type Answer = Result<Outcome, ToolError>;

@@ -235,8 +235,8 @@ impl Yard {
             following: Arc::default(),
         });
         let size = GateSize { running: setup.running, waiting: 0 };
-        let limits = Arc::new(Limits { timeout: setup.timeout, gate: Gate::new(size) });
-        let handler = Handler { name: "h".into(), backend: backend.clone(), limits };
+        let limits = Limits { timeout: setup.timeout, gate: Gate::new(size) };
+        let handler = Handler::new("h", backend.clone(), limits);
         let (registry, registry_now) = watch::channel(Arc::default());
         let verdicts = Arc::<Verdicts>::default();
         let layers = Gateway::layers(verdicts.clone(), GateSize { running: 1000, waiting: 0 });

@@ -331,9 +331,9 @@ fn yard() -> (Arc<Gateway>, Arc<super::Shared>) {
     let catalog = Catalog { phase: Phase::Ready, tools: tools.into(), ..Catalog::default() };
     let backend = Arc::new(Yard { shared: shared.clone(), catalog: watch::Sender::new(Arc::new(catalog)) });
     let gate = Gate::new(GateSize { running: 100, waiting: 0 });
-    let limits = Arc::new(Limits { timeout: Duration::from_secs(60), gate });
+    let limits = Limits { timeout: Duration::from_secs(60), gate };
     let catalog = backend.catalog().borrow().clone();
-    let handler = Handler { name: "yard".into(), backend, limits };
+    let handler = Handler::new("yard", backend, limits);
     let registry = watch::Sender::new(Arc::new(Registry::of(&handler, &catalog)));
     let gateway =
         Arc::new(Gateway::new(registry.subscribe(), vec![Box::new(toolyard_core::layers::Arguments)]));

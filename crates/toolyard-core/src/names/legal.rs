@@ -1,0 +1,36 @@
+//! Which names there may be.
+
+use sha2::{Digest, Sha256};
+
+/// What the APIs of the large models accept as the name of a function.
+pub const MAX_LENGTH: usize = 64;
+
+/// Whether models can call a tool by this name: `^[a-zA-Z0-9_-]{1,64}$`.
+#[must_use]
+pub fn is_legal(name: &str) -> bool {
+    (1..=MAX_LENGTH).contains(&name.len()) && name.bytes().all(is_legal_byte)
+}
+
+fn is_legal_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// `name` with every foreign character replaced, shortened where it is too long.
+pub(super) fn legalized(name: &str) -> String {
+    let legal: String =
+        name.chars().map(|c| if c.is_ascii() && is_legal_byte(c as u8) { c } else { '_' }).collect();
+    match legal.len() {
+        0 => "_".to_owned(),
+        1..=MAX_LENGTH => legal,
+        _ => with_hash(&legal, name),
+    }
+}
+
+/// The beginning of `legal` and a hash of the whole `name`: the same on every start.
+pub(super) fn with_hash(legal: &str, name: &str) -> String {
+    const HASH: usize = 8;
+    let digest = Sha256::digest(name.as_bytes());
+    let hash: String = digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect();
+    let kept = legal.len().min(MAX_LENGTH - HASH - 1);
+    format!("{}_{hash}", &legal[..kept])
+}

@@ -1,0 +1,125 @@
+use insta::assert_snapshot;
+
+use super::*;
+use crate::backend::Catalog;
+use crate::item::{Prompt, Resource, Template};
+use crate::names::Names;
+use crate::overrides::{Argument, Change, Override};
+use crate::testing::{self, FakeBackend};
+
+fn json(text: &str) -> Json {
+    Json::parse(text.to_owned()).unwrap()
+}
+
+fn handler(name: &str, overrides: Overrides) -> Handler {
+    let handler = testing::handler(name, FakeBackend::new(&[], Box::new(|_| unreachable!())));
+    Handler { overrides: Arc::new(overrides), ..handler }
+}
+
+/// What a ready server offers: definitions of tools, prompts, resources and templates.
+fn offers(tools: &[&str], prompts: &[&str], resources: &[&str], templates: &[&str]) -> Catalog {
+    fn read<T, E: std::fmt::Debug>(texts: &[&str], read: fn(&Json) -> Result<T, E>) -> Vec<Arc<T>> {
+        texts.iter().map(|text| Arc::new(read(&json(text)).unwrap())).collect()
+    }
+    Catalog {
+        phase: Phase::Ready,
+        tools: read(tools, Tool::from_definition),
+        prompts: read(prompts, Prompt::from_definition),
+        resources: read(resources, Resource::from_definition),
+        templates: read(templates, Template::from_definition),
+    }
+}
+
+fn assemble(parts: Vec<(Handler, Catalog)>) -> Registry {
+    let parts: Vec<_> = parts.into_iter().map(|(handler, catalog)| (handler, Arc::new(catalog))).collect();
+    Registry::assemble(&parts, &mut Names::default())
+}
+
+/// What is listed, and what there is to remark.
+fn shown(registry: &Registry) -> String {
+    let lists = Kind::ALL.map(|kind| registry.list(kind).as_text().to_owned());
+    let remark = |r: &Remark| format!("{} {:?} {}: {}", r.handler, r.kind, r.own, r.what);
+    lists.into_iter().chain(registry.remarks().iter().map(remark)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_two_servers_offer() {
+    let offer = || {
+        let tools = [r#"{"x":1.10,"name":"read","y":{ }}"#];
+        let prompts = [r#"{"name":"read"}"#, r#"{"name":"ask"}"#];
+        offers(&tools, &prompts, &[r#"{"uri":"a:b","z":1}"#], &[r#"{"uriTemplate":"a:{b}"}"#])
+    };
+    let none = Overrides::default;
+    let registry = assemble(vec![(handler("one", none()), offer()), (handler("two", none()), offer())]);
+    assert_snapshot!(shown(&registry), @r#"
+    [{"x":1.10,"name":"read","y":{ }},{"x":1.10,"name":"two_read","y":{ }}]
+    [{"name":"read"},{"name":"ask"},{"name":"two_read"},{"name":"two_ask"}]
+    [{"uri":"a:b","z":1}]
+    [{"uriTemplate":"a:{b}"}]
+    two Resources a:b: not published: `a:b` is taken by the handler `one`
+    two Templates a:{b}: not published: `a:{b}` is taken by the handler `one`
+    "#);
+}
+
+#[test]
+fn what_is_offered_twice() {
+    let tools = [r#"{"name":"read","x":1}"#, r#"{"name":"read","x":2}"#];
+    let prompts = [r#"{"name":"ask","x":1}"#, r#"{"name":"ask","x":2}"#];
+    let offer = offers(&tools, &prompts, &[r#"{"uri":"a:b"}"#, r#"{"uri":"a:b"}"#], &[]);
+    assert_snapshot!(shown(&assemble(vec![(handler("one", Overrides::default()), offer)])), @r#"
+    [{"name":"read","x":1}]
+    [{"name":"ask","x":1}]
+    [{"uri":"a:b"}]
+    []
+    one Tools read: offered twice: the first one counts
+    one Prompts ask: offered twice: the first one counts
+    one Resources a:b: offered twice: the first one counts
+    "#);
+}
+
+#[test]
+fn what_is_overridden() {
+    let pin = |name: &str| (name.to_owned(), Argument::Pin(json("1")));
+    let change = |name: &str| Change { name: Some(name.into()), ..Change::default() };
+    let arguments = [pin("a"), pin("z")].into();
+    let overrides = Overrides::from([
+        ("read".into(), Override::Change(Change { arguments, ..change("get") })),
+        ("write".into(), Override::Hide),
+        ("list".into(), Override::Change(change("ls"))),
+        ("raed".into(), Override::Hide),
+    ]);
+    let tools = [
+        r#"{"name":"read","inputSchema":{"properties":{"a":{},"b":{}},"required":["a"]}}"#,
+        r#"{"name":"write"}"#,
+        r#"{"name":"list"}"#,
+    ];
+    let first = handler("one", Overrides::from([("all".into(), Override::Change(change("ls")))]));
+    let parts = vec![(first, Catalog::default()), (handler("two", overrides), offers(&tools, &[], &[], &[]))];
+    let registry = assemble(parts);
+    assert_snapshot!(shown(&registry), @r#"
+    [{"name":"get","inputSchema":{"properties":{"b":{}}}},{"name":"two_ls"}]
+    []
+    []
+    []
+    two Tools read: its argument `z` is overridden, but not among the properties of its schema
+    two Tools write: hidden by its override
+    two Tools list: published as `two_ls`: `ls` is taken by the handler `one`
+    two Tools raed: overridden, but the handler does not offer it
+    "#);
+    for (name, known) in [("get", true), ("two_ls", true), ("read", false), ("write", false), ("list", false)]
+    {
+        assert_eq!(registry.tool(name).is_ok(), known, "{name}");
+    }
+    let get = registry.tool("get").unwrap();
+    assert_eq!((&*get.own, get.additions.is_some()), ("read", true));
+    assert!(registry.tool("two_ls").unwrap().additions.is_none());
+}
+
+#[test]
+fn a_tool_of_an_unavailable_server_is_found_and_not_listed() {
+    let phase = Phase::Unavailable { reason: "gone".into() };
+    let gone = Catalog { phase, ..offers(&[r#"{"name":"read"}"#], &[], &[], &[]) };
+    let registry = assemble(vec![(handler("one", Overrides::from([("no".into(), Override::Hide)])), gone)]);
+    assert!(registry.tool("read").is_ok());
+    assert_eq!((registry.list(Kind::Tools).as_text(), registry.remarks()), ("[]", [].as_slice()));
+}
