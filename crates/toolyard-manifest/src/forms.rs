@@ -12,7 +12,7 @@ use std::{net::SocketAddr, path::PathBuf};
 pub(crate) use self::{
     duration::{DURATION, duration},
     header::{header_name, header_value, is_header_name, secret_header_value, token, user_and_password},
-    name::{namespace, registry_name, service_name, tool_name},
+    name::{namespace, published_name, registry_name, service_name, some_name, tool_name},
     size::{SIZE, size},
     web::{host, origin},
 };

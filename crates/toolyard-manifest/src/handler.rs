@@ -1,12 +1,14 @@
 //! A handler: one entry of a `ToolRegistry`, from which the gateway builds a backend.
 
 mod http;
+mod names;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 pub use self::http::{
     Auth, AuthScheme, Credential, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
 };
+pub use self::names::{Argument, Change, Override, Prefix};
 
 use crate::forms::{Endpoint, HandlerName};
 
@@ -19,6 +21,10 @@ pub struct Handler {
     pub registry: String,
     /// How long one attempt of a call may take; 30 s unless the handler says otherwise.
     pub timeout: Duration,
+    /// `prefix`: when its name stands before those of its tools.
+    pub prefix: Prefix,
+    /// `overrides`: what is changed about its tools, by the names that its server has for them.
+    pub overrides: Vec<(String, Override)>,
     /// How to reach it.
     pub kind: HandlerKind,
 }

@@ -35,8 +35,8 @@ mod value;
 pub use self::{
     forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
     handler::{
-        Args, Auth, AuthScheme, Credential, Env, Handler, HandlerKind, HttpHandler, Mapping, McpTransport,
-        RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
+        Args, Argument, Auth, AuthScheme, Change, Credential, Env, Handler, HandlerKind, HttpHandler,
+        Mapping, McpTransport, Override, Prefix, RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
     },
     limits::{Limits, Timeouts},
     manifest::{Manifest, load, load_with, parse, parse_with},

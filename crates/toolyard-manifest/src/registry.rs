@@ -5,6 +5,7 @@
 
 mod auth;
 mod http;
+mod names;
 mod retry;
 
 use std::time::Duration;
@@ -113,9 +114,10 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
         }
     };
     let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
+    let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
     fields.not_yet(HANDLER_NOT_YET);
     fields.finish();
-    Some(Handler { name: name?, registry: registry.name.clone(), timeout, kind: kind? })
+    Some(Handler { name: name?, registry: registry.name.clone(), timeout, prefix, overrides, kind: kind? })
 }
 
 fn handler_name(cursor: Cursor<'_>) -> Option<HandlerName> {

@@ -6,6 +6,7 @@ mod documents;
 mod files;
 mod http;
 mod mcp;
+mod names;
 mod process;
 mod registry;
 mod syntax;

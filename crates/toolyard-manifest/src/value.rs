@@ -22,13 +22,14 @@ pub(crate) fn object<'a>(cursor: Cursor<'a>, strings: Strings) -> Option<Map<Str
         cursor.wrong_kind("an object", None);
         return None;
     };
-    let named = |member: &'a Member| Some((member.name.clone(), value(cursor.member(member), strings)?));
+    let named = |member: &'a Member| Some((member.name.clone(), any(cursor.member(member), strings)?));
     // All of them are read before one that is wrong makes it all wrong, so that every problem is reported.
     let read: Vec<_> = members.iter().map(named).collect();
     read.into_iter().collect()
 }
 
-fn value(cursor: Cursor<'_>, strings: Strings) -> Option<Value> {
+/// Any value.
+pub(crate) fn any(cursor: Cursor<'_>, strings: Strings) -> Option<Value> {
     Some(match cursor.content() {
         Content::Null => Value::Null,
         Content::Bool(flag) => Value::Bool(*flag),
@@ -40,7 +41,7 @@ fn value(cursor: Cursor<'_>, strings: Strings) -> Option<Value> {
         },
         Content::List(_) => {
             // What is wrong in it is reported; the problem makes up for what is missing in the list.
-            Value::Array(cursor.list(|item| value(item, strings))?)
+            Value::Array(cursor.list(|item| any(item, strings))?)
         }
         Content::Object(_) => Value::Object(object(cursor, strings)?),
     })

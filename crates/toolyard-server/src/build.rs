@@ -1,6 +1,7 @@
 //! A handler of the manifest becomes a backend. A new kind of handler is one more arm here.
 
 mod http;
+mod names;
 
 use std::io;
 use std::sync::Arc;
@@ -60,7 +61,11 @@ impl Builder {
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
         let limits = Limits { timeout, gate: Gate::new(size) };
-        Handler { name: name.into(), backend, limits: Arc::new(limits) }
+        Handler {
+            prefix: names::prefix(handler.prefix),
+            overrides: Arc::new(names::overrides(&handler.overrides)),
+            ..Handler::new(name, backend, limits)
+        }
     }
 
     fn endpoint(&self, transport: &McpTransport) -> Endpoint {

@@ -54,6 +54,23 @@ pub(crate) fn tool_name(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(invalid) }
 }
 
+/// What a tool is called by its server, or an argument by its tool: anything.
+pub(crate) fn some_name(text: &str) -> Result<(), Invalid> {
+    let invalid = Invalid::new("the name of a tool or of an argument", "at least one character");
+    if text.is_empty() { Err(invalid) } else { Ok(()) }
+}
+
+/// A name by which models can call a tool.
+pub(crate) fn published_name(text: &str) -> Result<String, Invalid> {
+    let invalid = Invalid::new(
+        "a name that models can call",
+        "at most 64 letters, digits, `_` and `-`, such as get_user",
+    );
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    let valid = (1..=64).contains(&text.len()) && text.bytes().all(inner);
+    if valid { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
 /// The name of a registry: a DNS subdomain, which is labels with dots between them.
 pub(crate) fn registry_name(text: &str) -> Result<String, Invalid> {
     let invalid = Invalid::new(
@@ -96,6 +113,16 @@ mod tests {
         }
         for text in ["", "_a", "2a", "A", "a-b", "a.b", &"a".repeat(65)] {
             assert!(tool_name(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn models_call_letters_digits_and_two_signs() {
+        for text in ["a", "-", "get_User-2", &"a".repeat(64)] {
+            assert_eq!(published_name(text).unwrap(), text);
+        }
+        for text in ["", "a.b", "a b", "é", &"a".repeat(65)] {
+            assert!(published_name(text).is_err(), "{text}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{handler, http, read, toolyard};
+use super::{handler, http, names, read, toolyard};
 
 /// Lines of what may stand in a document, so that more than the scanner is reached.
 fn fragment() -> impl Strategy<Value = String> {
@@ -78,7 +78,12 @@ proptest! {
 
     #[test]
     fn damaged_documents_are_read_to_their_end(
-        text in prop_oneof![damaged(handler("timeout: 3s")), damaged(http::config(http::EVERYTHING)), damaged(toolyard("limits: {sessions: 1, headerBytes: 9KiB}"))],
+        text in prop_oneof![
+            damaged(handler("timeout: 3s")),
+            damaged(handler(names::EVERYTHING)),
+            damaged(http::config(http::EVERYTHING)),
+            damaged(toolyard("limits: {sessions: 1, headerBytes: 9KiB}")),
+        ],
     ) {
         let _ = read(&text).map_err(|problems| problems.to_string());
     }

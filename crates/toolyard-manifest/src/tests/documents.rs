@@ -49,6 +49,8 @@ fn a_registry_in_yaml() {
             ),
             registry: "agent-tools",
             timeout: 30s,
+            prefix: OnClash,
+            overrides: [],
             kind: Mcp(
                 Stdio {
                     command: "/usr/local/bin/mcp-filesystem",
@@ -68,6 +70,8 @@ fn a_registry_in_yaml() {
             ),
             registry: "agent-tools",
             timeout: 90s,
+            prefix: OnClash,
+            overrides: [],
             kind: Mcp(
                 StreamableHttp {
                     endpoint: Endpoint(http://mcp-code.tools.svc.cluster.local:8080/…),
