@@ -103,12 +103,11 @@ impl Names {
         }
     }
 
-    /// Logs what was not remarked the last time.
-    pub(crate) fn say(&mut self, remarks: &[Remark]) {
-        for remark in remarks.iter().filter(|remark| !self.remarked.contains(remark)) {
-            remark.log();
-        }
+    /// What was not remarked the last time. The first assembly remarks everything, the next one what has changed.
+    pub(crate) fn news<'a>(&mut self, remarks: &'a [Remark]) -> Vec<&'a Remark> {
+        let news = remarks.iter().filter(|remark| !self.remarked.contains(remark)).collect();
         self.remarked = remarks.iter().cloned().collect();
+        news
     }
 
     const fn table(&mut self, kind: Kind) -> Option<&mut Table> {

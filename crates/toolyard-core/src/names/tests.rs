@@ -210,6 +210,23 @@ fn a_server_with_ever_new_tools_does_not_fill_the_memory() {
 }
 
 #[test]
+fn what_was_remarked_is_no_news() {
+    let remark = |own: &str| Remark {
+        handler: "a".into(),
+        kind: Kind::Tools,
+        own: own.into(),
+        what: crate::registry::What::Twice,
+    };
+    let mut names = Names::default();
+    let mut news = |own: &[&str]| {
+        let remarks: Vec<_> = own.iter().map(|own| remark(own)).collect();
+        names.news(&remarks).iter().map(|remark| remark.own.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let said = [&["x", "y"][..], &["x", "y"], &["y", "z"], &[], &["y"]].map(news);
+    assert_eq!(said, ["x y", "", "z", "", "y"]);
+}
+
+#[test]
 fn tools_and_prompts_do_not_take_each_others_names() {
     let (handler, _) = has("a", &[]).hidden("read").part();
     let mut names = Names::default();

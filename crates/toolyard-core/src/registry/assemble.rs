@@ -26,7 +26,7 @@ impl Registry {
             names.trim(handler, catalog);
         }
         let registry = building.finish();
-        names.say(&registry.remarks);
+        names.news(&registry.remarks).into_iter().for_each(Remark::log);
         registry
     }
 

@@ -40,6 +40,7 @@ fn every_example_is_a_manifest() {
     insta::assert_snapshot!(handlers.collect::<Vec<_>>().join("\n"), @"
     http-server.yaml: search
     http-tool.yaml: search, users
+    overrides.yaml: time, everything
     process.yaml:
     real-servers.yaml: everything, everything-stdio, time
     ");

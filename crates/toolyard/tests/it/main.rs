@@ -11,6 +11,7 @@ mod command_line;
 mod edits;
 mod examples;
 mod life;
+mod overrides;
 mod processes;
 mod progress;
 mod real_servers;
