@@ -180,7 +180,9 @@ impl Fleet {
             self.members.push(member);
         }
         for member in before {
-            difference.removed.push(member.standing.declared.name.as_str().to_owned());
+            let name = member.standing.declared.name.as_str();
+            self.names.forget(name);
+            difference.removed.push(name.to_owned());
             [Some(member.serving), member.successor].into_iter().flatten().for_each(|gone| self.retire(gone));
         }
         Ok(difference)

@@ -121,3 +121,20 @@ async fn a_successor_takes_over_when_it_is_there() {
     let last = changes.message().await.unwrap();
     assert!(last.contains("\"result\""), "no change was announced: {last}");
 }
+
+/// A name stays with its owner until the manifest says otherwise.
+#[tokio::test]
+async fn names_follow_the_manifest() {
+    let servers = [(); 3].map(|()| Upstream::start(server("t", "said")));
+    let [a, b, c] = ["a", "b", "c"];
+    let [at_a, at_b, at_c] = servers.each_ref().map(|server| server.address);
+    let running = gateway(&[(a, at_a, ""), (b, at_b, "")], "").await;
+    listed(&running, &["t", "b_t"]).await;
+    // Who is removed leaves its name to whoever comes; who stays keeps the one that it has.
+    running.apply(&manifest(&[(b, at_b, ""), (c, at_c, "")], "")).await.unwrap();
+    listed(&running, &["b_t", "t"]).await;
+    let renamed = [(b, at_b, "overrides: {t: {name: mine}},"), (c, at_c, "prefix: always,")];
+    running.apply(&manifest(&renamed, "")).await.unwrap();
+    listed(&running, &["mine", "c_t"]).await;
+    assert_eq!(word(&running, "mine").await, "said");
+}
