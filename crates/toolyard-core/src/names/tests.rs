@@ -218,7 +218,7 @@ fn what_was_remarked_is_no_news() {
         what: crate::registry::What::Twice,
     };
     let mut names = Names::default();
-    let mut news = |own: &[&str]| {
+    let news = |own: &[&str]| {
         let remarks: Vec<_> = own.iter().map(|own| remark(own)).collect();
         names.news(&remarks).iter().map(|remark| remark.own.to_string()).collect::<Vec<_>>().join(" ")
     };
