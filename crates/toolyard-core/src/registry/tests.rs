@@ -27,6 +27,7 @@ fn offers(tools: &[&str], prompts: &[&str], resources: &[&str], templates: &[&st
         prompts: read(prompts, Prompt::from_definition),
         resources: read(resources, Resource::from_definition),
         templates: read(templates, Template::from_definition),
+        ..Catalog::default()
     }
 }
 

@@ -75,5 +75,5 @@ fn a_hangup_has_the_files_read_at_once() {
         text.contains("an edit is applied: added second; removed first; 0 not touched; what the `Toolyard` document says now takes a restart").then_some(())
     });
     second.wait_for("initialize");
-    listed(&gateway, &["second_pid", "second_wait"]);
+    listed(&gateway, &["pid", "wait"]);
 }
