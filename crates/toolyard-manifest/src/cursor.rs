@@ -3,10 +3,14 @@
 //! A reader is a function `Cursor -> Option<T>`. `None` means that the value is not a `T` and that the report
 //! says why; the caller goes on with the next value.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::{
-    expand::expand,
+    expand::{Outside, expand},
     fields::Fields,
     forms::{self, Invalid},
     handler::Secret,
@@ -263,17 +267,27 @@ impl<'a> Cursor<'a> {
     /// A string, with references to the environment replaced.
     pub(crate) fn text(self) -> Option<String> {
         let text = self.literal()?;
-        let bad = match expand(text, self.report.environment) {
+        let outside = Outside { environment: self.report.environment, folder: self.folder() };
+        let bad = match expand(text, outside) {
             // No string of ours survives one: not a process's arguments, not a header, not a path.
             Ok(text) if text.contains('\0') => return self.refuse("a string without a NUL character", None),
             Ok(text) => return Some(text),
             Err(bad) => bad,
         };
         for reference in bad {
-            let hint = "`${NAME}` stands for an environment variable, and `$${` for the characters `${`";
-            self.report(self.problem(reference.to_string()).hint(hint));
+            self.report(self.problem(reference.to_string()).hint(reference.hint()));
         }
         None
+    }
+
+    /// The path of a file as it is written here: from the folder of the manifest, unless it is absolute.
+    pub(crate) fn path_from_here(&self, path: &str) -> PathBuf {
+        self.folder().join(path)
+    }
+
+    /// The folder of the document.
+    fn folder(&self) -> &'a Path {
+        Path::new(self.source).parent().unwrap_or(Path::new(""))
     }
 
     /// A string as it is written.

@@ -14,7 +14,7 @@ pub(crate) use self::{
     header::{header_name, header_value, is_header_name, secret_header_value, token, user_and_password},
     name::{namespace, published_name, registry_name, service_name, some_name, tool_name},
     size::{SIZE, size},
-    web::{host, origin},
+    web::{host, host_and_port, origin},
 };
 pub use self::{name::HandlerName, template::UrlTemplate, web::Endpoint};
 use crate::problem::{Place, Problem};
@@ -60,6 +60,11 @@ pub(crate) fn command(text: &str) -> Result<String, Invalid> {
 /// A folder of the file system. Whether it exists is seen when it is used.
 pub(crate) fn folder(text: &str) -> Result<PathBuf, Invalid> {
     non_empty(text, Invalid::new("a folder", "the path of a folder")).map(PathBuf::from)
+}
+
+/// A file of the file system.
+pub(crate) fn file(text: &str) -> Result<String, Invalid> {
+    non_empty(text, Invalid::new("a file", "the path of a file"))
 }
 
 /// A part of a path, which stays below the folder that it is put in.

@@ -1,14 +1,21 @@
 //! A handler: one entry of a `ToolRegistry`, from which the gateway builds a backend.
 
+mod grpc;
 mod http;
 mod names;
+mod openapi;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-pub use self::http::{
-    Auth, AuthScheme, Credential, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
-};
 pub use self::names::{Argument, Change, Override, Prefix};
+pub use self::{
+    grpc::{GrpcHandler, GrpcRetryPolicy, Tls},
+    http::{
+        Auth, AuthScheme, Credential, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition,
+        Url,
+    },
+    openapi::OpenApiHandler,
+};
 
 use crate::forms::{Endpoint, HandlerName};
 
@@ -36,6 +43,10 @@ pub enum HandlerKind {
     Mcp(McpTransport),
     /// An HTTP endpoint that is one tool.
     Http(Box<HttpHandler>),
+    /// A gRPC service that is one tool.
+    Grpc(Box<GrpcHandler>),
+    /// A service with a description of its operations, which are its tools.
+    OpenApi(Box<OpenApiHandler>),
 }
 
 impl HandlerKind {
@@ -90,6 +101,21 @@ pub struct Args(Vec<String>);
 /// Variables of a process's environment. Their values may be secret, so `Debug` shows only the names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(Vec<(String, String)>);
+
+// === impl HandlerKind ===
+
+impl HandlerKind {
+    /// What a document calls it: its `type`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Mcp(_) => "mcp",
+            Self::Http(_) => "http",
+            Self::Grpc(_) => "grpc",
+            Self::OpenApi(_) => "openapi",
+        }
+    }
+}
 
 // === impl Args ===
 

@@ -35,8 +35,9 @@ mod value;
 pub use self::{
     forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
     handler::{
-        Args, Argument, Auth, AuthScheme, Change, Credential, Env, Handler, HandlerKind, HttpHandler,
-        Mapping, McpTransport, Override, Prefix, RetryPolicy, Secret, StaticBody, ToolDefinition, Url,
+        Args, Argument, Auth, AuthScheme, Change, Credential, Env, GrpcHandler, GrpcRetryPolicy, Handler,
+        HandlerKind, HttpHandler, Mapping, McpTransport, OpenApiHandler, Override, Prefix, RetryPolicy,
+        Secret, StaticBody, Tls, ToolDefinition, Url,
     },
     limits::{Limits, Timeouts},
     manifest::{Manifest, load, load_with, parse, parse_with},

@@ -4,9 +4,13 @@
 //! its name: ignoring `retries` or `auth` would be worse than not starting.
 
 mod auth;
+mod endpoint;
+mod grpc;
 mod http;
 mod names;
+mod openapi;
 mod retry;
+mod tool;
 
 use std::time::Duration;
 
@@ -23,8 +27,13 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const HANDLER_TYPE: Choice<HandlerType> = Choice {
     noun: "handler type",
-    words: &[("mcp", HandlerType::Mcp), ("http", HandlerType::Http)],
-    not_yet: &["grpc", "openapi", "client"],
+    words: &[
+        ("mcp", HandlerType::Mcp),
+        ("http", HandlerType::Http),
+        ("grpc", HandlerType::Grpc),
+        ("openapi", HandlerType::OpenApi),
+    ],
+    not_yet: &["client"],
 };
 
 const TRANSPORT: Choice<Transport> = Choice {
@@ -34,18 +43,29 @@ const TRANSPORT: Choice<Transport> = Choice {
 };
 
 /// Handler fields of the contract, then those that only the contract's own software has.
-const HANDLER_NOT_YET: &[&str] =
-    &["grpcConfig", "openAPIConfig", "selector", "serviceRef", "clientConfig", "probe", "toolFilter"];
+const HANDLER_NOT_YET: &[&str] = &["selector", "serviceRef", "clientConfig", "probe", "toolFilter"];
+
+/// The fields that only some types have, and where they belong.
+const ONLY: &[(&str, &[HandlerType], &str)] = &[
+    ("mcpConfig", &[HandlerType::Mcp], "it belongs to the type `mcp`"),
+    ("httpConfig", &[HandlerType::Http], "it belongs to the type `http`"),
+    ("grpcConfig", &[HandlerType::Grpc], "it belongs to the type `grpc`"),
+    ("openAPIConfig", &[HandlerType::OpenApi], "it belongs to the type `openapi`"),
+    ("endpoint", &[HandlerType::Http, HandlerType::Grpc], "it belongs to the types `http` and `grpc`"),
+    ("tool", &[HandlerType::Http, HandlerType::Grpc], "it belongs to the types `http` and `grpc`"),
+];
 
 /// Those that only some types have so far.
 const RESILIENCE: &[&str] = &["retries", "retryPolicy", "auth"];
 
 const STDIO_FIELDS: &[&str] = &["command", "args", "workDir", "env"];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum HandlerType {
     Mcp,
     Http,
+    Grpc,
+    OpenApi,
 }
 
 #[derive(Clone, Copy)]
@@ -94,21 +114,12 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     let mut fields = cursor.clone().fields()?;
     let name = fields.required("name", handler_name);
     let kind = match fields.required("type", |cursor| cursor.choice(&HANDLER_TYPE)) {
-        Some(HandlerType::Mcp) => {
-            let transport = fields.required("mcpConfig", transport);
-            fields.misplaced(http::FIELDS, "it belongs to the type `http`");
-            fields.not_yet(RESILIENCE);
-            transport.map(HandlerKind::Mcp)
-        }
-        Some(HandlerType::Http) => {
-            let namespace = registry.namespace.as_deref().unwrap_or("default");
-            let handler = http::handler(&mut fields, namespace, &cursor);
-            fields.misplaced(&["mcpConfig"], "it belongs to the type `mcp`");
-            handler.map(|handler| HandlerKind::Http(Box::new(handler)))
-        }
+        Some(handler_type) => kind(handler_type, &mut fields, registry, &cursor),
         None => {
             fields.optional("mcpConfig", transport);
-            fields.ignore(http::FIELDS);
+            for (field, ..) in ONLY {
+                fields.ignore(&[field]);
+            }
             fields.ignore(RESILIENCE);
             None
         }
@@ -118,6 +129,35 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     fields.not_yet(HANDLER_NOT_YET);
     fields.finish();
     Some(Handler { name: name?, registry: registry.name.clone(), timeout, prefix, overrides, kind: kind? })
+}
+
+fn kind(
+    handler_type: HandlerType,
+    fields: &mut Fields<'_>,
+    registry: &Registry,
+    handler: &Cursor<'_>,
+) -> Option<HandlerKind> {
+    let namespace = registry.namespace.as_deref().unwrap_or("default");
+    for (field, types, reason) in ONLY {
+        if !types.contains(&handler_type) {
+            fields.misplaced(&[field], reason);
+        }
+    }
+    match handler_type {
+        HandlerType::Mcp => {
+            fields.not_yet(RESILIENCE);
+            fields.required("mcpConfig", transport).map(HandlerKind::Mcp)
+        }
+        HandlerType::Http => {
+            http::handler(fields, namespace, handler).map(|http| HandlerKind::Http(Box::new(http)))
+        }
+        HandlerType::Grpc => {
+            grpc::handler(fields, namespace, handler).map(|grpc| HandlerKind::Grpc(Box::new(grpc)))
+        }
+        HandlerType::OpenApi => {
+            openapi::handler(fields).map(|openapi| HandlerKind::OpenApi(Box::new(openapi)))
+        }
+    }
 }
 
 fn handler_name(cursor: Cursor<'_>) -> Option<HandlerName> {

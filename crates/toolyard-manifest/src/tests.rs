@@ -4,10 +4,13 @@ mod any_text;
 mod complete_example;
 mod documents;
 mod files;
+mod grpc;
 mod http;
 mod mcp;
 mod names;
+mod openapi;
 mod process;
+mod references;
 mod registry;
 mod syntax;
 

@@ -2,17 +2,20 @@
 
 mod http;
 mod names;
+mod not_yet;
 
 use std::io;
 use std::sync::Arc;
 
-use toolyard_core::Backend;
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::registry::{Handler, Limits};
-use toolyard_manifest::{self as manifest, HandlerKind, McpTransport, Process};
+use toolyard_core::{Backend, Json, Object, Tool};
+use toolyard_manifest::{self as manifest, HandlerKind, McpTransport, Process, ToolDefinition};
 use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
 use toolyard_net::client::Client;
 use toolyard_process::{Processes, Program};
+
+use not_yet::NotYet;
 
 /// Builds handlers, of what all of them share. A backend starts to connect when it is built; nothing is waited for.
 pub struct Builder {
@@ -57,6 +60,10 @@ impl Builder {
                 timeout = http::retry(&http.retry).budget(handler.timeout);
                 Arc::new(http::backend(http, handler.timeout, &self.process, &self.client))
             }
+            HandlerKind::Grpc(grpc) => {
+                Arc::new(NotYet::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
+            }
+            HandlerKind::OpenApi(_) => Arc::new(NotYet::new(handler.kind.name(), None)),
         };
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
@@ -105,5 +112,17 @@ fn uses_tls(handler: &manifest::Handler) -> bool {
         HandlerKind::Mcp(McpTransport::StreamableHttp { endpoint }) => endpoint.is_tls(),
         HandlerKind::Mcp(McpTransport::Stdio { .. }) => false,
         HandlerKind::Http(http) => http.url.is_tls(),
+        HandlerKind::Grpc(_) | HandlerKind::OpenApi(_) => false,
     }
+}
+
+/// The tool that a manifest describes.
+fn explicit_tool(definition: &ToolDefinition) -> Tool {
+    let mut published = Object::new()
+        .with("description", Json::string(&definition.description))
+        .with("inputSchema", Json::from_value(&definition.input_schema));
+    if let Some(schema) = &definition.output_schema {
+        published.set("outputSchema", Json::from_value(schema));
+    }
+    Tool::named(&definition.name, published)
 }

@@ -65,6 +65,17 @@ pub(crate) fn host(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(INVALID) }
 }
 
+/// A host and a port, without a scheme.
+pub(crate) fn host_and_port(text: &str) -> Result<Authority, Invalid> {
+    const INVALID: Invalid =
+        Invalid::new("a host and a port", "a host and a port such as tools.example.com:50051");
+    if text.contains("://") {
+        return Err(INVALID.hint("it has no scheme: `tls` says whether it is encrypted"));
+    }
+    let authority: Authority = host(text).map_err(|_| INVALID)?.parse().map_err(|_| INVALID)?;
+    if authority.port_u16().is_some() { Ok(authority) } else { Err(INVALID) }
+}
+
 /// An origin as an `Origin` header names it: a scheme and a host, without a path. The scheme need not be
 /// HTTP's: extensions of browsers and editors have their own.
 pub(crate) fn origin(text: &str) -> Result<String, Invalid> {
@@ -137,6 +148,10 @@ mod tests {
         }
         for text in ["", "http://a", "a/b", "u@a", "a:x", "a:", "*", ":80"] {
             assert!(host(text).is_err(), "{text}");
+        }
+        assert_eq!(host_and_port("[::1]:50051").unwrap().port_u16(), Some(50051));
+        for text in ["", "a", "a:", "a:99999", "u@a:1", "http://a:1", "a:1/b"] {
+            assert!(host_and_port(text).is_err(), "{text}");
         }
         for text in ["http://localhost:6274", "https://a.example", "vscode-webview://abc"] {
             assert_eq!(origin(text).unwrap(), text);

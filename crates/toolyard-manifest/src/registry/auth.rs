@@ -1,6 +1,9 @@
 //! The readers of what says on whose behalf requests are made: `auth`, and the older fields of a configuration.
 
-use std::path::PathBuf;
+use std::{
+    fs::{File, Metadata},
+    io,
+};
 
 use crate::{
     cursor::{Choice, Cursor},
@@ -22,8 +25,17 @@ struct Names {
     secret: &'static str,
 }
 
+/// What a handler says in its own `auth`, unless its configuration has said it.
+pub(super) fn of_handler(fields: &mut Fields<'_>, configured: Option<Auth>, config: &str) -> Option<Auth> {
+    if configured.is_some() {
+        fields.misplaced(&["auth"], &format!("`{config}.authType` says who is calling"));
+        return configured;
+    }
+    fields.optional("auth", auth)
+}
+
 /// The object `auth` of a handler.
-pub(super) fn auth(cursor: Cursor<'_>) -> Option<Auth> {
+fn auth(cursor: Cursor<'_>) -> Option<Auth> {
     const NAMES: Names = Names { scheme: "type", token: "token", secret: "secretRef" };
     let mut fields = cursor.fields()?;
     let scheme = fields.required(NAMES.scheme, |cursor| cursor.choice(&SCHEME));
@@ -54,11 +66,10 @@ fn credentials(fields: &mut Fields<'_>, names: &Names, scheme: Option<Option<Aut
             return None;
         }
     };
-    let secret = fields.optional(names.secret, secret_key);
-    let credential = match secret {
+    let credential = match fields.optional(names.secret, |cursor| Some(secret_key(cursor))) {
         Some(secret) => {
             fields.misplaced(&[names.token], "the secret is somewhere else already");
-            Some(secret)
+            secret
         }
         None => fields.required(names.token, |cursor| credential(cursor, scheme)),
     };
@@ -67,17 +78,28 @@ fn credentials(fields: &mut Fields<'_>, names: &Names, scheme: Option<Option<Aut
 
 fn credential(cursor: Cursor<'_>, scheme: AuthScheme) -> Option<Credential> {
     if let Some(path) = cursor.clone().text()?.strip_prefix("file:") {
-        if path.is_empty() {
-            cursor.report(cursor.problem("this names no file").expected("`file:` and a path"));
-            return None;
-        }
-        return Some(Credential::File(PathBuf::from(path)));
+        return file(&cursor, path);
     }
     let form = match scheme {
         AuthScheme::Bearer => forms::token,
         AuthScheme::Basic => forms::user_and_password,
     };
     cursor.parse_secret(form).map(Credential::Value)
+}
+
+/// A file with a credential. It is read at each call; here it has to be there.
+fn file(cursor: &Cursor<'_>, path: &str) -> Option<Credential> {
+    let path = cursor.path_from_here(path);
+    if let Err(error) = File::open(&path).and_then(|file| file.metadata()).and_then(is_file) {
+        let problem = cursor.problem(format!("this file cannot be read: {error}"));
+        cursor.report(problem.expected("`file:` and the path of a file, from the folder of the manifest"));
+        return None;
+    }
+    Some(Credential::File(path))
+}
+
+fn is_file(metadata: Metadata) -> io::Result<()> {
+    if metadata.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
 }
 
 fn secret_key(cursor: Cursor<'_>) -> Option<Credential> {

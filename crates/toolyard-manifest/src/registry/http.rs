@@ -5,18 +5,22 @@
 
 use http::{HeaderName, HeaderValue, Method};
 
-use super::{auth, retry};
+use super::{
+    auth,
+    endpoint::{self, Form},
+    retry, tool,
+};
 use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
     forms::{self, Endpoint, UrlTemplate},
-    handler::{Auth, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition, Url},
+    handler::{Auth, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, Url},
     problem::{Place, Problem},
     value::{self, Strings},
 };
 
-/// The fields of a handler that belong to this type.
-pub(super) const FIELDS: &[&str] = &["endpoint", "tool", "httpConfig"];
+/// An endpoint is a URL; a service of a cluster is reached without TLS.
+const URL: Form<Endpoint> = Form { before_service: "http://", parse: Endpoint::parse };
 
 const METHOD: Choice<&str> = Choice {
     noun: "method",
@@ -56,19 +60,13 @@ struct Config {
 
 /// What a handler's fields say that has the type `http`. `namespace` is that of its registry.
 pub(super) fn handler(fields: &mut Fields<'_>, namespace: &str, place: &Cursor<'_>) -> Option<HttpHandler> {
-    let endpoint = fields.optional("endpoint", |cursor| Some(endpoint(cursor, namespace)));
-    let tool = fields.required("tool", tool);
+    let endpoint = fields.optional("endpoint", |cursor| Some(endpoint::read(cursor, namespace, &URL)));
+    let tool = fields.required("tool", tool::read);
     let config = fields.optional("httpConfig", |cursor| Some(config(cursor)));
     let config_is_wrong = matches!(config, Some(None));
     let config = config.flatten().unwrap_or_else(Config::empty);
-    let auth = match &config.auth {
-        Some(_) => {
-            fields.misplaced(&["auth"], "`httpConfig.authType` says who is calling");
-            config.auth.clone()
-        }
-        None => fields.optional("auth", auth::auth),
-    };
-    let retry = retry::retry(fields, config.retry.clone());
+    let auth = auth::of_handler(fields, config.auth.clone(), "httpConfig");
+    let retry = retry::of_handler(fields, config.retry.clone(), "httpConfig");
     let known_to_be_wrong = config_is_wrong || matches!(endpoint, Some(None));
     let endpoint = endpoint.flatten().or_else(|| config.endpoint.clone());
     let url = url(endpoint, config.template.clone(), auth.is_some(), known_to_be_wrong, place);
@@ -90,59 +88,7 @@ pub(super) fn handler(fields: &mut Fields<'_>, namespace: &str, place: &Cursor<'
     })
 }
 
-fn tool(cursor: Cursor<'_>) -> Option<ToolDefinition> {
-    let mut fields = cursor.fields()?;
-    let name = fields.required("name", |cursor| cursor.parse(forms::tool_name));
-    let description = fields.required("description", Cursor::text);
-    let input_schema = fields.required("inputSchema", input_schema);
-    let output_schema = fields.optional("outputSchema", |cursor| value::object(cursor, Strings::Literal));
-    fields.finish();
-    Some(ToolDefinition {
-        name: name?,
-        description: description?,
-        input_schema: input_schema?,
-        output_schema: output_schema.map(Into::into),
-    })
-}
-
-/// MCP wants the schema of an object, and says so in it (2025-11-25, schema, `Tool`).
-fn input_schema(cursor: Cursor<'_>) -> Option<serde_json::Value> {
-    let schema = value::object(cursor.clone(), Strings::Literal)?;
-    if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
-        let problem = cursor.problem("this is not the schema of an object").expected("`type: object` in it");
-        cursor.report(problem.hint("a tool's arguments are an object, with a property for each of them"));
-        return None;
-    }
-    Some(schema.into())
-}
-
 // === where to ===
-
-fn endpoint(cursor: Cursor<'_>, namespace: &str) -> Option<Endpoint> {
-    let mut fields = cursor.fields()?;
-    let service = fields.optional("serviceRef", |cursor| service(cursor, namespace));
-    let endpoint = match service {
-        Some(endpoint) => {
-            fields.misplaced(&["url"], "`serviceRef` says where it is");
-            Some(endpoint)
-        }
-        None => fields.required("url", |cursor| cursor.parse_secret(Endpoint::parse)),
-    };
-    fields.not_yet(&["selector"]);
-    fields.finish();
-    endpoint
-}
-
-/// A Kubernetes service, by the name that the cluster's DNS has for it.
-fn service(cursor: Cursor<'_>, namespace: &str) -> Option<Endpoint> {
-    let mut fields = cursor.fields()?;
-    let name = fields.required("name", |cursor| cursor.parse(forms::service_name));
-    let namespace =
-        fields.with_default("namespace", |cursor| cursor.parse(forms::namespace), namespace.to_owned());
-    let port = fields.required("port", |cursor| cursor.number(1, 65535));
-    fields.finish();
-    Endpoint::parse(&format!("http://{}.{namespace}.svc.cluster.local:{}", name?, port?)).ok()
-}
 
 /// The one URL of endpoint and template. A template that begins with `/` continues the endpoint.
 fn url(
@@ -154,8 +100,7 @@ fn url(
 ) -> Option<Url> {
     let Some((template, place)) = template else {
         if endpoint.is_none() && !known_to_be_wrong {
-            let problem = handler.problem("this handler has no endpoint").expected("`endpoint: {url: …}`");
-            handler.report(problem);
+            endpoint::missing(handler);
         }
         return endpoint.map(Url::Fixed);
     };
@@ -231,7 +176,7 @@ fn config(cursor: Cursor<'_>) -> Option<Config> {
         static_query: fields.with_default("staticQuery", static_query, Vec::new()),
         response_mapping: fields.optional("responseMapping", mapping),
         redact: fields.with_default("redact", texts, Vec::new()),
-        retry: fields.optional("retryPolicy", retry::policy),
+        retry: fields.optional("retryPolicy", retry::Policy::read),
         ..Config::empty()
     };
     if [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
@@ -245,7 +190,7 @@ fn config(cursor: Cursor<'_>) -> Option<Config> {
     Some(Config { method, ..config })
 }
 
-fn headers(cursor: Cursor<'_>) -> Option<Vec<(HeaderName, Secret)>> {
+pub(super) fn headers(cursor: Cursor<'_>) -> Option<Vec<(HeaderName, Secret)>> {
     let value = |cursor: Cursor<'_>| cursor.parse_secret(forms::secret_header_value);
     let entries = cursor.entries(forms::is_header_name, value)?;
     let named = |(name, value): (String, Secret)| Some((forms::header_name(&name).ok()?, value));

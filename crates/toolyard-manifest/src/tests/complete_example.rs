@@ -1,84 +1,94 @@
-//! The examples of the contract: what this release serves of them, and how it answers the rest.
+//! The examples of the contract.
 
-use insta::assert_snapshot;
+use insta::{assert_debug_snapshot, assert_snapshot};
 
-use super::{problems, registry, valid};
-use crate::HandlerKind;
+use super::{registry, valid};
+use crate::{HandlerKind, Manifest};
 
-/// One day it will be valid.
-const COMPLETE_EXAMPLE: &str = "
-apiVersion: omnia.altairalabs.ai/v1alpha1
-kind: ToolRegistry
-metadata:
-  name: agent-tools
-  namespace: agents
-spec:
-  handlers:
-    # Explicit HTTP tool with schema
-    - name: calculator
-      type: http
-      endpoint:
-        url: https://api.example.com/calculate
-      tool:
-        name: calculate
-        description: \"Perform mathematical calculations\"
-        inputSchema:
-          type: object
-          properties:
-            expression:
-              type: string
-              description: \"Mathematical expression to evaluate\"
-          required: [expression]
-      httpConfig:
-        method: POST
-      timeout: \"10s\"
-
-    # gRPC tool service
-    - name: user-service
-      type: grpc
-      endpoint:
-        serviceRef:
-          name: user-grpc
-          namespace: internal
-          port: 50051
-      tool:
-        name: get_user
-        description: \"Retrieve user information\"
-        inputSchema:
-          type: object
-          properties:
-            user_id:
-              type: string
-          required: [user_id]
-
-    # Self-describing MCP server
-    - name: code-tools
-      type: mcp
-      mcpConfig:
-        transport: sse
-        endpoint: http://mcp-code.tools.svc.cluster.local:8080/sse
-
-    # Self-describing OpenAPI service
-    - name: external-api
-      type: openapi
-      openAPIConfig:
-        specURL: https://api.example.com/openapi.json
-        operationFilter:
-          - searchProducts
-          - getProductDetails
-";
+/// With a transport that is served already.
+fn complete_example() -> Manifest {
+    let text = include_str!("../../fixtures/complete-example.yaml");
+    valid(&text.replace("transport: sse", "transport: streamable-http"))
+}
 
 #[test]
-fn the_complete_example_is_answered_at_once() {
-    assert_snapshot!(problems(COMPLETE_EXAMPLE), @"
-    tools.yaml:30:13: spec.handlers[1].type: handler type `grpc` is not yet supported
-      expected one of mcp, http
-    tools.yaml:50:20: spec.handlers[2].mcpConfig.transport: transport `sse` is not yet supported
-      expected one of stdio, streamable-http
-    tools.yaml:55:13: spec.handlers[3].type: handler type `openapi` is not yet supported
-      expected one of mcp, http
-    tools.yaml:56:7: spec.handlers[3].openAPIConfig: `openAPIConfig` is not yet supported
+fn the_complete_example_is_read_whole() {
+    let handlers = complete_example().handlers;
+    let shown = handlers.iter().map(|handler| format!("{}: {}", handler.name, handler.kind.name()));
+    assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"
+    calculator: http
+    user-service: grpc
+    code-tools: mcp
+    external-api: openapi
     ");
+    assert_debug_snapshot!((&handlers[1].kind, &handlers[3].kind), @r#"
+    (
+        Grpc(
+            GrpcHandler {
+                tool: ToolDefinition {
+                    name: "get_user",
+                    description: "Retrieve user information",
+                    input_schema: Object {
+                        "type": String("object"),
+                        "properties": Object {
+                            "user_id": Object {
+                                "type": String("string"),
+                            },
+                        },
+                        "required": Array [
+                            String("user_id"),
+                        ],
+                    },
+                    output_schema: None,
+                },
+                endpoint: user-grpc.internal.svc.cluster.local:50051,
+                tls: None,
+                auth: None,
+                retry: GrpcRetryPolicy {
+                    max_attempts: 1,
+                    initial_backoff: 100ms,
+                    backoff_multiplier: 2.0,
+                    max_backoff: 30s,
+                    retryable_status_codes: [
+                        "UNAVAILABLE",
+                        "DEADLINE_EXCEEDED",
+                        "RESOURCE_EXHAUSTED",
+                    ],
+                },
+            },
+        ),
+        OpenApi(
+            OpenApiHandler {
+                spec_url: Endpoint(https://api.example.com/…),
+                base_url: None,
+                operation_filter: Some(
+                    [
+                        "searchProducts",
+                        "getProductDetails",
+                    ],
+                ),
+                headers: [],
+                auth: None,
+                retry: RetryPolicy {
+                    max_attempts: 1,
+                    initial_backoff: 100ms,
+                    backoff_multiplier: 2.0,
+                    max_backoff: 30s,
+                    retry_on: [
+                        408,
+                        429,
+                        500,
+                        502,
+                        503,
+                        504,
+                    ],
+                    retry_on_network_error: true,
+                    respect_retry_after: true,
+                },
+            },
+        ),
+    )
+    "#);
 }
 
 /// Every HTTP handler of the contract, as it is written there.

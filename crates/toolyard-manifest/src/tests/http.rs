@@ -171,9 +171,8 @@ fn an_endpoint_is_needed() {
       expected at most 63 lower-case letters, digits and `-`, such as code-tools
     tools.yaml:8:44: spec.handlers[0].endpoint.serviceRef.port: this number is out of range
       expected a whole number from 1 to 65535
-    tools.yaml:8:53: spec.handlers[0].endpoint.url: this is not an endpoint
-      expected a URL such as https://mcp.example.com/mcp
-      hint: it begins with http:// or https://
+    tools.yaml:8:48: spec.handlers[0].endpoint.url: `url` does not belong here
+      hint: `serviceRef` says where it is
     ");
     assert_snapshot!(problems(&config("urlTemplate: 'https://a/{b'")), @"
     tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: this is not a URL template
@@ -242,7 +241,8 @@ fn configurations() {
     tools.yaml:10:5: spec.handlers[0].mcpConfig: `mcpConfig` does not belong here
       hint: it belongs to the type `mcp`
     tools.yaml:11:5: spec.handlers[0].serviceRef: `serviceRef` is not yet supported
-    tools.yaml:12:5: spec.handlers[0].grpcConfig: `grpcConfig` is not yet supported
+    tools.yaml:12:5: spec.handlers[0].grpcConfig: `grpcConfig` does not belong here
+      hint: it belongs to the type `grpc`
     ");
 }
 
@@ -305,8 +305,11 @@ fn credentials() {
     check(&http("auth: {type: none}"), None);
     check(&http("auth: {type: bearer, token: '${TOKEN}'}"), Some((AuthScheme::Bearer, value(SECRET))));
     check(&http("auth: {type: basic, token: 'me:${TOKEN}'}"), Some((AuthScheme::Basic, value("me:hunter2"))));
-    let file = Credential::File("/run/token".into());
-    check(&config("authType: bearer\nauthToken: file:/run/token"), Some((AuthScheme::Bearer, file)));
+    let file = Credential::File("fixtures/secrets/token".into());
+    check(
+        &config("authType: bearer\nauthToken: file:fixtures/secrets/token"),
+        Some((AuthScheme::Bearer, file)),
+    );
     let key = Credential::Key { name: "api".into(), key: "token".into() };
     let mounted = toolyard("secretsDir: /run/secrets");
     for text in [
@@ -322,7 +325,6 @@ fn credentials() {
 #[test]
 fn wrong_credentials() {
     assert_snapshot!(problems(&http("auth: {type: bearer, secretRef: {name: ../api, key: token}}")), @"
-    tools.yaml:10:11: spec.handlers[0].auth.token: this field is required
     tools.yaml:10:37: spec.handlers[0].auth.secretRef: there is no folder with secrets
       hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
     tools.yaml:10:44: spec.handlers[0].auth.secretRef.name: `../api` is not the name of a secret or of a key in it

@@ -107,10 +107,10 @@ fn the_environment() {
     tools.yaml:11:14: spec.handlers[0].mcpConfig.args[0]: the environment variable `ALSO` is not set
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
     ");
-    assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\nenv: {A: '${TOKEN:-x}', B: '${TOKEN'}")), @"
-    tools.yaml:11:16: spec.handlers[0].mcpConfig.env.A: `TOKEN:-x` is not the name of an environment variable
+    assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\nenv: {A: '${TOKEN:x}', B: '${TOKEN'}")), @"
+    tools.yaml:11:16: spec.handlers[0].mcpConfig.env.A: `TOKEN:x` is not the name of an environment variable
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
-    tools.yaml:11:34: spec.handlers[0].mcpConfig.env.B: a `${` has no `}`
+    tools.yaml:11:33: spec.handlers[0].mcpConfig.env.B: a `${` has no `}`
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
     ");
 }
@@ -128,20 +128,20 @@ fn what_the_environment_holds_is_never_shown() {
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "${TOKEN}\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `${TOKEN}` is not a known handler type
-      expected one of mcp, http
+      expected one of mcp, http, grpc, openapi
     ");
     assert_snapshot!(problems(&mcp("transport: streamable-http\nendpoint: '${TOKEN}'")), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
       hint: it begins with http:// or https://
     ");
-    let twice = "  - {name: '${TOKEN}', type: openapi}\n  - {name: '${TOKEN}', type: openapi}\n";
+    let twice = "  - {name: '${TOKEN}', type: client}\n  - {name: '${TOKEN}', type: client}\n";
     assert_snapshot!(problems(&registry(twice)), @"
-    tools.yaml:6:30: spec.handlers[0].type: handler type `openapi` is not yet supported
-      expected one of mcp, http
+    tools.yaml:6:30: spec.handlers[0].type: handler type `client` is not yet supported
+      expected one of mcp, http, grpc, openapi
     tools.yaml:7:12: spec.handlers[1].name: a second handler of this name
       hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
-    tools.yaml:7:30: spec.handlers[1].type: handler type `openapi` is not yet supported
-      expected one of mcp, http
+    tools.yaml:7:30: spec.handlers[1].type: handler type `client` is not yet supported
+      expected one of mcp, http, grpc, openapi
     ");
 }

@@ -7,10 +7,8 @@ use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
 use toolyard_backends::http::{Auth, HttpBackend, Options, Policy, Scheme, Source};
-use toolyard_core::{Json, Object, Retry, Tool};
-use toolyard_manifest::{
-    AuthScheme, Credential, HttpHandler, Mapping, Process, RetryPolicy, Secret, ToolDefinition, Url,
-};
+use toolyard_core::{Json, Object, Retry};
+use toolyard_manifest::{AuthScheme, Credential, HttpHandler, Mapping, Process, RetryPolicy, Secret, Url};
 use toolyard_net::client::Client;
 
 /// The contract's bound on a response. The process may have a lower one.
@@ -24,7 +22,7 @@ pub(super) fn backend(
 ) -> HttpBackend {
     let policy = &handler.retry;
     let options = Options {
-        tool: tool(&handler.tool),
+        tool: super::explicit_tool(&handler.tool),
         plan: plan(handler),
         auth: handler.auth.as_ref().map(|auth| self::auth(auth, process)),
         attempt_time,
@@ -51,16 +49,6 @@ pub(super) const fn retry(policy: &RetryPolicy) -> Retry {
         multiplier: policy.backoff_multiplier,
         max_backoff: policy.max_backoff,
     }
-}
-
-fn tool(definition: &ToolDefinition) -> Tool {
-    let mut published = Object::new()
-        .with("description", Json::string(&definition.description))
-        .with("inputSchema", Json::from_value(&definition.input_schema));
-    if let Some(schema) = &definition.output_schema {
-        published.set("outputSchema", Json::from_value(schema));
-    }
-    Tool::named(&definition.name, published)
 }
 
 fn plan(handler: &HttpHandler) -> Plan {

@@ -9,6 +9,7 @@
 mod bad_upstreams;
 mod catalogs;
 mod client;
+mod complete_example;
 mod edits;
 mod fidelity;
 mod http1;

@@ -1,0 +1,185 @@
+//! Handlers of the type `grpc`.
+
+use insta::{assert_debug_snapshot, assert_snapshot};
+
+use super::{problems, registry, valid};
+use crate::{GrpcHandler, HandlerKind};
+
+/// A registry with one handler of the type `grpc`, with a tool; `fields` are others of the handler, from line 9
+/// on.
+fn grpc(fields: &str) -> String {
+    let fields = fields.replace('\n', "\n    ");
+    registry(&format!(
+        "  - name: users\n    type: grpc\n    \
+         tool: {{name: get_user, description: Gets, inputSchema: {{type: object}}}}\n    {fields}\n"
+    ))
+}
+
+/// The same with an endpoint; `fields` are those of its `grpcConfig`, from line 11 on.
+fn config(fields: &str) -> String {
+    grpc(&format!("endpoint: {{url: 'a.example:50051'}}\ngrpcConfig:\n  {}", fields.replace('\n', "\n  ")))
+}
+
+#[track_caller]
+fn read(text: &str) -> GrpcHandler {
+    let HandlerKind::Grpc(grpc) = valid(text).handlers.remove(0).kind else { panic!("another type") };
+    *grpc
+}
+
+#[test]
+fn a_handler_with_everything_set() {
+    let fields = "tls: true
+tlsCertPath: /tls/tls.crt
+tlsKeyPath: /tls/tls.key
+tlsCAPath: /tls/ca.crt
+tlsInsecureSkipVerify: true
+retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxBackoff: 1m, retryableStatusCodes: [ABORTED]}";
+    let text = config(fields) + "    auth: {type: bearer, token: '${TOKEN}'}\n";
+    assert_debug_snapshot!(read(&text), @r#"
+    GrpcHandler {
+        tool: ToolDefinition {
+            name: "get_user",
+            description: "Gets",
+            input_schema: Object {
+                "type": String("object"),
+            },
+            output_schema: None,
+        },
+        endpoint: a.example:50051,
+        tls: Some(
+            Tls {
+                identity: Some(
+                    (
+                        "/tls/tls.crt",
+                        "/tls/tls.key",
+                    ),
+                ),
+                authority: Some(
+                    "/tls/ca.crt",
+                ),
+                skips_verification: true,
+            },
+        ),
+        auth: Some(
+            Auth {
+                scheme: Bearer,
+                credential: Value(
+                    Secret,
+                ),
+            },
+        ),
+        retry: GrpcRetryPolicy {
+            max_attempts: 3,
+            initial_backoff: 1s,
+            backoff_multiplier: 1.5,
+            max_backoff: 60s,
+            retryable_status_codes: [
+                "ABORTED",
+            ],
+        },
+    }
+    "#);
+}
+
+#[test]
+fn what_is_not_said_is_as_the_contract_has_it() {
+    let handler = read(
+        &config("tls: false\ntlsInsecureSkipVerify: false")
+            .replace("grpcConfig", "retries: 2\n    grpcConfig"),
+    );
+    assert_debug_snapshot!((handler.tls, handler.auth, handler.retry), @r#"
+    (
+        None,
+        None,
+        GrpcRetryPolicy {
+            max_attempts: 3,
+            initial_backoff: 100ms,
+            backoff_multiplier: 2.0,
+            max_backoff: 30s,
+            retryable_status_codes: [
+                "UNAVAILABLE",
+                "DEADLINE_EXCEEDED",
+                "RESOURCE_EXHAUSTED",
+            ],
+        },
+    )
+    "#);
+}
+
+#[test]
+fn the_endpoint_may_stand_in_several_places() {
+    #[track_caller]
+    fn check(text: &str, expect: &str) {
+        assert_eq!(read(text).endpoint.as_str(), expect);
+    }
+    check(&grpc("endpoint: {url: 'a.example:1'}"), "a.example:1");
+    check(&grpc("grpcConfig: {endpoint: 'a.example:2'}"), "a.example:2");
+    check(&config("endpoint: 'b.example:2'"), "a.example:50051");
+    check(&grpc("endpoint: {serviceRef: {name: s, namespace: n, port: 3}}"), "s.n.svc.cluster.local:3");
+}
+
+#[test]
+fn endpoints() {
+    assert_snapshot!(problems(&grpc("")), @"
+    tools.yaml:6:5: spec.handlers[0]: this handler has no endpoint
+      expected `endpoint: {url: …}`
+    ");
+    assert_snapshot!(problems(&grpc("endpoint: {url: 'https://a.example:50051'}")), @"
+    tools.yaml:9:21: spec.handlers[0].endpoint.url: this is not a host and a port
+      expected a host and a port such as tools.example.com:50051
+      hint: it has no scheme: `tls` says whether it is encrypted
+    ");
+    assert_snapshot!(problems(&grpc("endpoint: {url: a.example}\ngrpcConfig: {endpoint: a}")), @"
+    tools.yaml:9:21: spec.handlers[0].endpoint.url: this is not a host and a port
+      expected a host and a port such as tools.example.com:50051
+    tools.yaml:10:28: spec.handlers[0].grpcConfig.endpoint: this is not a host and a port
+      expected a host and a port such as tools.example.com:50051
+    ");
+    assert_snapshot!(problems(&grpc("endpoint: {selector: {matchLabels: {a: b}}}")), @"
+    tools.yaml:9:15: spec.handlers[0].endpoint.url: this field is required
+    tools.yaml:9:16: spec.handlers[0].endpoint.selector: `selector` is not yet supported
+    ");
+}
+
+#[test]
+fn configurations() {
+    assert_snapshot!(problems(&config("tls: yes\ntlsCertpath: /a\ntlsKeyPath: /b")), @"
+    tools.yaml:11:7: spec.handlers[0].grpcConfig: a certificate and its key go together
+      expected both `tlsCertPath` and `tlsKeyPath`, or neither
+    tools.yaml:11:12: spec.handlers[0].grpcConfig.tls: found a string
+      expected true or false
+      hint: a boolean has no quotes, and `yes` is not one
+    tools.yaml:12:7: spec.handlers[0].grpcConfig.tlsCertpath: unknown field
+      expected one of endpoint, tls, tlsCertPath, tlsKeyPath, tlsCAPath, tlsInsecureSkipVerify, retryPolicy
+      hint: did you mean `tlsCertPath`?
+    ");
+    assert_snapshot!(problems(&config("tls: true\ntlsCertPath: ''\ntlsKeyPath: /b")), @"
+    tools.yaml:12:20: spec.handlers[0].grpcConfig.tlsCertPath: `` is not a file
+      expected the path of a file
+    ");
+    assert_snapshot!(problems(&config("retryPolicy: {maxAttempts: 11, retryableStatusCodes: [unavailable, OK], retryOn: [503]}")), @"
+    tools.yaml:11:34: spec.handlers[0].grpcConfig.retryPolicy.maxAttempts: this number is out of range
+      expected a whole number from 1 to 10
+    tools.yaml:11:61: spec.handlers[0].grpcConfig.retryPolicy.retryableStatusCodes[0]: `unavailable` is not a known status of gRPC
+      expected one of CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED
+      hint: did you mean `UNAVAILABLE`?
+    tools.yaml:11:74: spec.handlers[0].grpcConfig.retryPolicy.retryableStatusCodes[1]: `OK` is not a known status of gRPC
+      expected one of CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED
+    tools.yaml:11:79: spec.handlers[0].grpcConfig.retryPolicy.retryOn: unknown field
+      expected one of maxAttempts, initialBackoff, backoffMultiplier, maxBackoff, retryableStatusCodes
+    ");
+    assert_snapshot!(problems(&config("retryPolicy: {maxAttempts: 2}").replace("grpcConfig", "retries: 1\n    grpcConfig")), @"
+    tools.yaml:10:5: spec.handlers[0].retries: `retries` does not belong here
+      hint: `grpcConfig.retryPolicy` says how often to try
+    ");
+    assert_snapshot!(problems(&grpc("httpConfig: {}\nopenAPIConfig: {}\nmcpConfig: {}")), @"
+    tools.yaml:6:5: spec.handlers[0]: this handler has no endpoint
+      expected `endpoint: {url: …}`
+    tools.yaml:9:5: spec.handlers[0].httpConfig: `httpConfig` does not belong here
+      hint: it belongs to the type `http`
+    tools.yaml:10:5: spec.handlers[0].openAPIConfig: `openAPIConfig` does not belong here
+      hint: it belongs to the type `openapi`
+    tools.yaml:11:5: spec.handlers[0].mcpConfig: `mcpConfig` does not belong here
+      hint: it belongs to the type `mcp`
+    ");
+}
