@@ -1,8 +1,8 @@
 //! From a text to the trees of its documents, within bounds.
 //!
-//! JSON needs no reader of its own: it is YAML, tabs included.
+//! JSON needs no reader of its own: but for one kind of escape it is YAML, tabs included.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
@@ -65,7 +65,8 @@ impl<'a> Builder<'a> {
     }
 
     fn read(&mut self, text: &str) -> Result<(), Reported> {
-        let mut parser = Parser::new_from_str(text);
+        let text = if is_json(text) { without_surrogates(text) } else { text.into() };
+        let mut parser = Parser::new_from_str(&text);
         while let Some(next) = parser.next_event() {
             let (event, span) = next.map_err(|error| {
                 let message = format!("this is neither YAML nor JSON: {}", error.info());
@@ -246,6 +247,42 @@ impl<'a> Builder<'a> {
         self.report.add(problem);
         Reported
     }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
+}
+
+/// JSON in which a character is one escape: where JSON writes a pair of surrogates, YAML has `\U`. (What stands
+/// behind one on its line is then two columns further to the left than it was.)
+fn without_surrogates(text: &str) -> Cow<'_, str> {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        // An escape is as long as it says; here it matters only that `\\` is over behind its second character.
+        let (kept, behind) = match surrogates(escape) {
+            Some((character, behind)) => (Cow::from(format!("\\U{:08x}", u32::from(character))), behind),
+            None => {
+                let end = escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end);
+                (Cow::from(&escape[..end]), &escape[end..])
+            }
+        };
+        whole.push_str(&kept);
+        rest = behind;
+    }
+    if whole.is_empty() { text.into() } else { (whole + rest).into() }
+}
+
+/// The character of a pair of surrogates with which a text begins, and what is behind them.
+fn surrogates(text: &str) -> Option<(char, &str)> {
+    let unit = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let high = unit(text)?;
+    let behind = text.get(6..)?;
+    let low = unit(behind)?;
+    let character = char::decode_utf16([high, low]).next()?.ok()?;
+    (character.len_utf16() == 2).then_some((character, behind.get(6..)?))
 }
 
 fn position(marker: &Marker) -> Position {

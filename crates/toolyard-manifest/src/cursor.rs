@@ -48,6 +48,11 @@ impl<'a> Cursor<'a> {
         Self { node: &member.value, path: self.path.field(&member.name), ..*self }
     }
 
+    /// The value as it stands in its document.
+    pub(crate) const fn node(&self) -> &'a Node {
+        self.node
+    }
+
     /// What the document has here.
     pub(crate) fn content(&self) -> &'a Content {
         &self.node.content
@@ -274,7 +279,7 @@ impl<'a> Cursor<'a> {
             Ok(text) => return Some(text),
             Err(bad) => bad,
         };
-        for reference in bad {
+        for reference in bad.into_iter().filter(|reference| !self.report.forgives(reference)) {
             self.report(self.problem(reference.to_string()).hint(reference.hint()));
         }
         None

@@ -56,6 +56,8 @@ impl HandlerKind {
         match self {
             Self::Mcp(_) => "mcp",
             Self::Http(_) => "http",
+            Self::Grpc(_) => "grpc",
+            Self::OpenApi(_) => "openapi",
         }
     }
 
@@ -69,6 +71,8 @@ impl HandlerKind {
                 Url::Fixed(endpoint) => endpoint.shown(),
                 Url::Template(template) => template.shown().to_owned(),
             },
+            Self::Grpc(grpc) => grpc.endpoint.to_string(),
+            Self::OpenApi(openapi) => openapi.base_url.as_ref().unwrap_or(&openapi.spec_url).shown(),
         }
     }
 }
@@ -101,21 +105,6 @@ pub struct Args(Vec<String>);
 /// Variables of a process's environment. Their values may be secret, so `Debug` shows only the names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(Vec<(String, String)>);
-
-// === impl HandlerKind ===
-
-impl HandlerKind {
-    /// What a document calls it: its `type`.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Mcp(_) => "mcp",
-            Self::Http(_) => "http",
-            Self::Grpc(_) => "grpc",
-            Self::OpenApi(_) => "openapi",
-        }
-    }
-}
 
 // === impl Args ===
 

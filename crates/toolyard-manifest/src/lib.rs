@@ -8,7 +8,8 @@
 //!
 //! The modules, in the order in which a text goes through them: `source` finds it, `builder` makes trees of
 //! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them and `value` any JSON,
-//! `registry` and `process` say what belongs where, and `report` collects what is wrong.
+//! `registry` and `process` say what belongs where, and `report` collects what is wrong. `import` makes documents
+//! of other software's files, and `yaml` writes them.
 
 mod builder;
 mod cursor;
@@ -16,6 +17,7 @@ mod expand;
 mod fields;
 mod forms;
 mod handler;
+mod import;
 mod limits;
 mod manifest;
 mod metadata;
@@ -24,6 +26,7 @@ mod process;
 mod registry;
 mod report;
 mod scalar;
+pub mod schema;
 mod source;
 mod stamp;
 mod suggest;
@@ -31,6 +34,7 @@ mod suggest;
 mod tests;
 mod tree;
 mod value;
+mod yaml;
 
 pub use self::{
     forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
@@ -39,11 +43,12 @@ pub use self::{
         HandlerKind, HttpHandler, Mapping, McpTransport, OpenApiHandler, Override, Prefix, RetryPolicy,
         Secret, StaticBody, Tls, ToolDefinition, Url,
     },
+    import::{Import, Note, import},
     limits::{Limits, Timeouts},
-    manifest::{Manifest, load, load_with, parse, parse_with},
+    manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
     process::Process,
     report::Environment,
-    source::Source,
+    source::{Source, files},
     stamp::Stamp,
 };

@@ -6,6 +6,7 @@ use crate::{
     builder,
     cursor::{Choice, Cursor},
     handler::Handler,
+    import::{self, Names, Note},
     problem::Problems,
     process::{self, Process},
     registry,
@@ -23,10 +24,11 @@ pub struct Manifest {
     pub handlers: Vec<Handler>,
 }
 
-/// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name.
+/// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name. The
+/// path `-` is standard input.
 ///
-/// `${NAME}` in a string of a specification stands for a variable of the process's environment; in JSON schemas
-/// and JMESPath expressions it stands for itself.
+/// In a string of a specification `${NAME}` stands for a variable of the process's environment, and
+/// `${file:PATH}` for what is in a file; in JSON schemas and JMESPath expressions both stand for themselves.
 pub fn load(paths: &[PathBuf]) -> Result<Manifest, Problems> {
     load_with(paths, &process_environment)
 }
@@ -39,9 +41,25 @@ pub fn load_with(paths: &[PathBuf], environment: &Environment<'_>) -> Result<Man
     report.finish(manifest)
 }
 
+/// [`load`] for manifests and, behind them, the servers in other software's files, which [`import`](crate::import())
+/// describes. The notes are about these.
+pub fn load_and_import(paths: &[PathBuf], imports: &[PathBuf]) -> Result<(Manifest, Vec<Note>), Problems> {
+    let report = Report::new(&process_environment);
+    let mut manifest = read(&source::read_all(paths, &report), &report);
+    let mut names = Names::default();
+    let mut notes = Vec::new();
+    for path in imports {
+        let Some(source) = source::read_file(path, &report) else { continue };
+        let Some(imported) = import::imported(&source, &mut names, &report) else { continue };
+        document(Cursor::document(&source.name, &imported.document, &report), &mut manifest);
+        notes.extend(imported.notes);
+    }
+    report.finish((manifest, notes))
+}
+
 /// Reads texts that the caller already has.
 ///
-/// `${NAME}` in a string of a specification stands for a variable of the process's environment.
+/// What [`load`] says of references holds here, too: a path in one begins at the folder of its source's name.
 pub fn parse(sources: &[Source]) -> Result<Manifest, Problems> {
     parse_with(sources, &process_environment)
 }
@@ -84,11 +102,19 @@ const KIND: Choice<Kind> = Choice {
     not_yet: &["LanguageTool", "ToolPolicy"],
 };
 
+/// The `apiVersion` of a `ToolRegistry`.
+pub(crate) const REGISTRY_API: &str = "omnia.altairalabs.ai/v1alpha1";
+
 const REGISTRY_VERSION: Choice<()> =
-    Choice { noun: "version of ToolRegistry", words: &[("omnia.altairalabs.ai/v1alpha1", ())], not_yet: &[] };
+    Choice { noun: "version of ToolRegistry", words: &[(REGISTRY_API, ())], not_yet: &[] };
 
 const TOOLYARD_VERSION: Choice<()> =
     Choice { noun: "version of Toolyard", words: &[("toolyard.dev/v1alpha1", ())], not_yet: &[] };
+
+/// Reports what is wrong with a document.
+pub(crate) fn check(cursor: Cursor<'_>) {
+    document(cursor, &mut Manifest::default());
+}
 
 /// Adds what a document says. One of an unknown kind is a single problem, not one for each of its fields.
 fn document(cursor: Cursor<'_>, manifest: &mut Manifest) {

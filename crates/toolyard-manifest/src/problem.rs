@@ -67,7 +67,7 @@ impl Place {
     }
 
     /// As a person reads: by file, then from top to bottom.
-    fn reading_order(&self, other: &Self) -> Ordering {
+    pub(crate) fn reading_order(&self, other: &Self) -> Ordering {
         self.source.cmp(&other.source).then(self.position.cmp(&other.position))
     }
 }
@@ -149,6 +149,13 @@ impl Problems {
     pub(crate) fn from_found(mut found: Vec<Problem>) -> Option<Self> {
         found.sort_by(|a, b| a.place.reading_order(&b.place));
         (!found.is_empty()).then_some(Self(found))
+    }
+
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The problems, ordered by file and position.

@@ -2,7 +2,10 @@
 
 use std::{cell::RefCell, collections::HashMap};
 
-use crate::problem::{Place, Problem, Problems};
+use crate::{
+    expand::BadReference,
+    problem::{Place, Problem, Problems},
+};
 
 /// Looks up an environment variable. It is handed in, so that a manifest depends on nothing that a test
 /// cannot see.
@@ -11,6 +14,8 @@ pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
 /// Readers go on after a problem; that is how one run reports them all.
 pub(crate) struct Report<'a> {
     pub(crate) environment: &'a Environment<'a>,
+    /// Whether what references refer to may be missing.
+    is_forgiving: bool,
     problems: RefCell<Vec<Problem>>,
     declared: RefCell<HashMap<(&'static str, String), Place>>,
     keys: RefCell<Vec<Place>>,
@@ -20,10 +25,25 @@ impl<'a> Report<'a> {
     pub(crate) fn new(environment: &'a Environment<'a>) -> Self {
         Self {
             environment,
+            is_forgiving: false,
             problems: RefCell::default(),
             declared: RefCell::default(),
             keys: RefCell::default(),
         }
+    }
+
+    /// A report for documents that are not used yet: what their references refer to may come later.
+    pub(crate) fn forgiving(environment: &'a Environment<'a>) -> Self {
+        Self { is_forgiving: true, ..Self::new(environment) }
+    }
+
+    pub(crate) const fn forgives(&self, reference: &BadReference) -> bool {
+        self.is_forgiving && matches!(reference, BadReference::Unset(_) | BadReference::Unreadable { .. })
+    }
+
+    /// How many problems were reported so far.
+    pub(crate) fn count(&self) -> usize {
+        self.problems.borrow().len()
     }
 
     pub(crate) fn add(&self, problem: Problem) {

@@ -25,6 +25,19 @@ pub struct Source {
     pub text: String,
 }
 
+/// What stands for standard input, in the place of a path.
+const STDIN: &str = "-";
+
+/// The files that [`load`](crate::load) reads for these paths: they themselves, and the manifests in folders.
+#[must_use]
+pub fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let files = |path: &PathBuf| match path.is_dir() {
+        true => manifests_in(path).unwrap_or_default(),
+        false => vec![path.clone()],
+    };
+    paths.iter().flat_map(files).collect()
+}
+
 /// The texts of files and of the manifests in folders, in the given order. What cannot be read is reported.
 pub(crate) fn read_all(paths: &[PathBuf], report: &Report<'_>) -> Vec<Source> {
     let files = paths.iter().filter_map(|path| files_at(path, report)).flatten();
@@ -77,7 +90,7 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-fn read_file(path: &Path, report: &Report<'_>) -> Option<Source> {
+pub(crate) fn read_file(path: &Path, report: &Report<'_>) -> Option<Source> {
     let name = name(path);
     let bytes = bytes_of(path).map_err(|error| report.add(unreadable(path, &error))).ok()?;
     if !is_bounded(&name, bytes.len(), report) {
@@ -98,7 +111,9 @@ fn read_file(path: &Path, report: &Report<'_>) -> Option<Source> {
 /// file.
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
+    let reader: Box<dyn Read> =
+        if path == Path::new(STDIN) { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+    reader.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -112,5 +127,5 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
 }
 
 fn name(path: &Path) -> String {
-    path.display().to_string()
+    if path == Path::new(STDIN) { "<stdin>".to_owned() } else { path.display().to_string() }
 }

@@ -6,6 +6,7 @@ mod documents;
 mod files;
 mod grpc;
 mod http;
+mod import;
 mod mcp;
 mod names;
 mod openapi;

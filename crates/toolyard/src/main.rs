@@ -1,10 +1,13 @@
 //! The command line: one file a subcommand.
 
 mod call;
+mod check;
 mod demo;
 mod doctor;
+mod import;
 mod output;
 mod remote;
+mod schema;
 mod serve;
 mod tools;
 
@@ -33,6 +36,8 @@ const AFTER_HELP: &str = "\
 Examples:
   toolyard serve                        start with a demo server, to see it work
   toolyard serve -f tools.yaml          serve the handlers of a manifest
+  toolyard serve --import .mcp.json     serve the servers of an MCP client
+  toolyard check tools.yaml             see whether a manifest is right
   toolyard tools                        list the tools of a running gateway
   toolyard call add a=1 b=2             call one of them
   toolyard doctor                       say how the gateway and its handlers are
@@ -48,6 +53,9 @@ Environment:
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Check(check::Args),
+    Import(import::Args),
+    Schema(schema::Args),
     Tools(tools::Args),
     Call(call::Args),
     Doctor(doctor::Args),
@@ -78,6 +86,9 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve::run(args, cli.output).await,
+            Command::Check(args) => Ok(check::run(&args, cli.output)),
+            Command::Import(args) => Ok(import::run(&args, cli.output)?),
+            Command::Schema(args) => Ok(schema::run(&args)),
             Command::Tools(args) => tools::run(args, cli.output).await,
             Command::Call(args) => call::run(args, cli.output).await,
             Command::Doctor(args) => doctor::run(args, cli.output).await,

@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 use toolyard_core::registry::Kind;
 use toolyard_core::{Phase, Registry};
-use toolyard_manifest::{Manifest, Source};
+use toolyard_manifest::{Manifest, Problems, Source};
 use toolyard_process::Spawner;
 use toolyard_server::edits::Edits;
 use toolyard_server::{Options, Running};
@@ -24,17 +24,22 @@ use crate::output::{Format, count, print};
 Examples:
   toolyard serve                              the embedded demo, on 127.0.0.1:8080
   toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
+  toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
   toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
 
 An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-problems is refused as a whole. SIGHUP has the files read at once.
+problems is refused as a whole. SIGHUP has the files read at once. Standard input is read once.
 
 SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
 A second one ends at once.")]
 pub(crate) struct Args {
-    /// A manifest, or a folder of them; without any, an embedded demo is served
+    /// A manifest, a folder of them, or `-` for standard input; without any, an embedded demo is served
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// The file of an MCP client, whose servers are served as well: see `toolyard import`
+    #[arg(long = "import", value_name = "FILE")]
+    imports: Vec<PathBuf>,
 
     /// The address to listen on, instead of the manifest's
     #[arg(long, value_name = "ADDR")]
@@ -52,7 +57,7 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     // First, so that neither a signal nor an edit during the start is lost.
     let mut stops = Stops::listen()?;
     let hangups = signal(SignalKind::hangup())?;
-    let edits = Edits::of(args.files.clone()).await;
+    let edits = Edits::of([args.files.clone(), args.imports.clone()].concat()).await;
     let manifest = manifest(&args)?;
     toolyard_process::raise_file_limit();
     let spawner = Spawner::supervised_by_ourselves();
@@ -95,6 +100,10 @@ impl Stops {
 /// Applies each edit of the manifest, when its files change or somebody says so by SIGHUP. One with problems is
 /// refused as a whole.
 async fn follow(args: &Args, mut edits: Edits, mut hangups: Signal, running: &Running, every: Duration) {
+    // It cannot be read a second time.
+    if args.files.iter().chain(&args.imports).any(|path| path.as_os_str() == "-") {
+        return std::future::pending().await;
+    }
     loop {
         tokio::select! {
             () = edits.next(every) => {}
@@ -128,18 +137,25 @@ async fn apply(manifest: &Manifest, running: &Running) {
 }
 
 fn manifest(args: &Args) -> anyhow::Result<Manifest> {
-    let read = if args.files.is_empty() {
-        let us = std::env::current_exe().context("cannot find our own program")?;
-        let us = us.to_str().context("the path of our own program is not UTF-8")?.to_owned();
-        let source = Source { name: "quickstart.yaml".to_owned(), text: QUICKSTART.to_owned() };
-        toolyard_manifest::parse_with(&[source], &|name| (name == "TOOLYARD_EXE").then(|| us.clone()))
+    let read = if args.files.is_empty() && args.imports.is_empty() {
+        demo()?
     } else {
-        toolyard_manifest::load(&args.files)
+        toolyard_manifest::load_and_import(&args.files, &args.imports).map(|(manifest, notes)| {
+            notes.iter().for_each(|note| tracing::info!("{note}"));
+            manifest
+        })
     };
     let problems = |problems| BadInput(format!("the manifest has problems\n\n{problems}"));
     let mut manifest = read.map_err(problems)?;
     manifest.process.listen = args.listen.unwrap_or(manifest.process.listen);
     Ok(manifest)
+}
+
+fn demo() -> anyhow::Result<Result<Manifest, Problems>> {
+    let us = std::env::current_exe().context("cannot find our own program")?;
+    let us = us.to_str().context("the path of our own program is not UTF-8")?.to_owned();
+    let source = Source { name: "quickstart.yaml".to_owned(), text: QUICKSTART.to_owned() };
+    Ok(toolyard_manifest::parse_with(&[source], &|name| (name == "TOOLYARD_EXE").then(|| us.clone())))
 }
 
 /// Says where the gateway is at once, and what it found as soon as that is known.

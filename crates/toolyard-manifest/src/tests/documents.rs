@@ -93,6 +93,32 @@ fn a_registry_in_json_with_tabs() {
 }
 
 #[test]
+fn escapes_of_json() {
+    #[track_caller]
+    fn check(escaped: &str, expected: &str) {
+        let text = registry_in_json(escaped);
+        let HandlerKind::Mcp(McpTransport::Stdio { command, .. }) = valid(&text).handlers.remove(0).kind
+        else {
+            panic!()
+        };
+        assert_eq!(command, expected);
+    }
+    // As programs write it that keep to ASCII.
+    check(r"a\ud83d\ude00\u00e9\/\\", "a\u{1f600}\u{e9}/\\");
+    check(r"\\ud83d\\ude00", r"\ud83d\ude00");
+    for half in [r"\ud83d", r"\ude00\ud83d", r"\ud83d\u0061"] {
+        assert!(read(&registry_in_json(half)).is_err(), "{half}");
+    }
+}
+
+fn registry_in_json(command: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "omnia.altairalabs.ai/v1alpha1", "kind": "ToolRegistry", "metadata": {{"name": "a"}},
+        "spec": {{"handlers": [{{"name": "a", "type": "mcp", "mcpConfig": {{"transport": "stdio", "command": "{command}"}}}}]}}}}"#
+    )
+}
+
+#[test]
 fn a_process_with_everything_set() {
     let text = "
 listen: '[::]:9000'
