@@ -13,6 +13,7 @@ mod openapi;
 mod process;
 mod references;
 mod registry;
+mod schema;
 mod syntax;
 
 use crate::{Manifest, Problems, Source, parse_with};
@@ -36,8 +37,10 @@ fn read(text: &str) -> Result<Manifest, Problems> {
     parse_with(&[source("tools.yaml", text)], &environment)
 }
 
+/// What a text says that is right, for its schemas too.
 #[track_caller]
 fn valid(text: &str) -> Manifest {
+    schema::accepts(text);
     read(text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
