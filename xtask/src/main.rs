@@ -10,6 +10,7 @@ mod bench;
 mod conformance;
 mod peers;
 mod process;
+mod reference;
 mod stages;
 mod system;
 mod test;
@@ -32,6 +33,8 @@ enum Command {
     Conformance(conformance::Args),
     /// Check the rules of this repository
     Tidy,
+    /// Write the tables of `docs/manifest.md`
+    Reference,
     /// Measure the gateway against its peers
     Bench(bench::Args),
     /// Become another program, which ends when this one's parent does
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Command::Peers => peers::run(),
         Command::Conformance(args) => conformance::run(&args),
         Command::Tidy => tidy::run(),
+        Command::Reference => reference::run(),
         Command::Bench(args) => bench::run(args),
         Command::Launch { command } => process::become_program(&command),
     }

@@ -133,6 +133,21 @@ fn of_doctor() {
 }
 
 #[test]
+fn of_check() {
+    assert_snapshot!(help(&["check", "--help"]), @"");
+}
+
+#[test]
+fn of_import() {
+    assert_snapshot!(help(&["import", "--help"]), @"");
+}
+
+#[test]
+fn of_schema() {
+    assert_snapshot!(help(&["schema", "--help"]), @"");
+}
+
+#[test]
 fn of_tools() {
     assert_snapshot!(help(&["tools", "--help"]), @"
     List the tools of a running gateway

@@ -3,6 +3,7 @@
 mod ask;
 mod doctor;
 mod help;
+mod manifests;
 mod refusals;
 mod serve;
 

@@ -41,7 +41,13 @@ pub(crate) struct Ended {
 /// Runs a command to its end.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> Ended {
-    Process::start(command).into_ended()
+    run_with(command, Stdio::null())
+}
+
+/// The same for one that reads something.
+#[track_caller]
+pub(crate) fn run_with(command: &mut Command, stdin: impl Into<Stdio>) -> Ended {
+    Process::start_with(command, stdin).into_ended()
 }
 
 /// Whether a process runs. One that has ended and waits for its parent to notice does not.
@@ -56,7 +62,13 @@ pub(crate) fn is_running(pid: u32) -> bool {
 impl Process {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::start_with(command, Stdio::null())
+    }
+
+    /// Starts one that reads something.
+    #[track_caller]
+    pub(crate) fn start_with(command: &mut Command, stdin: impl Into<Stdio>) -> Self {
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => panic!("cannot start {command:?}: {error}"),

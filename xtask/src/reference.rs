@@ -1,0 +1,150 @@
+//! The reference of manifests: tables in `docs/manifest.md` that say what the schemas say.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs;
+
+use anyhow::Context;
+use serde_json::{Map, Value};
+
+/// Where the tables stand. Around them people write.
+const PAGE: &str = "docs/manifest.md";
+const BEGIN: &str = "<!-- The tables are written by `cargo xtask reference`. -->\n";
+const END: &str = "<!-- End of the tables. -->\n";
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let page = page()?;
+    let new = renewed(&page)?;
+    fs::write(crate::root().join(PAGE), new).context("write the page")
+}
+
+fn page() -> anyhow::Result<String> {
+    fs::read_to_string(crate::root().join(PAGE)).context("read the page")
+}
+
+/// The page with tables of the schemas as they are.
+fn renewed(page: &str) -> anyhow::Result<String> {
+    let (before, rest) = page.split_once(BEGIN).context("the page has no place where tables begin")?;
+    let (_, behind) = rest.split_once(END).context("the page has no place where tables end")?;
+    let mut tables = String::new();
+    for name in ["toolregistry", "toolyard"] {
+        let path = crate::root().join("schema").join(name).with_extension("json");
+        let schema = serde_json::from_str(&fs::read_to_string(path)?)?;
+        tables.push_str(&Reference::of(&schema));
+    }
+    Ok(format!("{before}{BEGIN}{tables}{END}{behind}"))
+}
+
+/// The tables of one schema, as far as they are written.
+struct Reference<'a> {
+    root: &'a Value,
+    text: String,
+    /// Definitions that have a table already: several fields may hold the same.
+    told: HashSet<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    fn of(root: &'a Value) -> String {
+        let mut reference = Self { root, text: String::new(), told: HashSet::new() };
+        let title = text(root, "title");
+        reference.table(title, "", root);
+        reference.text
+    }
+
+    /// A table of the fields of an object, and below it those of the objects in these.
+    fn table(&mut self, title: &str, path: &str, object: &'a Value) {
+        let required: Vec<_> = object["required"].as_array().into_iter().flatten().collect();
+        let fields = object["properties"].as_object().into_iter().flat_map(Map::iter);
+        let fields: Vec<_> = fields.filter(|(_, field)| definition(field) != Some("written")).collect();
+        let heading = if path.is_empty() { format!("## {title}") } else { format!("### {title}: `{path}`") };
+        let _ =
+            writeln!(self.text, "\n{heading}\n\n| field | holds | default | |\n| --- | --- | --- | --- |");
+        for (name, field) in &fields {
+            let is_required = required.iter().any(|word| word.as_str() == Some(name));
+            self.row(name, field, is_required);
+        }
+        for (name, field) in fields {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            self.below(title, path, field);
+        }
+    }
+
+    fn row(&mut self, name: &str, field: &Value, is_required: bool) {
+        let default = match field.get("default") {
+            _ if is_required => "required".to_owned(),
+            None => String::new(),
+            Some(Value::String(text)) => format!("`{text}`"),
+            Some(default) => format!("`{default}`"),
+        };
+        let described = text(field, "description");
+        let described =
+            if described.is_empty() { text(self.resolve(field), "description") } else { described };
+        let holds = self.holds(field);
+        let _ = writeln!(self.text, "| `{name}` | {holds} | {default} | {described} |");
+    }
+
+    fn below(&mut self, title: &str, path: String, field: &'a Value) {
+        let (path, field) =
+            if field["items"].is_object() { (path + "[]", &field["items"]) } else { (path, field) };
+        let Some(name) = definition(field) else { return };
+        let object = self.resolve(field);
+        if object["properties"].is_object() && self.told.insert(name) {
+            self.table(title, &path, object);
+        }
+    }
+
+    /// What may stand in a field.
+    fn holds(&self, field: &Value) -> String {
+        match definition(field) {
+            Some("duration") => return "duration".to_owned(),
+            Some("count") => return "number from 1".to_owned(),
+            Some("size") => return "size".to_owned(),
+            Some("url") => return "URL".to_owned(),
+            Some("label" | "fileName") => return "name".to_owned(),
+            _ => {}
+        }
+        let schema = self.resolve(field);
+        if let Some(words) = schema["anyOf"][0]["enum"].as_array() {
+            let words: Vec<_> =
+                words.iter().filter_map(Value::as_str).map(|word| format!("`{word}`")).collect();
+            return words.join(", ");
+        }
+        match schema["type"].as_str() {
+            Some("array") => format!("list: {}", self.holds(&schema["items"])),
+            Some("object") if schema["additionalProperties"].is_object() => {
+                format!("map: {}", self.holds(&schema["additionalProperties"]))
+            }
+            Some("integer") => match (&schema["minimum"], &schema["maximum"]) {
+                (least, Value::Null) => format!("number from {least}"),
+                (least, most) => format!("number from {least} to {most}"),
+            },
+            Some(kind) => kind.to_owned(),
+            // The forms that only sizes have.
+            None if schema["anyOf"].is_array() => "size".to_owned(),
+            None => "anything".to_owned(),
+        }
+    }
+
+    fn resolve(&self, schema: &'a Value) -> &'a Value {
+        definition(schema).map_or(schema, |name| &self.root["$defs"][name])
+    }
+}
+
+fn definition(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/$defs/")
+}
+
+fn text<'a>(schema: &'a Value, field: &str) -> &'a str {
+    schema[field].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_what_the_schemas_say() {
+        let page = page().unwrap();
+        assert!(renewed(&page).unwrap() == page, "{PAGE} is out of date: run `cargo xtask reference`");
+    }
+}
