@@ -11,8 +11,8 @@ pub(super) fn blanked(text: &str) -> String {
             string(at)
         } else if at.starts_with("//") {
             at.find('\n').unwrap_or(at.len())
-        } else if at.starts_with("/*") {
-            at[2..].find("*/").map_or(at.len(), |end| end + 4)
+        } else if let Some(comment) = at.strip_prefix("/*") {
+            comment.find("*/").map_or(at.len(), |end| end + 4)
         } else {
             1
         };

@@ -279,3 +279,36 @@ fn problems_come_in_the_order_of_files_and_positions() {
     assert_eq!(places, ["a.yaml:1:7: kind", "b.yaml:1:7: kind", "b.yaml:3:7: kind"]);
     assert!(read("kind: x").is_err());
 }
+
+#[test]
+fn texts_without_a_document_say_nothing() {
+    for text in ["", "\n", "# a comment\n", "---\n---\n", "\u{feff}", "null", "~\n---\n"] {
+        assert_eq!(valid(text), Manifest::default(), "{text:?}");
+    }
+}
+
+#[test]
+fn names_clash_across_files_and_no_problem_hides_another() {
+    let sources = [
+        source("a.yaml", &handler("timeout: 5")),
+        source(
+            "b.json",
+            &format!("{}---\n{}", toolyard("listen: x"), handler("").replace("agent-tools", "b")),
+        ),
+        source("c.yaml", "kind: Toolyard\napiVersion: toolyard.dev/v1alpha1\nspec: [\n"),
+        source("d.yaml", &(toolyard("{}") + "metadata: {}\n")),
+    ];
+    insta::assert_snapshot!(parse_with(&sources, &environment).unwrap_err(), @"
+    a.yaml:9:14: spec.handlers[0].timeout: found a number
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: add a unit, as in `30s`
+    b.json:4:11: spec.listen: `x` is not a socket address
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    b.json:11:11: spec.handlers[0].name: a second handler of this name
+      hint: the first one is at a.yaml:6:11: spec.handlers[0].name
+    c.yaml:4:1: spec[0]: this is neither YAML nor JSON: while parsing a node, did not find expected node content
+    d.yaml:1:1: a second document of the kind `Toolyard`
+      hint: the first one is at b.json:1:1
+    d.yaml:5:11: metadata.name: this field is required
+    ");
+}

@@ -147,3 +147,28 @@ fn aliases_and_string_tags_work() {
     let text = "apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {limits: {sessions: &n 7, connections: *n}}\n";
     assert_eq!(valid(text).process.limits.connections, 7);
 }
+
+#[test]
+fn json_that_is_none() {
+    assert_snapshot!(problems("{\"kind\": \"Toolyard\" \"apiVersion\": 1}"), @"tools.yaml:1:21: this is neither YAML nor JSON: invalid trailing content after double-quoted scalar");
+    assert_snapshot!(problems("{\"kind\": \"\\x\"}"), @"tools.yaml:1:10: this is neither YAML nor JSON: while parsing a quoted scalar, did not find expected hexadecimal number");
+    assert_snapshot!(problems("{\"kind\": \"\\ud83d\"}"), @"tools.yaml:1:10: this is neither YAML nor JSON: while parsing a quoted scalar, found invalid Unicode character escape code");
+    assert_snapshot!(problems("{\"kind\": \"Toolyard\"} // a comment"), @"
+    tools.yaml:1:1: apiVersion: this field is required
+    tools.yaml:1:22: this is neither YAML nor JSON: did not find expected <document start>
+    ");
+    assert_snapshot!(problems("\0\0\0"), @"tools.yaml:1:1: this is neither YAML nor JSON: found unprintable character");
+    assert_snapshot!(problems("{\"a\": 1}}"), @"tools.yaml:1:9: this is neither YAML nor JSON: misplaced bracket");
+}
+
+#[test]
+fn yaml_that_is_none() {
+    assert_snapshot!(problems("kind: \"Toolyard\napiVersion: x\n"), @"tools.yaml:1:7: kind: this is neither YAML nor JSON: invalid indentation in quoted scalar");
+    assert_snapshot!(problems("kind: [a\n"), @"tools.yaml:2:1: kind[1]: this is neither YAML nor JSON: while parsing a flow sequence, expected ',' or ']'");
+    assert_snapshot!(problems("kind: @a\n"), @"tools.yaml:1:7: kind: this is neither YAML nor JSON: unexpected character: `@'");
+    assert_snapshot!(problems("kind: %a\n"), @"tools.yaml:1:7: kind: this is neither YAML nor JSON: unexpected character: `%'");
+    assert_snapshot!(problems("a: 1\n  b: 2\n"), @"tools.yaml:2:4: this is neither YAML nor JSON: mapping values are not allowed in this context");
+    assert_snapshot!(problems("a:\n  - b\n c: d\n"), @"tools.yaml:3:2: this is neither YAML nor JSON: while parsing a block mapping, did not find expected key");
+    assert_snapshot!(problems("%YAML 1.2\nkind: x\n"), @"tools.yaml:2:1: this is neither YAML nor JSON: did not find expected <document start>");
+    assert_snapshot!(problems("kind: |\n a\n  b\nc\n"), @"tools.yaml:5:1: this is neither YAML nor JSON: simple key expect ':'");
+}

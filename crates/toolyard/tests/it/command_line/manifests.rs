@@ -38,7 +38,7 @@ spec:
 ";
 
 const CLIENT: &str = r#"{"mcpServers": {
-  "My Demo": {"command": "TOOLYARD", "args": ["demo-server"], "env": {"API_KEY": "hunter2", "LEVEL": "${env:LEVEL}"}},
+  "My Demo": {"env": {"API_KEY": "hunter2", "LEVEL": "${env:LEVEL}"}, "args": ["demo-server"], "command": "TOOLYARD"},
   "old": {"command": "x", "disabled": true}
 }}"#;
 
@@ -156,7 +156,7 @@ fn an_import_is_a_manifest() {
               LEVEL: "${LEVEL}"
     --- stderr
     note: .mcp.json:2:14: mcpServers["My Demo"]: `My Demo` is called `my-demo` now
-    note: .mcp.json:2:114: mcpServers["My Demo"].env.API_KEY: this value is in the manifest as it is here; `${NAME}` would keep it out
+    note: .mcp.json:2:34: mcpServers["My Demo"].env.API_KEY: this value is in the manifest as it is here; `${NAME}` would keep it out
     note: .mcp.json:3:10: mcpServers.old: `old` is disabled, and left out
     --- exit status 0
     "#);
