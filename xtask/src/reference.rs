@@ -84,8 +84,11 @@ impl<'a> Reference<'a> {
     }
 
     fn below(&mut self, title: &str, path: String, field: &'a Value) {
-        let (path, field) =
-            if field["items"].is_object() { (path + "[]", &field["items"]) } else { (path, field) };
+        let (path, field) = match (&field["items"], &field["additionalProperties"]) {
+            (items @ Value::Object(_), _) => (path + "[]", items),
+            (_, values @ Value::Object(_)) => (path + ".*", values),
+            _ => (path, field),
+        };
         let Some(name) = definition(field) else { return };
         let object = self.resolve(field);
         if object["properties"].is_object() && self.told.insert(name) {
