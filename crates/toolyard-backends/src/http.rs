@@ -6,7 +6,6 @@
 //! Which requests may be sent again is the policy's decision alone, not the method's: a tool's author knows
 //! whether a POST can be repeated, and without a policy nothing is.
 
-mod auth;
 pub mod mapping;
 pub mod request;
 pub mod response;
@@ -25,10 +24,10 @@ use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
     Backend, Breaker, Call, Catalog, Code, Outcome, Phase, Retry, Tool, ToolError, Tried, Verdict,
 };
+use toolyard_net::auth::{Auth, Unreadable};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::client::{Client, RequestError};
 
-pub use self::auth::{Auth, Scheme, Source};
 use self::request::Plan;
 use self::response::Reading;
 
@@ -132,7 +131,7 @@ impl HttpBackend {
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
         let mut request = self.plan.request(call.arguments())?;
         if let Some(auth) = &self.auth {
-            request.headers_mut().insert(header::AUTHORIZATION, auth.header().await?);
+            request.headers_mut().insert(header::AUTHORIZATION, auth.header().await.map_err(no_credentials)?);
         }
         let deadline = call.deadline;
         let attempts =
@@ -204,6 +203,10 @@ impl Policy {
             Ok(_) | Err(_) => Verdict::Final,
         }
     }
+}
+
+fn no_credentials(error: Unreadable) -> ToolError {
+    ToolError::new(Code::Unavailable, "The credentials of this tool cannot be read").caused_by(error)
 }
 
 /// Whether the server is in trouble, and not the request: what a breaker counts.

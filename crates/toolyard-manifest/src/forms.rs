@@ -11,7 +11,10 @@ use std::{net::SocketAddr, path::PathBuf};
 
 pub(crate) use self::{
     duration::{DURATION, duration},
-    header::{header_name, header_value, is_header_name, secret_header_value, token, user_and_password},
+    header::{
+        header_name, header_value, is_header_name, is_mcp_header_name, secret_header_value, token,
+        user_and_password,
+    },
     name::{namespace, published_name, registry_name, service_name, some_name, tool_name},
     size::{SIZE, size},
     web::{host, host_and_port, origin},

@@ -1,23 +1,26 @@
 //! A handler: one entry of a `ToolRegistry`, from which the gateway builds a backend.
 
+mod auth;
 mod grpc;
 mod http;
+mod mcp;
 mod names;
 mod openapi;
+mod retry;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::time::Duration;
 
-pub use self::names::{Argument, Change, Override, Prefix};
 pub use self::{
-    grpc::{GrpcHandler, GrpcRetryPolicy, Tls},
-    http::{
-        Auth, AuthScheme, Credential, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, ToolDefinition,
-        Url,
-    },
+    auth::{Auth, AuthScheme, Credential, Secret},
+    grpc::{GrpcHandler, GrpcRetry, Tls},
+    http::{HttpHandler, HttpRetry, Mapping, StaticBody, ToolDefinition, Url},
+    mcp::{Args, Env, McpHandler, McpHttp, McpHttpStyle, McpTransport, ToolFilter},
+    names::{Argument, Change, Override, Prefix},
     openapi::OpenApiHandler,
+    retry::RetryPolicy,
 };
 
-use crate::forms::{Endpoint, HandlerName};
+use crate::forms::HandlerName;
 
 /// Where tools come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +43,7 @@ pub struct Handler {
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandlerKind {
     /// An MCP server, which tells by itself which tools it has.
-    Mcp(McpTransport),
+    Mcp(Box<McpHandler>),
     /// An HTTP endpoint that is one tool.
     Http(Box<HttpHandler>),
     /// A gRPC service that is one tool.
@@ -65,8 +68,10 @@ impl HandlerKind {
     #[must_use]
     pub fn endpoint(&self) -> String {
         match self {
-            Self::Mcp(McpTransport::StreamableHttp { endpoint }) => endpoint.shown(),
-            Self::Mcp(McpTransport::Stdio { command, .. }) => format!("stdio://{command}"),
+            Self::Mcp(mcp) => match &mcp.transport {
+                McpTransport::Http(http) => http.endpoint.shown(),
+                McpTransport::Stdio { command, .. } => format!("stdio://{command}"),
+            },
             Self::Http(http) => match &http.url {
                 Url::Fixed(endpoint) => endpoint.shown(),
                 Url::Template(template) => template.shown().to_owned(),
@@ -75,76 +80,15 @@ impl HandlerKind {
             Self::OpenApi(openapi) => openapi.base_url.as_ref().unwrap_or(&openapi.spec_url).shown(),
         }
     }
-}
 
-/// How messages reach an MCP server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum McpTransport {
-    /// Over HTTP to a server that runs by itself.
-    StreamableHttp {
-        /// Where it listens.
-        endpoint: Endpoint,
-    },
-    /// Over the standard streams of a process that the gateway starts.
-    Stdio {
-        /// The program: a path, or a name that is looked up in `PATH`.
-        command: String,
-        /// Its arguments.
-        args: Args,
-        /// Where it runs; the gateway's own folder unless set.
-        work_dir: Option<PathBuf>,
-        /// Variables that it gets beside those it inherits.
-        env: Env,
-    },
-}
-
-/// The arguments of a command. They may hold tokens, so `Debug` shows only how many there are.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Args(Vec<String>);
-
-/// Variables of a process's environment. Their values may be secret, so `Debug` shows only the names.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Env(Vec<(String, String)>);
-
-// === impl Args ===
-
-impl Args {
-    /// The arguments, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.0.iter().map(String::as_str)
-    }
-}
-
-impl FromIterator<String> for Args {
-    fn from_iter<I: IntoIterator<Item = String>>(args: I) -> Self {
-        Self(args.into_iter().collect())
-    }
-}
-
-impl fmt::Debug for Args {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Args({} hidden)", self.0.len())
-    }
-}
-
-// === impl Env ===
-
-impl Env {
-    /// Names and values, in the order of the document.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-}
-
-impl FromIterator<(String, String)> for Env {
-    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
-        Self(variables.into_iter().collect())
-    }
-}
-
-impl fmt::Debug for Env {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Env")?;
-        f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()
+    /// How often a call is tried, and after which waits.
+    #[must_use]
+    pub const fn retry(&self) -> &RetryPolicy {
+        match self {
+            Self::Mcp(mcp) => &mcp.retry,
+            Self::Http(http) => &http.retry.policy,
+            Self::Grpc(grpc) => &grpc.retry.policy,
+            Self::OpenApi(openapi) => &openapi.retry.policy,
+        }
     }
 }

@@ -39,9 +39,10 @@ mod yaml;
 pub use self::{
     forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
     handler::{
-        Args, Argument, Auth, AuthScheme, Change, Credential, Env, GrpcHandler, GrpcRetryPolicy, Handler,
-        HandlerKind, HttpHandler, Mapping, McpTransport, OpenApiHandler, Override, Prefix, RetryPolicy,
-        Secret, StaticBody, Tls, ToolDefinition, Url,
+        Args, Argument, Auth, AuthScheme, Change, Credential, Env, GrpcHandler, GrpcRetry, Handler,
+        HandlerKind, HttpHandler, HttpRetry, Mapping, McpHandler, McpHttp, McpHttpStyle, McpTransport,
+        OpenApiHandler, Override, Prefix, RetryPolicy, Secret, StaticBody, Tls, ToolDefinition, ToolFilter,
+        Url,
     },
     import::{Import, Note, import},
     limits::{Limits, Timeouts},

@@ -1,12 +1,13 @@
 //! The reader of `ToolRegistry` documents.
 //!
 //! The contract knows more than this release serves. A field of it that cannot be honoured yet is refused by
-//! its name: ignoring `retries` or `auth` would be worse than not starting.
+//! its name: ignoring `probe` would be worse than not starting.
 
 mod auth;
 mod endpoint;
 mod grpc;
 mod http;
+mod mcp;
 mod names;
 mod openapi;
 mod retry;
@@ -14,11 +15,13 @@ mod tool;
 
 use std::time::Duration;
 
+use ::http::HeaderName;
+
 use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
-    forms::{self, Endpoint, HandlerName},
-    handler::{Handler, HandlerKind, McpTransport},
+    forms::{self, HandlerName},
+    handler::{Handler, HandlerKind, Secret},
     metadata::{Metadata, metadata},
 };
 
@@ -36,14 +39,8 @@ const HANDLER_TYPE: Choice<HandlerType> = Choice {
     not_yet: &["client"],
 };
 
-const TRANSPORT: Choice<Transport> = Choice {
-    noun: "transport",
-    words: &[("stdio", Transport::Stdio), ("streamable-http", Transport::StreamableHttp)],
-    not_yet: &["sse"],
-};
-
 /// Handler fields of the contract, then those that only the contract's own software has.
-const HANDLER_NOT_YET: &[&str] = &["selector", "serviceRef", "clientConfig", "probe", "toolFilter"];
+const HANDLER_NOT_YET: &[&str] = &["selector", "serviceRef", "clientConfig", "probe"];
 
 /// The fields that only some types have, and where they belong.
 const ONLY: &[(&str, &[HandlerType], &str)] = &[
@@ -55,10 +52,8 @@ const ONLY: &[(&str, &[HandlerType], &str)] = &[
     ("tool", &[HandlerType::Http, HandlerType::Grpc], "it belongs to the types `http` and `grpc`"),
 ];
 
-/// Those that only some types have so far.
+/// What all types have.
 const RESILIENCE: &[&str] = &["retries", "retryPolicy", "auth"];
-
-const STDIO_FIELDS: &[&str] = &["command", "args", "workDir", "env"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandlerType {
@@ -66,12 +61,6 @@ enum HandlerType {
     Http,
     Grpc,
     OpenApi,
-}
-
-#[derive(Clone, Copy)]
-enum Transport {
-    Stdio,
-    StreamableHttp,
 }
 
 /// The handlers of a document, whose `apiVersion` and `kind` have been taken.
@@ -116,7 +105,7 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     let kind = match fields.required("type", |cursor| cursor.choice(&HANDLER_TYPE)) {
         Some(handler_type) => kind(handler_type, &mut fields, registry, &cursor),
         None => {
-            fields.optional("mcpConfig", transport);
+            fields.optional("mcpConfig", mcp::config);
             for (field, ..) in ONLY {
                 fields.ignore(&[field]);
             }
@@ -144,10 +133,7 @@ fn kind(
         }
     }
     match handler_type {
-        HandlerType::Mcp => {
-            fields.not_yet(RESILIENCE);
-            fields.required("mcpConfig", transport).map(HandlerKind::Mcp)
-        }
+        HandlerType::Mcp => mcp::handler(fields).map(|mcp| HandlerKind::Mcp(Box::new(mcp))),
         HandlerType::Http => {
             http::handler(fields, namespace, handler).map(|http| HandlerKind::Http(Box::new(http)))
         }
@@ -166,35 +152,13 @@ fn handler_name(cursor: Cursor<'_>) -> Option<HandlerName> {
     Some(name)
 }
 
-fn transport(cursor: Cursor<'_>) -> Option<McpTransport> {
-    let mut fields = cursor.fields()?;
-    let transport = match fields.required("transport", |cursor| cursor.choice(&TRANSPORT)) {
-        Some(Transport::Stdio) => stdio(&mut fields),
-        Some(Transport::StreamableHttp) => streamable_http(&mut fields),
-        None => {
-            fields.accept(&["endpoint"]);
-            fields.accept(STDIO_FIELDS);
-            None
-        }
-    };
-    fields.not_yet(&["toolFilter", "retryPolicy"]);
-    fields.finish();
-    transport
-}
-
-fn stdio(fields: &mut Fields<'_>) -> Option<McpTransport> {
-    let command = fields.required("command", |cursor| cursor.parse(forms::command));
-    let args = fields.with_default("args", |cursor| cursor.list(Cursor::text), Vec::new());
-    let work_dir = fields.optional("workDir", |cursor| cursor.parse(forms::folder));
-    let env =
-        fields.with_default("env", |cursor| cursor.entries(forms::variable_name, Cursor::text), Vec::new());
-    fields.misplaced(&["endpoint"], "it belongs to the transport `streamable-http`");
-    let (args, env) = (args.into_iter().collect(), env.into_iter().collect());
-    Some(McpTransport::Stdio { command: command?, args, work_dir, env })
-}
-
-fn streamable_http(fields: &mut Fields<'_>) -> Option<McpTransport> {
-    let endpoint = fields.required("endpoint", |cursor| cursor.parse_secret(Endpoint::parse));
-    fields.misplaced(STDIO_FIELDS, "it belongs to the transport `stdio`");
-    Some(McpTransport::StreamableHttp { endpoint: endpoint? })
+/// Headers that an author sets; `is_name` says which there may be.
+fn headers(
+    cursor: Cursor<'_>,
+    is_name: fn(&str) -> Result<(), forms::Invalid>,
+) -> Option<Vec<(HeaderName, Secret)>> {
+    let value = |cursor: Cursor<'_>| cursor.parse_secret(forms::secret_header_value);
+    let entries = cursor.entries(is_name, value)?;
+    let named = |(name, value): (String, Secret)| Some((forms::header_name(&name).ok()?, value));
+    Some(entries.into_iter().filter_map(named).collect())
 }

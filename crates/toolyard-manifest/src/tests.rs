@@ -16,7 +16,7 @@ mod registry;
 mod schema;
 mod syntax;
 
-use crate::{Manifest, Problems, Source, parse_with};
+use crate::{HandlerKind, Manifest, McpTransport, Problems, Source, parse_with};
 
 /// What the tests' environment holds; no problem may ever show it.
 const SECRET: &str = "hunter2";
@@ -42,6 +42,13 @@ fn read(text: &str) -> Result<Manifest, Problems> {
 fn valid(text: &str) -> Manifest {
     schema::accepts(text);
     read(text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// How the first handler of a valid manifest is reached, which is an MCP server.
+#[track_caller]
+fn transport(text: &str) -> McpTransport {
+    let HandlerKind::Mcp(mcp) = valid(text).handlers.remove(0).kind else { panic!("it is no MCP server") };
+    mcp.transport
 }
 
 /// The problems of a text that has some.

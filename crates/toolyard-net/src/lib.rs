@@ -4,10 +4,12 @@
 //! - [`workers`]: the threads that serve them;
 //! - [`guard`]: refuses what a browser was lured into sending;
 //! - [`client`]: requests to other servers;
+//! - [`auth`]: who these are made for;
 //! - [`reach`]: which addresses these may go to;
 //! - [`body`]: bodies that are bounded when read and not copied when written;
 //! - [`sse`]: server-sent events, read and written.
 
+pub mod auth;
 pub mod body;
 pub mod client;
 pub mod guard;

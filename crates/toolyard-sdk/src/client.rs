@@ -10,7 +10,7 @@ use toolyard_core::{
     Backend, Call, Caller, Catalog, Client as CallClient, Json, JsonError, Notice, Object, Outcome, Output,
     Phase, Target, ToolError,
 };
-use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
+use toolyard_mcp::client::{Attempts, ClientOptions, Endpoint, HttpEndpoint, McpBackend, ToolFilter};
 use toolyard_net::client::Client as HttpClient;
 use toolyard_process::{Processes, Spawner};
 
@@ -122,7 +122,8 @@ const MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 const TOOLS: usize = 10_000;
 
 impl Client {
-    /// Connects to a server on streamable HTTP.
+    /// Connects to a server on streamable HTTP, or on HTTP+SSE where it has nothing else. A URL without a path means the
+    /// usual one.
     ///
     /// # Errors
     /// When there is no server at that URL.
@@ -142,7 +143,7 @@ impl Client {
             _ => return Err(bad()),
         };
         let client = client.map_err(ClientError::Roots)?;
-        Self::open(Endpoint::Http { url: uri, client }).await
+        Self::open(Endpoint::Http(HttpEndpoint::new(uri, client))).await
     }
 
     /// Starts a server, and speaks with it over its standard input and output. It inherits what a program needs of this
@@ -177,6 +178,8 @@ impl Client {
             connect_time: Duration::from_secs(30),
             probe_time: Duration::from_secs(10),
             idle_time: None,
+            filter: ToolFilter::default(),
+            attempts: Attempts::one(),
         };
         let server = McpBackend::start("server", endpoint, options);
         let mut catalog = server.catalog();

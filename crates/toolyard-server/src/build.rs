@@ -1,19 +1,23 @@
 //! A handler of the manifest becomes a backend. A new kind of handler is one more arm here.
 
+mod auth;
 mod http;
+mod mcp;
 mod names;
 mod not_yet;
 
 use std::io;
 use std::sync::Arc;
 
+use ::http::{HeaderMap, HeaderName, HeaderValue};
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::registry::{Handler, Limits};
-use toolyard_core::{Backend, Json, Object, Tool};
-use toolyard_manifest::{self as manifest, HandlerKind, McpTransport, Process, ToolDefinition};
-use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
+use toolyard_core::{Backend, Json, Object, Retry, Tool};
+use toolyard_manifest::{
+    self as manifest, HandlerKind, McpTransport, Process, RetryPolicy, Secret, ToolDefinition,
+};
 use toolyard_net::client::Client;
-use toolyard_process::{Processes, Program};
+use toolyard_process::Processes;
 
 use not_yet::NotYet;
 
@@ -50,14 +54,11 @@ impl Builder {
     #[must_use]
     pub fn build(&self, handler: &manifest::Handler) -> Handler {
         let name = handler.name.as_str();
-        let mut timeout = handler.timeout;
+        // Each attempt has the handler's time, so that a call may take several times as long.
+        let timeout = retry(handler.kind.retry()).budget(handler.timeout);
         let backend: Arc<dyn Backend> = match &handler.kind {
-            HandlerKind::Mcp(transport) => {
-                Arc::new(McpBackend::start(name, self.endpoint(transport), self.client_options()))
-            }
+            HandlerKind::Mcp(mcp) => Arc::new(self.mcp(name, mcp, handler.timeout)),
             HandlerKind::Http(http) => {
-                // Each attempt has the handler's time, so that a call may take several times as long.
-                timeout = http::retry(&http.retry).budget(handler.timeout);
                 Arc::new(http::backend(http, handler.timeout, &self.process, &self.client))
             }
             HandlerKind::Grpc(grpc) => {
@@ -74,43 +75,14 @@ impl Builder {
             ..Handler::new(name, backend, limits)
         }
     }
-
-    fn endpoint(&self, transport: &McpTransport) -> Endpoint {
-        match transport {
-            McpTransport::StreamableHttp { endpoint } => {
-                Endpoint::Http { url: endpoint.uri().clone(), client: self.client.clone() }
-            }
-            McpTransport::Stdio { command, args, work_dir, env } => {
-                let program = Program {
-                    command: command.into(),
-                    args: args.iter().map(Into::into).collect(),
-                    work_dir: work_dir.clone(),
-                    env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-                    memory_bytes: self.process.limits.process_memory_bytes.map(|bytes| bytes as u64),
-                };
-                Endpoint::Stdio { program, processes: self.processes.clone() }
-            }
-        }
-    }
-
-    fn client_options(&self) -> ClientOptions {
-        let Process { limits, timeouts, .. } = &self.process;
-        ClientOptions {
-            name: "toolyard".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            message_bytes: limits.response_bytes,
-            tools: limits.tools_per_handler,
-            connect_time: timeouts.connect,
-            probe_time: timeouts.era_probe,
-            idle_time: timeouts.process_idle,
-        }
-    }
 }
 
 fn uses_tls(handler: &manifest::Handler) -> bool {
     match &handler.kind {
-        HandlerKind::Mcp(McpTransport::StreamableHttp { endpoint }) => endpoint.is_tls(),
-        HandlerKind::Mcp(McpTransport::Stdio { .. }) => false,
+        HandlerKind::Mcp(mcp) => match &mcp.transport {
+            McpTransport::Http(http) => http.endpoint.is_tls(),
+            McpTransport::Stdio { .. } => false,
+        },
         HandlerKind::Http(http) => http.url.is_tls(),
         HandlerKind::Grpc(_) | HandlerKind::OpenApi(_) => false,
     }
@@ -125,4 +97,23 @@ fn explicit_tool(definition: &ToolDefinition) -> Tool {
         published.set("outputSchema", Json::from_value(schema));
     }
     Tool::named(&definition.name, published)
+}
+
+const fn retry(policy: &RetryPolicy) -> Retry {
+    Retry {
+        attempts: policy.max_attempts,
+        initial_backoff: policy.initial_backoff,
+        multiplier: policy.backoff_multiplier,
+        max_backoff: policy.max_backoff,
+    }
+}
+
+/// Headers as the manifest has them, which has only values that can be one.
+fn headers(headers: &[(HeaderName, Secret)]) -> HeaderMap {
+    let header = |(name, text): &(HeaderName, Secret)| {
+        let mut value = HeaderValue::from_str(text.expose()).ok()?;
+        value.set_sensitive(true);
+        Some((name.clone(), value))
+    };
+    headers.iter().filter_map(header).collect()
 }

@@ -11,7 +11,7 @@ use http_body_util::Full;
 use tokio::time::timeout;
 use toolyard_core::{Backend, Catalog, Phase};
 use toolyard_manifest::{Invalid, Process};
-use toolyard_mcp::client::{ClientOptions, Endpoint, McpBackend};
+use toolyard_mcp::client::{Attempts, ClientOptions, Endpoint, HttpEndpoint, McpBackend, ToolFilter};
 use toolyard_net::body;
 use toolyard_net::client::Client;
 
@@ -80,10 +80,12 @@ impl Remote {
             connect_time: PATIENCE,
             probe_time: timeouts.era_probe,
             idle_time: None,
+            filter: ToolFilter::default(),
+            attempts: Attempts::one(),
         };
         let backend = McpBackend::start(
             "gateway",
-            Endpoint::Http { url: self.url.clone(), client: self.client()? },
+            Endpoint::Http(HttpEndpoint::new(self.url.clone(), self.client()?)),
             options,
         );
         let mut catalog = backend.catalog();

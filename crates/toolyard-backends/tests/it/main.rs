@@ -11,8 +11,9 @@ use tokio::time::Instant;
 use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
-use toolyard_backends::http::{Auth, HttpBackend, Options, Policy, Scheme, Source};
+use toolyard_backends::http::{HttpBackend, Options, Policy};
 use toolyard_core::{Backend, Call, Code, Json, Outcome, Phase, Retry, Tool, ToolError};
+use toolyard_net::auth::{Auth, Scheme, Source};
 use toolyard_net::client::Client;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{\"ok\": 1}";

@@ -1,5 +1,6 @@
 //! Bounds the time of a call.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -7,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Answer, Layer, Next};
 use crate::call::Call;
+use crate::client::Client;
 use crate::error::{Code, ToolError};
 
 /// How long to wait at least before the time is looked at again.
@@ -24,22 +26,34 @@ impl Layer for Deadline {
         Box::pin(async move {
             let Some(deadline) = call.deadline else { return next.run(call).await };
             let client = call.client.clone();
-            // Of the same client's request another call may have run, and asked, before.
-            let asked_before = client.asked_for();
-            let mut running = next.run(call);
-            let mut until = deadline;
-            loop {
-                if let Ok(answer) = timeout_at(until, &mut running).await {
-                    return answer;
-                }
-                // What the client took to answer questions is not the tool's time.
-                until = deadline + client.asked_for().saturating_sub(asked_before);
-                if until <= Instant::now() {
-                    return Err(ToolError::new(Code::Timeout, "The tool did not answer in time"));
-                }
-                // While a question is open the end moves away as fast as it comes near.
-                until = until.max(Instant::now() + LEAST_WAIT);
-            }
+            in_time(deadline, &*client, next.run(call)).await?
         })
+    }
+}
+
+/// Does some work for a client, until `deadline`. What the client takes to answer questions meanwhile is not the
+/// work's time, and moves the end.
+///
+/// # Errors
+/// [`Code::Timeout`] when the time is up.
+pub async fn in_time<T>(
+    deadline: Instant,
+    client: &dyn Client,
+    work: impl Future<Output = T>,
+) -> Result<T, ToolError> {
+    let mut work = pin!(work);
+    // Of the same client's request another call may have run, and asked, before.
+    let asked_before = client.asked_for();
+    let mut until = deadline;
+    loop {
+        if let Ok(done) = timeout_at(until, &mut work).await {
+            return Ok(done);
+        }
+        until = deadline + client.asked_for().saturating_sub(asked_before);
+        if until <= Instant::now() {
+            return Err(ToolError::new(Code::Timeout, "The tool did not answer in time"));
+        }
+        // While a question is open the end moves away as fast as it comes near.
+        until = until.max(Instant::now() + LEAST_WAIT);
     }
 }

@@ -22,7 +22,7 @@ use crate::registry::Entry;
 
 pub use arguments::Arguments;
 pub use concurrency::Concurrency;
-pub use deadline::Deadline;
+pub use deadline::{Deadline, in_time};
 pub use meter::{Finished, Meter, Observer};
 pub use shape::Shape;
 

@@ -18,6 +18,9 @@ const FRAMING: &[&str] = &[
     "upgrade",
 ];
 
+/// Headers that are part of MCP, beside those that begin with `mcp-`.
+const OF_MCP: &[&str] = &["accept", "content-type", "last-event-id"];
+
 /// The name of a header that an author may set.
 pub(crate) fn header_name(text: &str) -> Result<HeaderName, Invalid> {
     const INVALID: Invalid = Invalid::new("the name of a header to set", "a name such as X-Api-Key");
@@ -31,6 +34,15 @@ pub(crate) fn header_name(text: &str) -> Result<HeaderName, Invalid> {
 /// The same where the name is that of a field.
 pub(crate) fn is_header_name(text: &str) -> Result<(), Invalid> {
     header_name(text).map(drop)
+}
+
+/// The same where MCP has words of its own.
+pub(crate) fn is_mcp_header_name(text: &str) -> Result<(), Invalid> {
+    const INVALID: Invalid = Invalid::new("the name of a header to set", "a name such as X-Api-Key")
+        .hint("it is part of the protocol, and the client's to write");
+    let name = header_name(text)?;
+    let of_mcp = OF_MCP.contains(&name.as_str()) || name.as_str().starts_with("mcp-");
+    if of_mcp { Err(INVALID) } else { Ok(()) }
 }
 
 /// The value of a header.
@@ -70,6 +82,15 @@ mod tests {
         }
         for text in ["", "a b", "é", "a:", "Host", "Content-Length", "transfer-encoding"] {
             assert!(header_name(text).is_err(), "{text}");
+        }
+        for (text, valid) in [
+            ("X-Key", true),
+            ("Authorization", true),
+            ("Accept", false),
+            ("MCP-Session-Id", false),
+            ("Host", false),
+        ] {
+            assert_eq!(is_mcp_header_name(text).is_ok(), valid, "{text}");
         }
         for text in ["", "a b", "application/json; charset=utf-8"] {
             assert!(header_value(text).is_ok(), "{text}");

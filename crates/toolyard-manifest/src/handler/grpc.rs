@@ -1,6 +1,6 @@
 //! A handler of the type `grpc`: one tool, whose calls are requests of the Omnia Tool protocol.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use http::uri::Authority;
 
@@ -18,7 +18,7 @@ pub struct GrpcHandler {
     /// `auth`.
     pub auth: Option<Auth>,
     /// `retryPolicy`, or what `retries` stands for.
-    pub retry: GrpcRetryPolicy,
+    pub retry: GrpcRetry,
 }
 
 /// How a connection is encrypted.
@@ -34,26 +34,18 @@ pub struct Tls {
 
 /// When and how often a request that failed is sent again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GrpcRetryPolicy {
-    /// `maxAttempts`: how often it is sent in all.
-    pub max_attempts: u32,
-    /// `initialBackoff`: the wait before the second attempt. 100 ms.
-    pub initial_backoff: Duration,
-    /// `backoffMultiplier`: how much longer each further wait is. 2.
-    pub backoff_multiplier: f64,
-    /// `maxBackoff`: no wait is longer. 30 s.
-    pub max_backoff: Duration,
+pub struct GrpcRetry {
+    /// How often, and after which waits.
+    pub policy: RetryPolicy,
     /// `retryableStatusCodes`: the statuses after which it is sent again. UNAVAILABLE, DEADLINE_EXCEEDED,
     /// RESOURCE_EXHAUSTED.
     pub retryable_status_codes: Vec<&'static str>,
 }
 
-impl GrpcRetryPolicy {
-    /// The policy of so many attempts, and the defaults of the contract.
-    #[must_use]
-    pub fn attempts(max_attempts: u32) -> Self {
-        let RetryPolicy { initial_backoff, backoff_multiplier, max_backoff, .. } = RetryPolicy::attempts(1);
+/// With the defaults of the contract.
+impl From<RetryPolicy> for GrpcRetry {
+    fn from(policy: RetryPolicy) -> Self {
         let retryable_status_codes = vec!["UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"];
-        Self { max_attempts, initial_backoff, backoff_multiplier, max_backoff, retryable_status_codes }
+        Self { policy, retryable_status_codes }
     }
 }

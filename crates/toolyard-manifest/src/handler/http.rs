@@ -1,10 +1,11 @@
 //! A handler of the type `http`: one tool, whose calls are HTTP requests.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::fmt;
 
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Map, Value};
 
+use super::{Auth, RetryPolicy, Secret};
 use crate::forms::{Endpoint, UrlTemplate};
 
 /// A tool, and how its calls become requests.
@@ -38,7 +39,7 @@ pub struct HttpHandler {
     /// `redact`: members of the response that nobody is to see.
     pub redact: Vec<String>,
     /// `retryPolicy`, or what `retries` stands for.
-    pub retry: RetryPolicy,
+    pub retry: HttpRetry,
 }
 
 /// What the model is told of a tool.
@@ -63,52 +64,11 @@ pub enum Url {
     Template(UrlTemplate),
 }
 
-/// How a request says on whose behalf it is made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Auth {
-    /// `bearer` or `basic`.
-    pub scheme: AuthScheme,
-    /// The token, or `user:password`.
-    pub credential: Credential,
-}
-
-/// The scheme of an `Authorization` header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthScheme {
-    /// A token (RFC 6750).
-    Bearer,
-    /// A name and a password with a colon between them (RFC 7617).
-    Basic,
-}
-
-/// Where a secret is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credential {
-    /// In the manifest, by way of the environment.
-    Value(Secret),
-    /// `file:PATH`: in a file, which is read at each call, so that it can be replaced.
-    File(PathBuf),
-    /// In the file `NAME/KEY` of the folder [`secretsDir`](crate::Process::secrets_dir), which is how a
-    /// cluster mounts its secrets.
-    Key {
-        /// The name of the secret.
-        name: String,
-        /// The key in it.
-        key: String,
-    },
-}
-
 /// When and how often a request that failed is sent again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RetryPolicy {
-    /// `maxAttempts`: how often it is sent in all.
-    pub max_attempts: u32,
-    /// `initialBackoff`: the wait before the second attempt. 100 ms.
-    pub initial_backoff: Duration,
-    /// `backoffMultiplier`: how much longer each further wait is. 2.
-    pub backoff_multiplier: f64,
-    /// `maxBackoff`: no wait is longer. 30 s.
-    pub max_backoff: Duration,
+pub struct HttpRetry {
+    /// How often, and after which waits.
+    pub policy: RetryPolicy,
     /// `retryOn`: the statuses after which it is sent again. 408, 429, 500, 502, 503, 504.
     pub retry_on: Vec<u16>,
     /// `retryOnNetworkError`: whether it is where no response came, or not in time. True.
@@ -116,10 +76,6 @@ pub struct RetryPolicy {
     /// `respectRetryAfter`: whether a server may ask for a longer wait. True.
     pub respect_retry_after: bool,
 }
-
-/// A string that may be secret: `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
 
 /// Members of a body. They may be secret, so `Debug` shows only their names.
 #[derive(Clone, PartialEq, Eq)]
@@ -142,42 +98,17 @@ impl Url {
     }
 }
 
-// === impl RetryPolicy ===
+// === impl HttpRetry ===
 
-impl RetryPolicy {
-    /// The policy of so many attempts, and the defaults of the contract.
-    #[must_use]
-    pub fn attempts(max_attempts: u32) -> Self {
+/// With what the contract has where it is silent about HTTP.
+impl From<RetryPolicy> for HttpRetry {
+    fn from(policy: RetryPolicy) -> Self {
         Self {
-            max_attempts,
-            initial_backoff: Duration::from_millis(100),
-            backoff_multiplier: 2.0,
-            max_backoff: Duration::from_secs(30),
+            policy,
             retry_on: vec![408, 429, 500, 502, 503, 504],
             retry_on_network_error: true,
             respect_retry_after: true,
         }
-    }
-}
-
-// === impl Secret ===
-
-impl Secret {
-    /// Keeps a string from being shown.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The string, for where it is used.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 
-use super::{Auth, RetryPolicy, Secret};
+use super::{Auth, HttpRetry, Secret};
 use crate::forms::Endpoint;
 
 /// A service, and where its description is.
@@ -19,5 +19,5 @@ pub struct OpenApiHandler {
     /// `auth`, or `openAPIConfig.authType` and what belongs to it.
     pub auth: Option<Auth>,
     /// `retryPolicy`, or what `retries` stands for.
-    pub retry: RetryPolicy,
+    pub retry: HttpRetry,
 }

@@ -11,7 +11,7 @@ use crate::{
     cursor::Cursor,
     fields::Fields,
     forms,
-    handler::{GrpcHandler, GrpcRetryPolicy, Tls},
+    handler::{GrpcHandler, GrpcRetry, Tls},
 };
 
 /// gRPC has no URLs: an endpoint is a host and a port.
@@ -25,7 +25,7 @@ const OF_TLS: &[&str] = &["tlsCertPath", "tlsKeyPath", "tlsCAPath"];
 struct Config {
     endpoint: Option<Authority>,
     tls: Option<Tls>,
-    retry: Option<GrpcRetryPolicy>,
+    retry: Option<GrpcRetry>,
 }
 
 /// What a handler's fields say that has the type `grpc`. `namespace` is that of its registry.

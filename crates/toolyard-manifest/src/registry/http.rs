@@ -8,13 +8,13 @@ use http::{HeaderName, HeaderValue, Method};
 use super::{
     auth,
     endpoint::{self, Form},
-    retry, tool,
+    headers, retry, tool,
 };
 use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
     forms::{self, Endpoint, UrlTemplate},
-    handler::{Auth, HttpHandler, Mapping, RetryPolicy, Secret, StaticBody, Url},
+    handler::{Auth, HttpHandler, HttpRetry, Mapping, Secret, StaticBody, Url},
     problem::{Place, Problem},
     value::{self, Strings},
 };
@@ -55,7 +55,7 @@ struct Config {
     body_mapping: Option<Mapping>,
     response_mapping: Option<Mapping>,
     redact: Vec<String>,
-    retry: Option<RetryPolicy>,
+    retry: Option<HttpRetry>,
 }
 
 /// What a handler's fields say that has the type `http`. `namespace` is that of its registry.
@@ -168,7 +168,7 @@ fn config(cursor: Cursor<'_>) -> Option<Config> {
     let mut config = Config {
         endpoint,
         template,
-        headers: fields.with_default("headers", headers, Vec::new()),
+        headers: fields.with_default("headers", |cursor| headers(cursor, forms::is_header_name), Vec::new()),
         content_type: fields.with_default("contentType", |cursor| cursor.parse(forms::header_value), json()),
         auth: auth::configured(&mut fields),
         query_params: fields.optional("queryParams", texts),
@@ -188,13 +188,6 @@ fn config(cursor: Cursor<'_>) -> Option<Config> {
     }
     fields.finish();
     Some(Config { method, ..config })
-}
-
-pub(super) fn headers(cursor: Cursor<'_>) -> Option<Vec<(HeaderName, Secret)>> {
-    let value = |cursor: Cursor<'_>| cursor.parse_secret(forms::secret_header_value);
-    let entries = cursor.entries(forms::is_header_name, value)?;
-    let named = |(name, value): (String, Secret)| Some((forms::header_name(&name).ok()?, value));
-    Some(entries.into_iter().filter_map(named).collect())
 }
 
 fn header_params(cursor: Cursor<'_>) -> Option<Vec<(String, HeaderName)>> {

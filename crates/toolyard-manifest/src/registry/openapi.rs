@@ -1,11 +1,11 @@
 //! The reader of a handler of the type `openapi`.
 
-use super::{auth, http, retry};
+use super::{auth, headers, retry};
 use crate::{
     cursor::Cursor,
     fields::Fields,
-    forms::Endpoint,
-    handler::{OpenApiHandler, RetryPolicy},
+    forms::{self, Endpoint},
+    handler::{HttpRetry, OpenApiHandler, RetryPolicy},
 };
 
 /// What a handler's fields say that has the type `openapi`.
@@ -13,7 +13,7 @@ pub(super) fn handler(fields: &mut Fields<'_>) -> Option<OpenApiHandler> {
     let config = fields.required("openAPIConfig", config);
     let auth =
         auth::of_handler(fields, config.as_ref().and_then(|config| config.auth.clone()), "openAPIConfig");
-    let retry: RetryPolicy = retry::of_handler(fields, None, "openAPIConfig");
+    let retry: HttpRetry = retry::of_handler(fields, None, "openAPIConfig");
     Some(OpenApiHandler { auth, retry, ..config? })
 }
 
@@ -24,9 +24,9 @@ fn config(cursor: Cursor<'_>) -> Option<OpenApiHandler> {
     let spec_url = fields.required("specURL", url);
     let base_url = fields.optional("baseURL", url);
     let operation_filter = fields.optional("operationFilter", |cursor| cursor.non_empty_list(Cursor::text));
-    let headers = fields.with_default("headers", http::headers, Vec::new());
+    let headers = fields.with_default("headers", |cursor| headers(cursor, forms::is_header_name), Vec::new());
     let auth = auth::configured(&mut fields);
     fields.finish();
-    let retry = RetryPolicy::attempts(1);
+    let retry = RetryPolicy::attempts(1).into();
     Some(OpenApiHandler { spec_url: spec_url?, base_url, operation_filter, headers, auth, retry })
 }

@@ -1,15 +1,13 @@
-//! The reader of `retries` and `retryPolicy`.
+//! The readers of `retries` and `retryPolicy`.
 //!
-//! Whether a request may be sent again is the author's word: who sets either of them says that the endpoint
-//! can stand it, whatever the method.
-
-use std::time::Duration;
+//! Whether a request may be sent again is the author's word: who sets either of them says that the server can
+//! stand it, whatever the request.
 
 use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
     forms,
-    handler::{GrpcRetryPolicy, RetryPolicy},
+    handler::{GrpcRetry, HttpRetry, RetryPolicy},
 };
 
 /// The statuses of gRPC (grpc.io, "Status codes and their use in gRPC"). OK is not among them: what succeeded
@@ -37,11 +35,11 @@ const GRPC_STATUS: Choice<&str> = Choice {
     not_yet: &[],
 };
 
-/// When and how often a type of handler tries again.
-pub(super) trait Policy: Sized {
-    /// So many attempts, and the defaults of the contract.
-    fn attempts(max_attempts: u32) -> Self;
+/// What only the responses of HTTP endpoints have.
+const OF_RESPONSES: &[&str] = &["retryOn", "retryOnNetworkError", "respectRetryAfter"];
 
+/// When and how often a type of handler tries again.
+pub(super) trait Policy: From<RetryPolicy> {
     /// The object `retryPolicy`.
     fn read(cursor: Cursor<'_>) -> Option<Self>;
 }
@@ -58,75 +56,67 @@ pub(super) fn of_handler<P: Policy>(fields: &mut Fields<'_>, configured: Option<
         return policy;
     }
     let retries = fields.with_default("retries", |cursor| cursor.number(0, 10), 0);
-    P::attempts(retries + 1)
+    RetryPolicy::attempts(retries + 1).into()
 }
 
+/// That of an MCP server. What a status means there is the transport's business.
 impl Policy for RetryPolicy {
-    fn attempts(max_attempts: u32) -> Self {
-        Self::attempts(max_attempts)
-    }
-
     fn read(cursor: Cursor<'_>) -> Option<Self> {
         let mut fields = cursor.fields()?;
-        let default = Self::attempts(1);
+        let policy = policy(&mut fields);
+        fields.misplaced(
+            OF_RESPONSES,
+            "calls of MCP are tried again where the server cannot be reached or the connection breaks, and nowhere \
+             else",
+        );
+        fields.finish();
+        policy
+    }
+}
+
+impl Policy for HttpRetry {
+    fn read(cursor: Cursor<'_>) -> Option<Self> {
+        let mut fields = cursor.fields()?;
+        let policy = policy(&mut fields);
+        let default = Self::from(RetryPolicy::attempts(1));
         let status =
             |cursor: Cursor<'_>| cursor.number(100, 599).and_then(|status| u16::try_from(status).ok());
-        let backoff = backoff(&mut fields);
         let retry_on = fields.with_default("retryOn", |cursor| cursor.list(status), default.retry_on);
-        let retry_on_network_error =
-            fields.with_default("retryOnNetworkError", Cursor::flag, default.retry_on_network_error);
-        let respect_retry_after =
-            fields.with_default("respectRetryAfter", Cursor::flag, default.respect_retry_after);
+        let mut flag = |name, default| fields.with_default(name, Cursor::flag, default);
+        let retry_on_network_error = flag("retryOnNetworkError", default.retry_on_network_error);
+        let respect_retry_after = flag("respectRetryAfter", default.respect_retry_after);
         fields.finish();
-        let Backoff { max_attempts, initial_backoff, backoff_multiplier, max_backoff } = backoff?;
-        Some(Self {
-            max_attempts,
-            initial_backoff,
-            backoff_multiplier,
-            max_backoff,
-            retry_on,
-            retry_on_network_error,
-            respect_retry_after,
-        })
+        Some(Self { policy: policy?, retry_on, retry_on_network_error, respect_retry_after })
     }
 }
 
-impl Policy for GrpcRetryPolicy {
-    fn attempts(max_attempts: u32) -> Self {
-        Self::attempts(max_attempts)
-    }
-
+impl Policy for GrpcRetry {
     fn read(cursor: Cursor<'_>) -> Option<Self> {
         let mut fields = cursor.fields()?;
-        let backoff = backoff(&mut fields);
+        let policy = policy(&mut fields);
         let retryable_status_codes = fields.with_default(
             "retryableStatusCodes",
             |cursor| cursor.list(|item| item.choice(&GRPC_STATUS)),
-            Self::attempts(1).retryable_status_codes,
+            Self::from(RetryPolicy::attempts(1)).retryable_status_codes,
         );
         fields.finish();
-        let Backoff { max_attempts, initial_backoff, backoff_multiplier, max_backoff } = backoff?;
-        Some(Self { max_attempts, initial_backoff, backoff_multiplier, max_backoff, retryable_status_codes })
+        Some(Self { policy: policy?, retryable_status_codes })
     }
 }
 
 /// What every policy says.
-struct Backoff {
-    max_attempts: u32,
-    initial_backoff: Duration,
-    backoff_multiplier: f64,
-    max_backoff: Duration,
-}
-
-fn backoff(fields: &mut Fields<'_>) -> Option<Backoff> {
+fn policy(fields: &mut Fields<'_>) -> Option<RetryPolicy> {
     let max_attempts = fields.required("maxAttempts", |cursor| cursor.number(1, 10));
-    let default = RetryPolicy::attempts(1);
-    let initial_backoff = fields.with_default("initialBackoff", Cursor::duration, default.initial_backoff);
-    let backoff_multiplier = fields.with_default(
-        "backoffMultiplier",
-        |cursor| cursor.parse(forms::multiplier),
-        default.backoff_multiplier,
-    );
-    let max_backoff = fields.with_default("maxBackoff", Cursor::duration, default.max_backoff);
-    Some(Backoff { max_attempts: max_attempts?, initial_backoff, backoff_multiplier, max_backoff })
+    let default = RetryPolicy::attempts(max_attempts.unwrap_or(1));
+    let policy = RetryPolicy {
+        initial_backoff: fields.with_default("initialBackoff", Cursor::duration, default.initial_backoff),
+        backoff_multiplier: fields.with_default(
+            "backoffMultiplier",
+            |cursor| cursor.parse(forms::multiplier),
+            default.backoff_multiplier,
+        ),
+        max_backoff: fields.with_default("maxBackoff", Cursor::duration, default.max_backoff),
+        ..default
+    };
+    max_attempts.map(|_| policy)
 }

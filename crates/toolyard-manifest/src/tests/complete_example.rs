@@ -149,7 +149,7 @@ fn its_http_handlers_are_read() {
     let manifest = valid(&registry(HTTP_HANDLERS));
     let shown = manifest.handlers.iter().map(|handler| {
         let HandlerKind::Http(http) = &handler.kind else { panic!() };
-        let (tool, attempts) = (&http.tool, http.retry.max_attempts);
+        let (tool, attempts) = (&http.tool, http.retry.policy.max_attempts);
         format!("{}: {} {:?} {:?} x{attempts}", tool.name, http.method, http.url, handler.timeout)
     });
     assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"

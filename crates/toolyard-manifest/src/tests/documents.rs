@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use insta::assert_debug_snapshot;
 
-use super::{environment, handler, mcp, read, source, toolyard, valid};
+use super::{environment, handler, mcp, read, source, toolyard, transport, valid};
 use crate::{HandlerKind, Manifest, McpTransport, parse_with};
 
 const REGISTRY: &str = "
@@ -52,15 +52,27 @@ fn a_registry_in_yaml() {
             prefix: OnClash,
             overrides: [],
             kind: Mcp(
-                Stdio {
-                    command: "/usr/local/bin/mcp-filesystem",
-                    args: Args(1 hidden),
-                    work_dir: Some(
-                        "/app",
-                    ),
-                    env: Env[
-                        "LOG_LEVEL",
-                    ],
+                McpHandler {
+                    transport: Stdio {
+                        command: "/usr/local/bin/mcp-filesystem",
+                        args: Args(1 hidden),
+                        work_dir: Some(
+                            "/app",
+                        ),
+                        env: Env[
+                            "LOG_LEVEL",
+                        ],
+                    },
+                    filter: ToolFilter {
+                        allow: [],
+                        block: [],
+                    },
+                    retry: RetryPolicy {
+                        max_attempts: 1,
+                        initial_backoff: 100ms,
+                        backoff_multiplier: 2.0,
+                        max_backoff: 30s,
+                    },
                 },
             ),
         },
@@ -73,8 +85,25 @@ fn a_registry_in_yaml() {
             prefix: OnClash,
             overrides: [],
             kind: Mcp(
-                StreamableHttp {
-                    endpoint: Endpoint(http://mcp-code.tools.svc.cluster.local:8080/…),
+                McpHandler {
+                    transport: Http(
+                        McpHttp {
+                            style: Streamable,
+                            endpoint: Endpoint(http://mcp-code.tools.svc.cluster.local:8080/…),
+                            headers: [],
+                            auth: None,
+                        },
+                    ),
+                    filter: ToolFilter {
+                        allow: [],
+                        block: [],
+                    },
+                    retry: RetryPolicy {
+                        max_attempts: 1,
+                        initial_backoff: 100ms,
+                        backoff_multiplier: 2.0,
+                        max_backoff: 30s,
+                    },
                 },
             ),
         },
@@ -97,10 +126,7 @@ fn escapes_of_json() {
     #[track_caller]
     fn check(escaped: &str, expected: &str) {
         let text = registry_in_json(escaped);
-        let HandlerKind::Mcp(McpTransport::Stdio { command, .. }) = valid(&text).handlers.remove(0).kind
-        else {
-            panic!()
-        };
+        let McpTransport::Stdio { command, .. } = transport(&text) else { panic!() };
         assert_eq!(command, expected);
     }
     // As programs write it that keep to ASCII.
@@ -263,9 +289,8 @@ fn the_environment_fills_in_and_does_not_leak() {
     ) + "    timeout: ${TIMEOUT}\n";
     let manifest = valid(&text);
     assert_eq!(manifest.handlers[0].timeout, Duration::from_secs(5));
-    let HandlerKind::Mcp(McpTransport::Stdio { args, env, .. }) = &manifest.handlers[0].kind else {
-        panic!()
-    };
+    let HandlerKind::Mcp(mcp) = &manifest.handlers[0].kind else { panic!() };
+    let McpTransport::Stdio { args, env, .. } = &mcp.transport else { panic!() };
     assert_eq!(args.iter().collect::<Vec<_>>(), ["--token", "hunter2", "${TOKEN}"]);
     assert_eq!(env.iter().collect::<Vec<_>>(), [("KEY", "Bearer hunter2")]);
     assert!(!format!("{manifest:?}").contains("hunter2"));

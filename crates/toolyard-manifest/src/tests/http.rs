@@ -109,11 +109,13 @@ fn a_handler_with_everything_set() {
         redact: [
             "password",
         ],
-        retry: RetryPolicy {
-            max_attempts: 3,
-            initial_backoff: 1s,
-            backoff_multiplier: 1.5,
-            max_backoff: 60s,
+        retry: HttpRetry {
+            policy: RetryPolicy {
+                max_attempts: 3,
+                initial_backoff: 1s,
+                backoff_multiplier: 1.5,
+                max_backoff: 60s,
+            },
             retry_on: [],
             retry_on_network_error: false,
             respect_retry_after: false,
@@ -272,12 +274,12 @@ fn the_longest_expressions_do_no_harm() {
 
 #[test]
 fn retries() {
-    let attempts = |text: &str| read(&http(text)).retry.max_attempts;
+    let attempts = |text: &str| read(&http(text)).retry.policy.max_attempts;
     assert_eq!([attempts(""), attempts("retries: 0"), attempts("retries: 3")], [1, 1, 4]);
     assert_eq!(attempts("retryPolicy: {maxAttempts: 2}"), 2);
     let policy = read(&config("retryPolicy: {maxAttempts: 2, retryOn: null}")).retry;
     assert_eq!(policy.retry_on, [408, 429, 500, 502, 503, 504]);
-    assert_eq!(policy.initial_backoff, Duration::from_millis(100));
+    assert_eq!(policy.policy.initial_backoff, Duration::from_millis(100));
     assert_snapshot!(problems(&http("retries: 11\nretryPolicy: {maxAttempts: 0, backoffMultiplier: '0.5', retryOn: [42]}")), @"
     tools.yaml:10:14: spec.handlers[0].retries: this number is out of range
       expected a whole number from 0 to 10

@@ -1,28 +1,28 @@
 //! Mistakes in `mcpConfig`, and references to the environment.
 
-use insta::assert_snapshot;
+use insta::{assert_debug_snapshot, assert_snapshot};
 
-use super::{handler, mcp, problems, registry};
+use super::{SECRET, handler, mcp, problems, registry, valid};
+use crate::{
+    AuthScheme, Credential, HandlerKind, McpHandler, McpHttpStyle, McpTransport, RetryPolicy, Secret,
+    ToolFilter,
+};
 
 #[test]
 fn transports() {
     assert_snapshot!(problems(&mcp("command: x")), @"tools.yaml:9:7: spec.handlers[0].mcpConfig.transport: this field is required");
-    assert_snapshot!(problems(&mcp("transport: sse\nendpoint: http://localhost/sse")), @"
-    tools.yaml:9:18: spec.handlers[0].mcpConfig.transport: transport `sse` is not yet supported
-      expected one of stdio, streamable-http
-    ");
     assert_snapshot!(problems(&mcp("transport: streamablehttp\nendpiont: http://localhost/mcp")), @"
     tools.yaml:9:18: spec.handlers[0].mcpConfig.transport: `streamablehttp` is not a known transport
-      expected one of stdio, streamable-http
+      expected one of stdio, sse, streamable-http
       hint: did you mean `streamable-http`?
     tools.yaml:10:7: spec.handlers[0].mcpConfig.endpiont: unknown field
-      expected one of transport, endpoint, command, args, workDir, env
+      expected one of transport, endpoint, headers, authType, authToken, authSecretRef, command, args, workDir, env, toolFilter, retryPolicy
       hint: did you mean `endpoint`?
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\nendpoint: http://localhost/mcp")), @"
     tools.yaml:9:7: spec.handlers[0].mcpConfig.command: this field is required
     tools.yaml:10:7: spec.handlers[0].mcpConfig.endpoint: `endpoint` does not belong here
-      hint: it belongs to the transport `streamable-http`
+      hint: it belongs to the transports `streamable-http` and `sse`
     ");
     assert_snapshot!(problems(&mcp("transport: streamable-http\ncommand: x\nenv: {A: b}")), @"
     tools.yaml:9:7: spec.handlers[0].mcpConfig.endpoint: this field is required
@@ -30,6 +30,184 @@ fn transports() {
       hint: it belongs to the transport `stdio`
     tools.yaml:11:7: spec.handlers[0].mcpConfig.env: `env` does not belong here
       hint: it belongs to the transport `stdio`
+    ");
+}
+
+/// What a handler says whose text is right.
+fn read(text: &str) -> McpHandler {
+    let HandlerKind::Mcp(handler) = valid(text).handlers.remove(0).kind else { panic!("another type") };
+    *handler
+}
+
+/// A server over HTTP; `rest` are further fields of `mcpConfig`, from line 11 on.
+fn over_http(rest: &str) -> String {
+    mcp(&format!("transport: streamable-http\nendpoint: https://a.example/mcp\n{rest}"))
+}
+
+/// With further fields of the handler, in line 9.
+fn with(fields: &str, text: &str) -> String {
+    text.replacen("    mcpConfig:", &format!("    {fields}\n    mcpConfig:"), 1)
+}
+
+#[test]
+fn everything_about_a_server_over_http() {
+    let config = "\
+transport: sse
+endpoint: https://a.example/sse?key=${TOKEN}
+headers: {X-Key: '${TOKEN}', X-Client: toolyard}
+authType: basic
+authToken: me:${TOKEN}
+toolFilter: {allowlist: [a, B], blocklist: [c]}
+retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxBackoff: 1m}";
+    assert_debug_snapshot!(read(&mcp(config)), @r#"
+    McpHandler {
+        transport: Http(
+            McpHttp {
+                style: Sse,
+                endpoint: Endpoint(https://a.example/…),
+                headers: [
+                    (
+                        "x-key",
+                        Secret,
+                    ),
+                    (
+                        "x-client",
+                        Secret,
+                    ),
+                ],
+                auth: Some(
+                    Auth {
+                        scheme: Basic,
+                        credential: Value(
+                            Secret,
+                        ),
+                    },
+                ),
+            },
+        ),
+        filter: ToolFilter {
+            allow: [
+                "a",
+                "B",
+            ],
+            block: [
+                "c",
+            ],
+        },
+        retry: RetryPolicy {
+            max_attempts: 3,
+            initial_backoff: 1s,
+            backoff_multiplier: 1.5,
+            max_backoff: 60s,
+        },
+    }
+    "#);
+}
+
+#[test]
+fn what_a_server_has_by_default() {
+    let handler = read(&over_http(""));
+    assert_eq!(handler.filter, ToolFilter::default());
+    assert_eq!(handler.retry, RetryPolicy::attempts(1));
+    let McpTransport::Http(http) = handler.transport else { panic!() };
+    assert_eq!((http.style, http.headers.len(), http.auth), (McpHttpStyle::Streamable, 0, None));
+}
+
+#[test]
+fn who_is_calling() {
+    let auth = |text: &str| match read(text).transport {
+        McpTransport::Http(http) => http.auth.map(|auth| (auth.scheme, auth.credential)),
+        McpTransport::Stdio { .. } => None,
+    };
+    let token = Some((AuthScheme::Bearer, Credential::Value(Secret::new(SECRET))));
+    assert_eq!(auth(&with("auth: {type: bearer, token: '${TOKEN}'}", &over_http(""))), token);
+    assert_eq!(auth(&over_http("authType: bearer\nauthToken: ${TOKEN}")), token);
+    assert_eq!(auth(&with("auth: {type: none}", &over_http(""))), None);
+    let file = Some((AuthScheme::Basic, Credential::File("/run/secret".into())));
+    assert_eq!(auth(&with("auth: {type: basic, token: 'file:/run/secret'}", &over_http(""))), file);
+    let both = with("auth: {type: basic, token: 'a:b'}", &over_http("authType: bearer\nauthToken: t"));
+    assert_snapshot!(problems(&both), @"
+    tools.yaml:8:5: spec.handlers[0].auth: `auth` does not belong here
+      hint: `mcpConfig.authType` says who is calling
+    ");
+    assert_snapshot!(problems(&over_http("authType: bearer\nauthSecretRef: {name: api, key: token}")), @"
+    tools.yaml:12:22: spec.handlers[0].mcpConfig.authSecretRef: there is no folder with secrets
+      hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
+    ");
+}
+
+#[test]
+fn a_program_has_its_secrets_from_its_environment() {
+    let fields = "transport: stdio\ncommand: x\nheaders: {A: b}\nauthType: bearer\nauthToken: t";
+    assert_snapshot!(problems(&with("auth: {type: bearer, token: t}", &mcp(fields))), @"
+    tools.yaml:8:5: spec.handlers[0].auth: `auth` does not belong here
+      hint: a program has no requests to put it into: give it its secrets by `env`
+    tools.yaml:12:7: spec.handlers[0].mcpConfig.headers: `headers` does not belong here
+      hint: a program has no requests to put it into: give it its secrets by `env`
+    tools.yaml:13:7: spec.handlers[0].mcpConfig.authType: `authType` does not belong here
+      hint: a program has no requests to put it into: give it its secrets by `env`
+    tools.yaml:14:7: spec.handlers[0].mcpConfig.authToken: `authToken` does not belong here
+      hint: a program has no requests to put it into: give it its secrets by `env`
+    ");
+}
+
+#[test]
+fn headers_of_the_protocol_are_its_own() {
+    let headers =
+        "headers: {Accept: a/b, Mcp-Session-Id: s, Host: h, Authorization: Bearer t, X-Key: \"a\\nb\"}";
+    assert_snapshot!(problems(&over_http(headers)), @"
+    tools.yaml:11:17: spec.handlers[0].mcpConfig.headers.Accept: `Accept` is not the name of a header to set
+      expected a name such as X-Api-Key
+      hint: it is part of the protocol, and the client's to write
+    tools.yaml:11:30: spec.handlers[0].mcpConfig.headers.Mcp-Session-Id: `Mcp-Session-Id` is not the name of a header to set
+      expected a name such as X-Api-Key
+      hint: it is part of the protocol, and the client's to write
+    tools.yaml:11:49: spec.handlers[0].mcpConfig.headers.Host: `Host` is not the name of a header to set
+      expected a name such as X-Api-Key
+      hint: how a request is framed, and for which host, is not for a manifest to say
+    tools.yaml:11:90: spec.handlers[0].mcpConfig.headers.X-Key: this is not the value of a header
+      expected one line of visible ASCII characters
+    ");
+}
+
+#[test]
+fn filters() {
+    let filter = |text: &str| read(&over_http(text)).filter;
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let expect = ToolFilter { allow: names(&["a", "A"]), block: names(&["a", "b c"]) };
+    assert_eq!(filter("toolFilter: {allowlist: [a, A], blocklist: [a, 'b c']}"), expect);
+    assert_eq!(filter("toolFilter: {allowlist: null}"), ToolFilter::default());
+    assert_snapshot!(problems(&over_http("toolFilter: {allowList: [a], blocklist: b}")), @"
+    tools.yaml:11:20: spec.handlers[0].mcpConfig.toolFilter.allowList: unknown field
+      expected one of allowlist, blocklist
+      hint: did you mean `allowlist`?
+    tools.yaml:11:47: spec.handlers[0].mcpConfig.toolFilter.blocklist: found a string
+      expected a list
+      hint: a list of one item is written `[item]`
+    ");
+    assert_snapshot!(problems(&with("toolFilter: {allowlist: [a]}", &over_http(""))), @"
+    tools.yaml:8:5: spec.handlers[0].toolFilter: `toolFilter` does not belong here
+      hint: it belongs into `mcpConfig`
+    ");
+}
+
+#[test]
+fn calls_are_tried_again_where_the_author_says_so() {
+    let attempts = |text: &str| read(text).retry.max_attempts;
+    assert_eq!(attempts(&with("retries: 3", &over_http(""))), 4);
+    assert_eq!(attempts(&handler("retries: 2")), 3);
+    assert_eq!(attempts(&with("retryPolicy: {maxAttempts: 2}", &over_http(""))), 2);
+    assert_eq!(attempts(&over_http("retryPolicy: {maxAttempts: 5}")), 5);
+    let of_http = "retryPolicy: {maxAttempts: 2, retryOn: [503], respectRetryAfter: true}";
+    assert_snapshot!(problems(&over_http(of_http)), @"
+    tools.yaml:11:37: spec.handlers[0].mcpConfig.retryPolicy.retryOn: `retryOn` does not belong here
+      hint: calls of MCP are tried again where the server cannot be reached or the connection breaks, and nowhere else
+    tools.yaml:11:53: spec.handlers[0].mcpConfig.retryPolicy.respectRetryAfter: `respectRetryAfter` does not belong here
+      hint: calls of MCP are tried again where the server cannot be reached or the connection breaks, and nowhere else
+    ");
+    assert_snapshot!(problems(&with("retries: 1", &over_http("retryPolicy: {maxAttempts: 1}"))), @"
+    tools.yaml:8:5: spec.handlers[0].retries: `retries` does not belong here
+      hint: `mcpConfig.retryPolicy` says how often to try
     ");
 }
 

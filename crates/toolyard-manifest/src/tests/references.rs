@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::{SECRET, http, mcp, problems, source, toolyard, valid};
+use super::{SECRET, http, mcp, problems, source, toolyard, transport, valid};
 use crate::{Credential, HandlerKind, HttpHandler, McpTransport, parse_with};
 
 const FILE: &str = "${file:fixtures/secrets/token}";
@@ -27,13 +27,12 @@ fn files_are_read_wherever_a_secret_may_stand() {
     assert_eq!(http.static_body.unwrap().iter().collect::<Vec<_>>(), [("key", &json!([SECRET]))]);
     assert_eq!(http.auth.unwrap().credential, Credential::Value(crate::Secret::new(SECRET)));
 
-    let manifest = valid(&mcp(&format!(
+    let text = mcp(&format!(
         "transport: stdio\ncommand: x\nargs: ['--key={FILE}']\nenv: {{KEY: '{FILE}', URL: 'file:./dev.db'}}"
-    )));
-    assert!(!format!("{manifest:?}").contains(SECRET), "{manifest:?}");
-    let HandlerKind::Mcp(McpTransport::Stdio { args, env, .. }) = &manifest.handlers[0].kind else {
-        panic!()
-    };
+    ));
+    let transport = transport(&text);
+    assert!(!format!("{transport:?}").contains(SECRET), "{transport:?}");
+    let McpTransport::Stdio { args, env, .. } = transport else { panic!() };
     assert_eq!(args.iter().collect::<Vec<_>>(), ["--key=hunter2"]);
     // A value that only begins like a reference is what it is.
     assert_eq!(env.iter().collect::<Vec<_>>(), [("KEY", SECRET), ("URL", "file:./dev.db")]);
@@ -91,9 +90,6 @@ fn what_a_file_holds_is_never_shown() {
 #[test]
 fn defaults() {
     let text = mcp("transport: streamable-http\nendpoint: '${MISSING:-http://a.example}/${TOKEN:-mcp}'");
-    let HandlerKind::Mcp(McpTransport::StreamableHttp { endpoint }) = valid(&text).handlers.remove(0).kind
-    else {
-        panic!()
-    };
-    assert_eq!(endpoint.uri().to_string(), "http://a.example/hunter2");
+    let McpTransport::Http(http) = transport(&text) else { panic!() };
+    assert_eq!(http.endpoint.uri().to_string(), "http://a.example/hunter2");
 }

@@ -198,16 +198,7 @@ fn timeouts() {
 
 #[test]
 fn fields_of_the_contract_that_are_not_served_yet() {
-    assert_snapshot!(problems(&handler("retries: 3")), @"tools.yaml:9:5: spec.handlers[0].retries: `retries` is not yet supported");
-    let fields =
-        "auth: {type: bearer}\n    retryPolicy: {maxAttempts: 3}\n    toolFilter: {}\n    selector: {}";
-    assert_snapshot!(problems(&handler(fields)), @"
-    tools.yaml:9:5: spec.handlers[0].auth: `auth` is not yet supported
-    tools.yaml:10:5: spec.handlers[0].retryPolicy: `retryPolicy` is not yet supported
-    tools.yaml:11:5: spec.handlers[0].toolFilter: `toolFilter` is not yet supported
-    tools.yaml:12:5: spec.handlers[0].selector: `selector` is not yet supported
-    ");
-    assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\ntoolFilter: {allowlist: [a]}")), @"tools.yaml:11:7: spec.handlers[0].mcpConfig.toolFilter: `toolFilter` is not yet supported");
+    assert_snapshot!(problems(&handler("selector: {}")), @"tools.yaml:9:5: spec.handlers[0].selector: `selector` is not yet supported");
     assert_snapshot!(problems(&format!("{}  probe: {{enabled: true}}\n", handler(""))), @"tools.yaml:10:3: spec.probe: `probe` is not yet supported");
 }
 
@@ -215,23 +206,23 @@ fn fields_of_the_contract_that_are_not_served_yet() {
 fn unknown_fields() {
     assert_snapshot!(problems(&handler("time_out: 3s")), @"
     tools.yaml:9:5: spec.handlers[0].time_out: unknown field
-      expected one of name, type, mcpConfig, timeout, prefix, overrides
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides
       hint: did you mean `timeout`?
     ");
     assert_snapshot!(problems(&handler("colour: green")), @"
     tools.yaml:9:5: spec.handlers[0].colour: unknown field
-      expected one of name, type, mcpConfig, timeout, prefix, overrides
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
     tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field
-      expected one of transport, command, args, workDir, env
+      expected one of transport, command, args, workDir, env, toolFilter, retryPolicy
       hint: did you mean `command`?
     tools.yaml:11:7: spec.handlers[0].mcpConfig.workdir: unknown field
-      expected one of transport, command, args, workDir, env
+      expected one of transport, command, args, workDir, env, toolFilter, retryPolicy
       hint: did you mean `workDir`?
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\n\"odd key\": 1")), @r#"
     tools.yaml:11:7: spec.handlers[0].mcpConfig["odd key"]: unknown field
-      expected one of transport, command, args, workDir, env
+      expected one of transport, command, args, workDir, env, toolFilter, retryPolicy
     "#);
 }

@@ -1,15 +1,16 @@
 //! One server, spoken to in its own era.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome, Tool, ToolError};
+use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome, Tool};
 
+use super::repeat::Failure;
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
 use super::{ClientOptions, convert};
 use crate::wire::headers::{self, HeaderParam};
@@ -30,6 +31,27 @@ pub(super) enum OpenError {
     Malformed(&'static str),
     #[error("the server took too long to connect")]
     TooSlow,
+    /// Whatever answers may be a server somewhere else, or of another transport.
+    #[error("{0}")]
+    NotHere(&'static str),
+    #[error("the server's stream names no endpoint of its own origin")]
+    Endpoint,
+    #[error("there is no MCP server: {0}")]
+    Nowhere(String),
+}
+
+impl OpenError {
+    /// Whether the server may be spoken to somewhere else, or in another way
+    /// (2025-03-26, basic/transports, backwards compatibility).
+    pub(super) fn is_elsewhere(&self) -> bool {
+        const SAID_SO: [StatusCode; 3] =
+            [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+        match self {
+            Self::Transport(TransportError::Status(status)) => SAID_SO.contains(status),
+            Self::NotHere(_) => true,
+            _ => false,
+        }
+    }
 }
 
 /// An open connection. Dropping it closes it; a process ends with it.
@@ -42,6 +64,10 @@ pub(super) struct Connection {
     /// The arguments that tools of a modern HTTP server want mirrored, by the tool's name.
     pub(super) mirrored: RwLock<HashMap<Arc<str>, Vec<HeaderParam>>>,
     pub(super) signals: Arc<Signals>,
+    /// Whether the server has forgotten the session.
+    pub(super) is_forgotten: AtomicBool,
+    /// Whether the log says already which names of the filter mean no tool.
+    pub(super) has_checked: AtomicBool,
     /// Follows the stream of changes.
     pub(super) follower: JoinSet<()>,
     pub(super) name: Arc<str>,
@@ -68,6 +94,21 @@ impl Connection {
         self.signals.lost.notified().await;
     }
 
+    /// Whether there is nobody any more who could answer a call. The keeper learns of it a moment later.
+    pub(super) fn is_over(&self) -> bool {
+        let is_closed = match &self.transport {
+            Transport::Http(_) => false,
+            Transport::Sse(sse) => sse.is_over(),
+            Transport::Stdio(stdio) => stdio.is_over(),
+        };
+        is_closed || self.is_forgotten()
+    }
+
+    /// Whether the server has forgotten the session.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.is_forgotten.load(Ordering::Acquire)
+    }
+
     /// Ends the process, or the session.
     pub(super) async fn close(&self) {
         match &self.transport {
@@ -75,6 +116,8 @@ impl Connection {
             Transport::Http(http) => {
                 let _too_slow = timeout(END_TIME, http.end_session()).await;
             }
+            // The session is its stream, and goes with the last call.
+            Transport::Sse(_) => {}
         }
     }
 
@@ -89,7 +132,9 @@ impl Connection {
     pub(super) async fn list_tools(&self) -> Result<Vec<Arc<Tool>>, OpenError> {
         let mut tools = Vec::new();
         let mut mirrored = HashMap::new();
+        let mut unknown = self.options.filter.names();
         let mut cursor: Option<Json> = None;
+        let mut room = self.options.message_bytes;
         for _ in 0..MAX_PAGES {
             let params =
                 cursor.iter().fold(Object::new(), |params, cursor| params.with("cursor", cursor.clone()));
@@ -99,11 +144,16 @@ impl Connection {
                 Err(error) if error.code == error::METHOD_NOT_FOUND => return Ok(tools),
                 Err(error) => return Err(refused(method::TOOLS_LIST, &error)),
             };
+            let Some(rest) = room.checked_sub(page.as_bytes().len()) else {
+                tracing::warn!(handler = %self.name, "the pages of the list are too large: the rest is left out");
+                break;
+            };
+            room = rest;
             let page = page.to_object().map_err(|_| OpenError::Malformed(method::TOOLS_LIST))?;
             let items = page.get("tools").and_then(|tools| tools.to_items().ok());
             for item in items.ok_or(OpenError::Malformed(method::TOOLS_LIST))? {
                 if tools.len() < self.options.tools {
-                    tools.extend(self.accept(&item, &mut mirrored));
+                    tools.extend(self.accept(&item, &mut mirrored, &mut unknown));
                 }
             }
             let next = page.get("nextCursor").filter(|cursor| !cursor.is_null()).map(Json::detach);
@@ -117,14 +167,27 @@ impl Connection {
             cursor = next;
         }
         *self.mirrored.write().unwrap_or_else(PoisonError::into_inner) = mirrored;
+        if !unknown.is_empty() && !self.has_checked.swap(true, Ordering::Relaxed) {
+            tracing::warn!(handler = %self.name, ?unknown, "the tool filter has names of tools that are not there");
+        }
         Ok(tools)
     }
 
-    fn accept(&self, item: &Json, mirrored: &mut HashMap<Arc<str>, Vec<HeaderParam>>) -> Option<Arc<Tool>> {
+    /// Makes a tool of a definition, unless it is filtered out; its name is not `unknown` in either case.
+    fn accept(
+        &self,
+        item: &Json,
+        mirrored: &mut HashMap<Arc<str>, Vec<HeaderParam>>,
+        unknown: &mut BTreeSet<&str>,
+    ) -> Option<Arc<Tool>> {
         let warn = |tool: &str, problem: &dyn std::fmt::Display| {
             tracing::warn!(handler = %self.name, tool, %problem, "a tool is left out");
         };
         let tool = Tool::from_definition(item).inspect_err(|problem| warn("", problem)).ok()?;
+        unknown.remove(&*tool.name);
+        if !self.options.filter.admits(&tool.name) {
+            return None;
+        }
         if let (Transport::Http(_), Era::Modern) = (&self.transport, self.revision.era()) {
             let params =
                 headers::header_params(tool.input_schema()).inspect_err(|problem| warn(&tool.name, problem));
@@ -137,7 +200,7 @@ impl Connection {
     }
 
     /// Runs a call.
-    pub(super) async fn call(&self, call: Call) -> Result<Outcome, ToolError> {
+    pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
         let client = call.client.clone();
         let id = self.next_id();
         let method = convert::method_of(&call.target);
@@ -146,7 +209,10 @@ impl Connection {
         let message = message::request(&Id::number(id), method, &params);
         let answer = self.transport.request(Outgoing { id, message, headers }, &client).await;
         let answer = answer.inspect_err(|error| {
-            if matches!(error, TransportError::Unreachable(_) | TransportError::SessionOver) {
+            // Calls that come now wait for the next session.
+            let is_forgotten = matches!(error, TransportError::SessionOver);
+            self.is_forgotten.fetch_or(is_forgotten, Ordering::Release);
+            if is_forgotten || matches!(error, TransportError::Unreachable(_)) {
                 self.signals.lost.notify_one();
             }
         })?;
@@ -154,7 +220,7 @@ impl Connection {
             // The annotations are not what they were when the tools were listed.
             self.signals.changed.notify_one();
         }
-        convert::outcome(answer, self.revision.era())
+        Ok(convert::outcome(answer, self.revision.era())?)
     }
 
     /// What a modern HTTP server wants mirrored of a call.

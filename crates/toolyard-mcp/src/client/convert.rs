@@ -130,7 +130,12 @@ impl From<TransportError> for ToolError {
     fn from(error: TransportError) -> Self {
         let (code, message) = match &error {
             TransportError::Unreachable(_) => (Code::Unavailable, "The server cannot be reached"),
-            TransportError::Broken(_) => (Code::Unavailable, "The connection to the server broke"),
+            TransportError::Broken(_) | TransportError::Interrupted(_) => {
+                (Code::Unavailable, "The connection to the server broke")
+            }
+            TransportError::Credentials(_) => {
+                (Code::Unavailable, "The credentials of this server cannot be read")
+            }
             TransportError::SessionOver => (Code::Unavailable, "The server has ended the session"),
             TransportError::Status(status) if status.is_server_error() || is_transient(*status) => {
                 (Code::Unavailable, "The server failed to answer")

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use http::{HeaderMap, HeaderValue};
 use tokio::task::JoinSet;
@@ -10,8 +10,10 @@ use tokio::time::timeout;
 use toolyard_core::{Json, NoClient, Object};
 
 use super::connection::{Connection, OpenError, no_client, refused};
+use super::endpoint::HttpStyle;
 use super::follow::follow;
 use super::http::Http;
+use super::sse::Sse;
 use super::stdio::Stdio;
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
 use super::{ClientOptions, Endpoint, convert};
@@ -26,6 +28,33 @@ enum Probe {
 }
 
 impl Connection {
+    /// Opens a connection to wherever the server is.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`], and [`OpenError::Nowhere`] when it is at none of the places where it may be.
+    pub(super) async fn find(
+        name: &Arc<str>,
+        endpoint: &Endpoint,
+        options: &Arc<ClientOptions>,
+    ) -> Result<Self, OpenError> {
+        let Endpoint::Http(http) = endpoint else {
+            return Self::open(name, endpoint, options.clone()).await;
+        };
+        let mut refusals = Vec::new();
+        for route in http.routes() {
+            let there = Endpoint::Http(http.on(route.clone()));
+            match Self::open(name, &there, options.clone()).await {
+                Ok(connection) => {
+                    http.remember(name, &route);
+                    return Ok(connection);
+                }
+                Err(error) if error.is_elsewhere() => refusals.push(format!("{}: {error}", route.style)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(OpenError::Nowhere(refusals.join("; ")))
+    }
+
     /// Finds out the era of the server, and opens a session where it wants one
     /// (2026-07-28, basic/versioning, backward compatibility).
     pub(super) async fn open(
@@ -34,6 +63,11 @@ impl Connection {
         options: Arc<ClientOptions>,
     ) -> Result<Self, OpenError> {
         let mut connection = Self::dial(name, endpoint, options.clone()).await?;
+        if matches!(connection.transport, Transport::Sse(_)) {
+            // Which only the legacy era has.
+            connection.initialize().await?;
+            return Ok(connection);
+        }
         match timeout(options.probe_time, connection.probe()).await {
             Ok(Ok(Probe::Modern)) => connection.be_modern(),
             Ok(Err(error @ OpenError::Revision(_))) => return Err(error),
@@ -59,9 +93,10 @@ impl Connection {
     ) -> Result<Self, OpenError> {
         let signals = Arc::new(Signals::default());
         let transport = match endpoint {
-            Endpoint::Http { url, client } => {
-                Transport::Http(Http::new(url.clone(), client.clone(), options.message_bytes))
-            }
+            Endpoint::Http(http) => match http.route().style {
+                HttpStyle::Streamable => Transport::Http(Http::new(http.clone(), options.message_bytes)),
+                HttpStyle::Sse => Transport::Sse(Sse::open(name, http, &options, signals.clone()).await?),
+            },
             Endpoint::Stdio { program, processes } => Transport::Stdio(
                 Stdio::start(name, processes, program, options.message_bytes, signals.clone()).await?,
             ),
@@ -76,6 +111,8 @@ impl Connection {
             ids: Arc::new(AtomicU64::new(1)),
             mirrored: RwLock::default(),
             signals,
+            is_forgotten: AtomicBool::new(false),
+            has_checked: AtomicBool::new(false),
             follower: JoinSet::new(),
             name: name.clone(),
         })
@@ -100,6 +137,8 @@ impl Connection {
                 let (name, signals) = (self.name.clone(), self.signals.clone());
                 self.follower.spawn(follow(name, http.clone(), move || Some(listen(&ids, &info)), signals));
             }
+            // It has but one stream, and that is followed.
+            Transport::Sse(_) => {}
         }
     }
 
@@ -113,6 +152,7 @@ impl Connection {
         let request = self.outgoing(method::INITIALIZE, |_, _| params);
         let (answer, head) = match &self.transport {
             Transport::Http(http) => http.exchange(request, &NoClient).await?,
+            Transport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
             Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
         };
         if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern))) {
@@ -125,6 +165,7 @@ impl Connection {
         let ready = message::notification(method::INITIALIZED, &Object::new());
         match &mut self.transport {
             Transport::Stdio(stdio) => stdio.tell(vec![ready]).await?,
+            Transport::Sse(sse) => sse.tell(ready).await?,
             Transport::Http(http) => {
                 *http = http.clone().with_fixed(session_headers(&head, self.revision));
                 http.tell(ready).await?;

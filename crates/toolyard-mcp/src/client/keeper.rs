@@ -36,6 +36,16 @@ pub(super) enum Link {
     Asleep,
 }
 
+impl Link {
+    /// The connection, unless its server is gone already.
+    pub(super) fn connection(&self) -> Option<&Arc<Connection>> {
+        match self {
+            Self::Up(connection) if !connection.is_over() => Some(connection),
+            _ => None,
+        }
+    }
+}
+
 /// The task that connects, lists, and begins anew when the connection is lost.
 pub(super) struct Keeper {
     pub(super) name: Arc<str>,
@@ -70,7 +80,11 @@ impl Keeper {
                             continue;
                         }
                         Left::Lost => {
-                            pause = pause_after(since.elapsed(), pause);
+                            pause = match connection.is_forgotten() {
+                                // The server is well: it only wants another session.
+                                true => BACKOFF.0,
+                                false => pause_after(since.elapsed(), pause),
+                            };
                             self.lose(pause);
                             connection.end_process().await;
                         }
@@ -95,7 +109,7 @@ impl Keeper {
 
     /// The first list is part of it: a server that cannot list is not connected.
     async fn attempt(&self) -> Result<(Connection, Vec<Arc<Tool>>), OpenError> {
-        let connection = Connection::open(&self.name, &self.endpoint, self.options.clone()).await?;
+        let connection = Connection::find(&self.name, &self.endpoint, &self.options).await?;
         let tools = connection.list_tools().await?;
         Ok((connection, tools))
     }

@@ -1,4 +1,4 @@
-//! How messages get to a server: the contract that both transports keep.
+//! How messages get to a server: the contract that all transports keep.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,8 +7,11 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
 use toolyard_core::{Client, Json, Object};
+use toolyard_net::auth::Unreadable;
 
 use super::http::Http;
+use super::session;
+use super::sse::Sse;
 use super::stdio::Stdio;
 use crate::wire::{Id, Message, RpcError, message, method};
 
@@ -17,10 +20,17 @@ use crate::wire::{Id, Message, RpcError, message, method};
 pub(super) enum TransportError {
     #[error("the server cannot be reached")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    /// Nothing of an answer had come: whether the request was read is not known.
     #[error("the connection broke before an answer came")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
+    /// The answer had begun.
+    #[error("the connection broke in the middle of the answer")]
+    Interrupted(#[source] Box<dyn Error + Send + Sync>),
     #[error("the server has ended the session")]
     SessionOver,
+    /// The request was not sent.
+    #[error(transparent)]
+    Credentials(Unreadable),
     #[error("the server answered with HTTP status {0}")]
     Status(StatusCode),
     #[error("the server's answer is no MCP message: {0}")]
@@ -49,9 +59,10 @@ pub(super) struct Signals {
     pub(super) lost: Notify,
 }
 
-/// The two ways to a server.
+/// The ways to a server.
 pub(super) enum Transport {
     Http(Http),
+    Sse(Sse),
     Stdio(Stdio),
 }
 
@@ -63,9 +74,23 @@ impl Transport {
         request: Outgoing,
         client: &Arc<dyn Client>,
     ) -> Result<Answer, TransportError> {
-        match self {
+        let answer = match self {
             Self::Http(http) => http.request(request, &**client).await,
+            Self::Sse(sse) => sse.request(request, client).await,
             Self::Stdio(stdio) => stdio.request(request, client).await,
+        }?;
+        match &answer {
+            Err(error) if self.in_session() && session::is_over(error) => Err(TransportError::SessionOver),
+            _ => Ok(answer),
+        }
+    }
+
+    /// Whether there is a session that the server may forget.
+    fn in_session(&self) -> bool {
+        match self {
+            Self::Http(http) => http.in_session(),
+            Self::Sse(_) => true,
+            Self::Stdio(_) => false,
         }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
-use toolyard_backends::http::{Auth, HttpBackend, Options, Policy, Scheme, Source};
-use toolyard_core::{Json, Object, Retry};
-use toolyard_manifest::{AuthScheme, Credential, HttpHandler, Mapping, Process, RetryPolicy, Secret, Url};
+use toolyard_backends::http::{HttpBackend, Options, Policy};
+use toolyard_core::{Json, Object};
+use toolyard_manifest::{HttpHandler, Mapping, Process, Secret, Url};
 use toolyard_net::client::Client;
+
+use super::{auth, headers, retry};
 
 /// The contract's bound on a response. The process may have a lower one.
 const RESPONSE_BYTES: usize = 10 << 20;
@@ -24,10 +25,10 @@ pub(super) fn backend(
     let options = Options {
         tool: super::explicit_tool(&handler.tool),
         plan: plan(handler),
-        auth: handler.auth.as_ref().map(|auth| self::auth(auth, process)),
+        auth: handler.auth.as_ref().map(|auth| auth::auth(auth, process)),
         attempt_time,
         policy: Policy {
-            retry: retry(policy),
+            retry: retry(&policy.policy),
             statuses: policy.retry_on.clone(),
             network_errors: policy.retry_on_network_error,
             respect_retry_after: policy.respect_retry_after,
@@ -42,15 +43,6 @@ pub(super) fn backend(
     HttpBackend::new(options, client)
 }
 
-pub(super) const fn retry(policy: &RetryPolicy) -> Retry {
-    Retry {
-        attempts: policy.max_attempts,
-        initial_backoff: policy.initial_backoff,
-        multiplier: policy.backoff_multiplier,
-        max_backoff: policy.max_backoff,
-    }
-}
-
 fn plan(handler: &HttpHandler) -> Plan {
     let target = match &handler.url {
         Url::Fixed(endpoint) => Target::fixed(endpoint.uri()),
@@ -61,7 +53,7 @@ fn plan(handler: &HttpHandler) -> Plan {
     let static_body =
         members.fold(Object::new(), |body, (name, value)| body.with(name, Json::from_value(value)));
     Plan {
-        headers: headers(handler),
+        headers: headers(&handler.headers),
         content_type: handler.content_type.clone(),
         query_params: handler.query_params.clone(),
         header_params: handler.header_params.clone(),
@@ -70,32 +62,6 @@ fn plan(handler: &HttpHandler) -> Plan {
         body_mapping: handler.body_mapping.as_ref().map(expression),
         ..Plan::new(handler.method.clone(), target)
     }
-}
-
-fn headers(handler: &HttpHandler) -> HeaderMap {
-    // The manifest has only values that can be one.
-    let header = |(name, text): &(HeaderName, Secret)| {
-        let mut value = HeaderValue::from_str(text.expose()).ok()?;
-        value.set_sensitive(true);
-        Some((name.clone(), value))
-    };
-    handler.headers.iter().filter_map(header).collect()
-}
-
-fn auth(auth: &toolyard_manifest::Auth, process: &Process) -> Auth {
-    let scheme = match auth.scheme {
-        AuthScheme::Bearer => Scheme::Bearer,
-        AuthScheme::Basic => Scheme::Basic,
-    };
-    let source = match &auth.credential {
-        Credential::Value(secret) => Source::Value(secret.expose().to_owned()),
-        Credential::File(path) => Source::File(path.clone()),
-        Credential::Key { name, key } => {
-            // The manifest names keys only beside a folder.
-            Source::File(process.secrets_dir.clone().unwrap_or_default().join(name).join(key))
-        }
-    };
-    Auth { scheme, source }
 }
 
 fn expression(mapping: &Mapping) -> jmespath::Expression<'static> {

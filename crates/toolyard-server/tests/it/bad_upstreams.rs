@@ -1,7 +1,6 @@
 //! Servers that break the protocol, their connections or their promises: the caller gets an error that says
 //! so, and the next call is answered as ever.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use toolyard_server::Running;
 
 use crate::client::{Client, Speech};
 use crate::gateway;
-use crate::upstream::{Era, Log, Received, Reply, Server, TOOL, Upstream, but, initialized};
+use crate::upstream::{Era, Log, Received, Reply, Server, TOOL, Upstream};
 
 /// What a server says to a call.
 type Saying = fn(&Received) -> Reply;
@@ -340,34 +339,4 @@ async fn saw_the_end(upstream: &Upstream, era: Era) {
             .await;
         assert_eq!(withdrawal.get("requestId").text(), call);
     }
-}
-
-#[tokio::test]
-async fn a_session_that_the_server_forgets() {
-    let opened = Arc::new(AtomicUsize::new(0));
-    let valid = Arc::new(AtomicUsize::new(1));
-    let server = Server::new(Era::Legacy, &[TOOL], good);
-    let forgetful = {
-        let (opened, valid) = (opened.clone(), valid.clone());
-        but(server, move |request| {
-            if request.method() == "initialize" {
-                let number = opened.fetch_add(1, Ordering::SeqCst) + 1;
-                return Some(initialized(request, &format!("s{number}")));
-            }
-            let session = request.head.header("mcp-session-id")?;
-            let known = session == format!("s{}", valid.load(Ordering::SeqCst));
-            (!known).then(|| Reply::http(404, "", ""))
-        })
-    };
-    let upstream = Upstream::start(forgetful);
-    let running = gateway(&[("h", upstream.address, "")], "").await;
-    let mut client = Client::new(running.address(), Speech::Bare).await;
-    assert_eq!(client.call("t", "{}").await.body, r#"{"jsonrpc":"2.0","id":7,"result":{"good":1}}"#);
-    valid.store(2, Ordering::SeqCst);
-    assert_snapshot!(client.call("t", "{}").await.body, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"The server has ended the session","data":{"code":"unavailable","reason":"The server has ended the session","retryable":true}}}"#);
-    // The gateway opens another session at once. Calls that come before it is there fail like the first one.
-    while client.call("t", "{}").await.body != r#"{"jsonrpc":"2.0","id":7,"result":{"good":1}}"# {}
-    assert_eq!(opened.load(Ordering::SeqCst), 2);
-    let last = upstream.now(|log| log.last("tools/call").clone());
-    assert_eq!(last.head.header("mcp-session-id"), Some("s2"));
 }

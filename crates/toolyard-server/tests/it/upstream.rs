@@ -74,12 +74,15 @@ impl Reply {
 
     /// A chunked response whose pieces come when the stream gives them. It never ends by itself.
     pub(crate) fn live(kind: &str, pieces: impl stream::Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self::ending(kind, pieces.chain(stream::pending()))
+    }
+
+    /// The same, and it ends with the stream.
+    pub(crate) fn ending(kind: &str, pieces: impl stream::Stream<Item = Bytes> + Send + 'static) -> Self {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
         let head = stream::once(async { Bytes::from(head) });
-        Self {
-            bytes: head.chain(pieces.map(|piece| chunk(&piece))).chain(stream::pending()).boxed(),
-            last: true,
-        }
+        let end = stream::once(async { Bytes::from_static(b"0\r\n\r\n") });
+        Self { bytes: head.chain(pieces.map(|piece| chunk(&piece))).chain(end).boxed(), last: true }
     }
 
     /// A response that is a whole stream of events, in the given pieces.
@@ -322,6 +325,7 @@ impl Script for Server {
             }
             ("initialize", Era::Legacy) => initialized(request, SESSION),
             ("GET", Era::Legacy) => self.changes(": open\n\n".to_owned(), CHANGED),
+            ("GET", Era::Modern) => Reply::http(405, "allow: POST\r\n", ""),
             // What has no method is a response.
             ("notifications/initialized" | "notifications/cancelled" | "", Era::Legacy) => {
                 Reply::http(202, "", "")

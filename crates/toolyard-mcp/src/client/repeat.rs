@@ -1,0 +1,166 @@
+//! Makes a call again that its server has not begun to answer.
+//!
+//! There are two reasons to. A session that the server has forgotten is opened anew, and the call made once more:
+//! the server has refused it unread. And whoever wrote the manifest may have allowed it after any failure of the
+//! transport. Neither is done once the server has said anything: it is at work then, or was.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+use toolyard_core::layers::in_time;
+use toolyard_core::{
+    Ask, AskError, Call, Client, Code, Json, LogLevel, Notice, Outcome, Retry, ToolError, Tried, Verdict,
+};
+
+use super::transport::TransportError;
+
+/// How often a call is made where the transport fails.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempts {
+    /// How often, and after which waits.
+    pub retry: Retry,
+    /// The most that one attempt may take. `None`: as long as the call has.
+    pub time: Option<Duration>,
+}
+
+/// Why an attempt gave no outcome, and what that allows.
+#[derive(Debug)]
+pub(super) struct Failure {
+    error: ToolError,
+    then: Then,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Another attempt would be refused as well, or do things twice.
+    Nothing,
+    /// Another attempt may come through, if the author of the manifest allows it.
+    Again,
+    /// The call was refused for want of a session.
+    InNewSession,
+}
+
+impl Attempts {
+    /// One attempt, for as long as the call may take.
+    #[must_use]
+    pub const fn one() -> Self {
+        Self { retry: Retry::never(), time: None }
+    }
+
+    /// Makes attempts until there is an outcome, or none is left.
+    pub(super) async fn run<F: Future<Output = Result<Outcome, Failure>>>(
+        &self,
+        mut call: Call,
+        attempt: impl Fn(Call) -> F,
+    ) -> Result<Outcome, ToolError> {
+        let attentive =
+            Arc::new(Attentive { client: call.client.clone(), has_heard: AtomicBool::new(false) });
+        call.client = attentive.clone();
+        let next = |answer: &Result<Outcome, Failure>| match answer {
+            Err(failure) if !attentive.has_heard() => failure.then,
+            Ok(_) | Err(_) => Then::Nothing,
+        };
+        let in_session = async || {
+            let answer = attempt(call.clone()).await;
+            if next(&answer) == Then::InNewSession { attempt(call.clone()).await } else { answer }
+        };
+        let in_time = async || match self.time.and_then(|time| Instant::now().checked_add(time)) {
+            Some(own) => {
+                let until = call.deadline.map_or(own, |deadline| deadline.min(own));
+                in_time(until, &*call.client, in_session()).await.unwrap_or_else(|error| Err(error.into()))
+            }
+            None => in_session().await,
+        };
+        let judge = |answer: &Result<Outcome, Failure>| match next(answer) {
+            Then::Again => Verdict::Again { wait: None },
+            Then::Nothing | Then::InNewSession => Verdict::Final,
+        };
+        let tried = self.retry.run(call.deadline, in_time, judge).await;
+        outcome(tried)
+    }
+}
+
+fn outcome(tried: Tried<Result<Outcome, Failure>>) -> Result<Outcome, ToolError> {
+    let Tried { last, attempts, exhausted } = tried;
+    last.map_err(|Failure { error, .. }| match exhausted && attempts > 1 {
+        true => {
+            ToolError::new(error.code(), format!("{attempts} attempts exhausted: {error}")).caused_by(error)
+        }
+        false => error,
+    })
+}
+
+/// What the server did not answer because of the transport.
+impl From<TransportError> for Failure {
+    fn from(error: TransportError) -> Self {
+        let then = match &error {
+            TransportError::Unreachable(_) | TransportError::Broken(_) => Then::Again,
+            TransportError::SessionOver => Then::InNewSession,
+            _ => Then::Nothing,
+        };
+        Self { error: error.into(), then }
+    }
+}
+
+/// What is wrong with the call, or with its answer; or there is no connection to make it on.
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        let then = if error.code() == Code::Unavailable { Then::Again } else { Then::Nothing };
+        Self { error, then }
+    }
+}
+
+/// A client, and whether anything was said to it.
+#[derive(Debug)]
+struct Attentive {
+    client: Arc<dyn Client>,
+    has_heard: AtomicBool,
+}
+
+impl Attentive {
+    fn has_heard(&self) -> bool {
+        self.has_heard.load(Ordering::Relaxed)
+    }
+
+    fn hear(&self) {
+        self.has_heard.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Client for Attentive {
+    fn capabilities(&self) -> Option<&Json> {
+        self.client.capabilities()
+    }
+
+    fn can_be_asked(&self) -> bool {
+        self.client.can_be_asked()
+    }
+
+    fn listens(&self) -> bool {
+        self.client.listens()
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        self.client.log_level()
+    }
+
+    fn notify(&self, notice: Notice) {
+        self.hear();
+        self.client.notify(notice);
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+        self.hear();
+        self.client.ask(ask)
+    }
+
+    fn asked_for(&self) -> Duration {
+        self.client.asked_for()
+    }
+}
+
+#[cfg(test)]
+mod tests;

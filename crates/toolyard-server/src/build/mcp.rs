@@ -1,0 +1,62 @@
+//! A handler of the type `mcp`, in the words of its backend.
+
+use std::time::Duration;
+
+use toolyard_manifest::{McpHandler, McpHttp, McpHttpStyle, McpTransport, Process, ToolFilter};
+use toolyard_mcp::client::{self, Attempts, ClientOptions, Endpoint, HttpEndpoint, HttpStyle, McpBackend};
+use toolyard_process::Program;
+
+use super::{Builder, auth, headers, retry};
+
+impl Builder {
+    pub(super) fn mcp(&self, name: &str, handler: &McpHandler, attempt_time: Duration) -> McpBackend {
+        McpBackend::start(name, self.endpoint(&handler.transport), self.options(handler, attempt_time))
+    }
+
+    fn endpoint(&self, transport: &McpTransport) -> Endpoint {
+        match transport {
+            McpTransport::Http(http) => Endpoint::Http(self.http_endpoint(http)),
+            McpTransport::Stdio { command, args, work_dir, env } => {
+                let program = Program {
+                    command: command.into(),
+                    args: args.iter().map(Into::into).collect(),
+                    work_dir: work_dir.clone(),
+                    env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+                    memory_bytes: self.process.limits.process_memory_bytes.map(|bytes| bytes as u64),
+                };
+                Endpoint::Stdio { program, processes: self.processes.clone() }
+            }
+        }
+    }
+
+    fn http_endpoint(&self, http: &McpHttp) -> HttpEndpoint {
+        let style = match http.style {
+            McpHttpStyle::Streamable => HttpStyle::Streamable,
+            McpHttpStyle::Sse => HttpStyle::Sse,
+        };
+        let endpoint = HttpEndpoint::new(http.endpoint.uri().clone(), self.client.clone());
+        let endpoint = endpoint.with_style(style).with_headers(headers(&http.headers));
+        match &http.auth {
+            Some(auth) => endpoint.with_auth(auth::auth(auth, &self.process)),
+            None => endpoint,
+        }
+    }
+
+    fn options(&self, handler: &McpHandler, attempt_time: Duration) -> ClientOptions {
+        let Process { limits, timeouts, .. } = &self.process;
+        let ToolFilter { allow, block } = handler.filter.clone();
+        let retry = retry(&handler.retry);
+        ClientOptions {
+            name: "toolyard".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            message_bytes: limits.response_bytes,
+            tools: limits.tools_per_handler,
+            connect_time: timeouts.connect,
+            probe_time: timeouts.era_probe,
+            idle_time: timeouts.process_idle,
+            filter: client::ToolFilter { allow, block },
+            // The only attempt has all the time of the call.
+            attempts: Attempts { retry, time: (retry.attempts > 1).then_some(attempt_time) },
+        }
+    }
+}

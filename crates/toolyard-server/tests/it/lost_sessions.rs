@@ -1,0 +1,169 @@
+//! Servers that forget a session, and say so in every way that is in use: the caller sees nothing of it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use insta::assert_snapshot;
+use toolyard_server::Running;
+
+use crate::client::{Client, Speech};
+use crate::gateway;
+use crate::upstream::{Era, Received, Reply, Script, Server, TOOL, Upstream, but, initialized};
+
+/// How a server says that it does not know the session of a request.
+type Refusal = fn(&Received) -> Reply;
+
+/// A server that knows one session at a time, which a test may have it forget.
+struct Forgetful {
+    running: Running,
+    upstream: Upstream,
+    opened: Arc<AtomicUsize>,
+    refusal: Arc<Mutex<Refusal>>,
+    known: Arc<AtomicUsize>,
+}
+
+impl Forgetful {
+    async fn start(call: impl Script) -> Self {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let known = Arc::new(AtomicUsize::new(0));
+        let refusal: Arc<Mutex<Refusal>> = Arc::new(Mutex::new(|_| Reply::http(404, "", "")));
+        let script = {
+            let (opened, known, refusal) = (opened.clone(), known.clone(), refusal.clone());
+            but(Server::new(Era::Legacy, &[TOOL], call), move |request| {
+                if request.method() == "initialize" {
+                    let number = opened.fetch_add(1, Ordering::SeqCst) + 1;
+                    known.store(number, Ordering::SeqCst);
+                    return Some(initialized(request, &format!("s{number}")));
+                }
+                let session = request.head.header("mcp-session-id")?;
+                let is_known = session == format!("s{}", known.load(Ordering::SeqCst));
+                (!is_known).then(|| (refusal.lock().unwrap())(request))
+            })
+        };
+        let upstream = Upstream::start(script);
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        Self { running, upstream, opened, refusal, known }
+    }
+
+    fn forget(&self, refusal: Refusal) {
+        *self.refusal.lock().unwrap() = refusal;
+        self.known.store(0, Ordering::SeqCst);
+    }
+
+    async fn call(&self) -> String {
+        Client::new(self.running.address(), Speech::Bare).await.call("t", "{}").await.body
+    }
+}
+
+fn good(request: &Received) -> Reply {
+    Reply::result(request, r#"{"good":1}"#)
+}
+
+const GOOD: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"good":1}}"#;
+const JSON: &str = "content-type: application/json\r\n";
+
+/// An error with this id, or the request's own.
+fn error(request: &Received, status: u16, id: Option<&str>, code: i32, message: &str) -> Reply {
+    let id = id.map_or_else(|| request.id(), str::to_owned);
+    let error = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#);
+    Reply::http(status, JSON, &error)
+}
+
+#[tokio::test]
+async fn every_form() {
+    let cases: &[(&str, Refusal)] = &[
+        ("404", |_| Reply::http(404, "", "")),
+        ("404 and a page", |_| Reply::http(404, "content-type: text/html\r\n", "<h1>Not Found</h1>")),
+        ("404, TypeScript", |r| error(r, 404, Some("null"), -32001, "Session not found")),
+        ("404, Python", |r| error(r, 404, Some("\"server-error\""), -32600, "Session not found")),
+        ("404 and the request's own id", |r| error(r, 404, None, -32001, "Session not found")),
+        ("400 in words", |_| Reply::http(400, "", "Bad Request: No valid session ID provided")),
+        ("400, TypeScript", |r| {
+            error(r, 400, Some("null"), -32000, "Bad Request: No valid session ID provided")
+        }),
+        ("400 of a server that was restarted", |r| {
+            error(r, 400, Some("null"), -32000, "Bad Request: Server not initialized")
+        }),
+        ("400 and the request's own id", |r| error(r, 400, None, -32000, "Invalid session ID")),
+        ("410", |_| Reply::http(410, "", "session terminated")),
+        ("500 in words", |_| Reply::http(500, "", "Unknown session")),
+        ("200 and an error", |r| error(r, 200, None, -32001, "Session expired")),
+        ("200 and an error on a stream", |r| {
+            let error = r#"{"code":-32000,"message":"Session not found"}"#;
+            let event = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}\n\n", r.id());
+            Reply::events([Bytes::from(event)])
+        }),
+    ];
+    for (name, refusal) in cases {
+        let server = Forgetful::start(good).await;
+        assert_eq!(server.call().await, GOOD, "{name}");
+        server.forget(*refusal);
+        assert_eq!(server.call().await, GOOD, "{name}");
+        assert_eq!(server.opened.load(Ordering::SeqCst), 2, "{name}");
+        let last = server.upstream.now(|log| log.last("tools/call").clone());
+        assert_eq!(last.head.header("mcp-session-id"), Some("s2"), "{name}");
+    }
+}
+
+/// What looks like it, and is an answer to the call.
+#[tokio::test]
+async fn other_errors_are_answers() {
+    let cases: &[Refusal] = &[
+        |r| error(r, 200, None, -32001, "Request timed out"),
+        |r| error(r, 200, None, -32602, "session not found"),
+        |r| error(r, 400, None, -32002, "Resource session://1 not found"),
+        |r| Reply::result(r, r#"{"isError":true,"content":[{"type":"text","text":"session not found"}]}"#),
+    ];
+    for case in cases {
+        let server = Forgetful::start(*case).await;
+        assert_ne!(server.call().await, GOOD);
+        let calls = server.upstream.now(|log| log.count("tools/call"));
+        assert_eq!((calls, server.opened.load(Ordering::SeqCst)), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn calls_that_meet_a_lost_session_together_open_one() {
+    const CALLERS: usize = 20;
+    let server = Forgetful::start(good).await;
+    for round in 2..5 {
+        server.forget(|_| Reply::http(404, "", ""));
+        let bodies = join_all((0..CALLERS).map(|_| server.call())).await;
+        assert!(bodies.iter().all(|body| body == GOOD), "{bodies:?}");
+        assert_eq!(server.opened.load(Ordering::SeqCst), round);
+    }
+}
+
+/// It may be of no use: then the caller is told after the second refusal.
+#[tokio::test]
+async fn a_call_is_repeated_once() {
+    let server =
+        Forgetful::start(|request: &Received| error(request, 404, None, -32001, "Session not found")).await;
+    assert_snapshot!(server.call().await, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"The server has ended the session","data":{"code":"unavailable","reason":"The server has ended the session","retryable":true}}}"#);
+    assert_eq!(server.upstream.now(|log| log.count("tools/call")), 2);
+}
+
+/// A server that has begun to work is not asked to do it twice.
+#[tokio::test]
+async fn a_call_is_not_repeated_once_the_server_has_said_something() {
+    let server = Forgetful::start(|request: &Received| {
+        let token = request.params().get("_meta").get("progressToken").text();
+        let params = format!(r#"{{"progressToken":{token},"progress":1}}"#);
+        let notice = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#);
+        let error = r#"{"code":-32001,"message":"Session not found"}"#;
+        let error = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, request.id());
+        Reply::events([Bytes::from(format!("data: {notice}\n\ndata: {error}\n\n"))])
+    })
+    .await;
+    let client = Client::new(server.running.address(), Speech::Modern).await;
+    let params = client.call_params("t", "{}", r#""progressToken":1"#);
+    let mut stream = client.open("tools/call", &params).await;
+    let mut last = String::new();
+    while let Some(message) = stream.message().await {
+        last = message;
+    }
+    assert!(last.contains("The server has ended the session"), "{last}");
+    assert_eq!(server.upstream.now(|log| log.count("tools/call")), 1);
+}
