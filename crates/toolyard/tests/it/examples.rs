@@ -43,6 +43,7 @@ fn every_example_is_a_manifest() {
     overrides.yaml: time, everything
     process.yaml:
     real-servers.yaml: everything, everything-stdio, time
+    remote-servers.yaml: everything, crm
     ");
 }
 
@@ -82,6 +83,21 @@ fn the_small_ones_serve_together() {
     // A busy machine may connect after the first list.
     eventually("the tools", || gateway.tools().contains(&"test_simple_text".to_owned()).then_some(()));
     assert_eq!(gateway.text("test_simple_text", json!({})), "This is a simple text response for testing.");
+}
+
+#[test]
+fn remote_servers_old_and_new() {
+    let folder = TempDir::new().unwrap();
+    let everything = peers::everything_over_sse(folder.path());
+    let crm = peers::guarded(folder.path(), "streamable-http");
+    let mut serve = toolyard(folder.path());
+    serve.env("EVERYTHING_URL", &everything.url).env("CRM_URL", &crm.url).env("CRM_TOKEN", "hunter2");
+    serve.current_dir(peers::root().join("examples")).args(["serve", "-f", "remote-servers.yaml"]);
+    let gateway = Gateway::start(folder, &mut serve);
+    // A busy machine may connect after the first list.
+    eventually("the tools", || (gateway.tools().len() == 3).then_some(()));
+    assert_eq!(gateway.text("echo", json!({"message": "over HTTP+SSE"})), "Echo: over HTTP+SSE");
+    assert_eq!(gateway.text("greet", json!({"name": "Ann"})), "Hello Ann");
 }
 
 #[test]

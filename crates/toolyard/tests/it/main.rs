@@ -16,5 +16,6 @@ mod processes;
 mod progress;
 mod real_servers;
 mod sdk_examples;
+mod sse_servers;
 mod support;
 mod unruly_servers;

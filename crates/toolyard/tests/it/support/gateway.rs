@@ -155,6 +155,10 @@ pub(crate) fn stdio(name: &str, command: &str, args: &[&str]) -> Value {
 
 /// A handler of a manifest: a server at a URL.
 pub(crate) fn over_http(name: &str, url: &str) -> Value {
-    let config = json!({"transport": "streamable-http", "endpoint": url});
-    json!({"name": name, "type": "mcp", "mcpConfig": config})
+    over(name, "streamable-http", url)
+}
+
+/// The same with another transport.
+pub(crate) fn over(name: &str, transport: &str, url: &str) -> Value {
+    json!({"name": name, "type": "mcp", "mcpConfig": {"transport": transport, "endpoint": url}})
 }

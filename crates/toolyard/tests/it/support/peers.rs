@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::process::Process;
+use super::scripted::script;
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -43,25 +44,45 @@ pub(crate) struct HttpServer {
     pub(crate) url: String,
 }
 
+impl HttpServer {
+    /// Where it listens.
+    pub(crate) fn port(&self) -> u16 {
+        let authority = self.url.split('/').nth(2).unwrap_or_default();
+        authority.rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+}
+
 /// npm's `server-everything` on streamable HTTP.
 #[track_caller]
 pub(crate) fn everything(home: &Path) -> HttpServer {
+    everything_over(home, "streamableHttp", "mcp")
+}
+
+/// The same on HTTP+SSE.
+#[track_caller]
+pub(crate) fn everything_over_sse(home: &Path) -> HttpServer {
+    everything_over(home, "sse", "sse")
+}
+
+#[track_caller]
+fn everything_over(home: &Path, transport: &str, path: &str) -> HttpServer {
     // It cannot choose a port by itself. Between our look and its start somebody else may take the one found.
-    for _ in 0..3 {
-        let port = free_port();
-        let mut server = command(peer("node_modules/.bin/mcp-server-everything"), home);
-        server.arg("streamableHttp").env("PORT", port.to_string());
-        let process = Process::start(&mut server);
-        let listens = process.stderr.wait_for("the address", |text| match text {
-            _ if text.contains("listening on port") => Some(true),
-            _ if text.contains("already in use") => Some(false),
-            _ => None,
-        });
-        if listens {
-            return HttpServer { _process: process, url: format!("http://127.0.0.1:{port}/mcp") };
-        }
-    }
-    panic!("no port is free");
+    let server = (0..3).find_map(|_| everything_at(home, transport, path, free_port()));
+    server.expect("a port is free")
+}
+
+/// `server-everything` at a certain port, unless somebody else has it.
+#[track_caller]
+pub(crate) fn everything_at(home: &Path, transport: &str, path: &str, port: u16) -> Option<HttpServer> {
+    let mut server = command(peer("node_modules/.bin/mcp-server-everything"), home);
+    server.arg(transport).env("PORT", port.to_string());
+    let process = Process::start(&mut server);
+    let listens = process.stderr.wait_for("the address", |text| match text {
+        _ if text.contains("listening on port") || text.contains("running on port") => Some(true),
+        _ if text.contains("already in use") => Some(false),
+        _ => None,
+    });
+    listens.then(|| HttpServer { _process: process, url: format!("http://127.0.0.1:{port}/{path}") })
 }
 
 /// The fixture server on the official Rust SDK.
@@ -72,6 +93,15 @@ pub(crate) fn fixture(home: &Path) -> HttpServer {
         let (_, rest) = text.split_once("listening on ")?;
         rest.split_once('\n').map(|(url, _)| url.to_owned())
     });
+    HttpServer { _process: process, url }
+}
+
+/// `guarded.py`, on the Python SDK, with one of its transports. The URL has no path.
+#[track_caller]
+pub(crate) fn guarded(home: &Path, transport: &str) -> HttpServer {
+    let mut server = command(peer("python/bin/python"), home);
+    let process = Process::start(server.arg(script("guarded.py")).arg(transport));
+    let url = process.stdout.wait_for("the URL", |text| text.strip_suffix('\n').map(str::to_owned));
     HttpServer { _process: process, url }
 }
 
