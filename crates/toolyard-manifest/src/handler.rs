@@ -14,7 +14,7 @@ pub use self::{
     auth::{Auth, AuthScheme, Credential, Secret},
     grpc::{GrpcHandler, GrpcRetry, Tls},
     http::{HttpHandler, HttpRetry, Mapping, StaticBody, ToolDefinition, Url},
-    mcp::{Args, Env, McpHandler, McpHttp, McpHttpStyle, McpTransport, ToolFilter},
+    mcp::{Args, Env, Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, ToolFilter},
     names::{Argument, Change, Override, Prefix},
     openapi::OpenApiHandler,
     retry::RetryPolicy,
@@ -35,8 +35,25 @@ pub struct Handler {
     pub prefix: Prefix,
     /// `overrides`: what is changed about its tools, by the names that its server has for them.
     pub overrides: Vec<(String, Override)>,
+    /// `probe` of its registry: how a server that hangs is found. `None`: it is not.
+    pub probe: Option<Probe>,
     /// How to reach it.
     pub kind: HandlerKind,
+}
+
+/// How servers that are connected and silent are asked whether they are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// `interval`: how long one is silent before it is asked, and then asked again. 60 s.
+    pub interval: Duration,
+    /// `timeout`: how long it may take to answer. 5 s.
+    pub timeout: Duration,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(60), timeout: Duration::from_secs(5) }
+    }
 }
 
 /// What kind of server is behind a handler.

@@ -40,9 +40,9 @@ pub use self::{
     forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
     handler::{
         Args, Argument, Auth, AuthScheme, Change, Credential, Env, GrpcHandler, GrpcRetry, Handler,
-        HandlerKind, HttpHandler, HttpRetry, Mapping, McpHandler, McpHttp, McpHttpStyle, McpTransport,
-        OpenApiHandler, Override, Prefix, RetryPolicy, Secret, StaticBody, Tls, ToolDefinition, ToolFilter,
-        Url,
+        HandlerKind, HttpHandler, HttpRetry, Lane, Mapping, McpHandler, McpHttp, McpHttpStyle, McpTransport,
+        OpenApiHandler, Override, Prefix, Probe, RetryPolicy, Secret, StaticBody, Tls, ToolDefinition,
+        ToolFilter, Url,
     },
     import::{Import, Note, import},
     limits::{Limits, Timeouts},

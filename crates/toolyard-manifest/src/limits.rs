@@ -50,6 +50,10 @@ pub struct Limits {
     /// `processes`: programs that handlers may have running at a time; what these start is theirs. 256: more than
     /// a manifest names, and short of what would make the machine swap.
     pub processes: usize,
+    /// `lanesPerHandler`: connections of one client each that an `mcp` handler may have beside the one that all share;
+    /// for one more, the one that was idle for longest ends. 8: each may be a program, of which 32 handlers then still
+    /// start no more than `processes`.
+    pub lanes_per_handler: usize,
     /// `processMemoryBytes`: bytes that a program of a handler, and each process that it starts, may allocate for
     /// itself, at least 16 MiB. No limit: what is right for one server is too little for another.
     pub process_memory_bytes: Option<usize>,
@@ -81,6 +85,8 @@ pub struct Timeouts {
     /// `manifestCheck`: how often the files of the manifest are looked at for edits. 1 s: an editor's user waits no
     /// longer, and it costs a few system calls.
     pub manifest_check: Duration,
+    /// `laneIdle`: how long a connection of one client is kept without a call. 5 min: few clients say when they leave.
+    pub lane_idle: Duration,
     /// `processIdle`: how long the program of a handler runs without a call before it is ended until the next one.
     /// Unset, it stays: some have state that a call expects to find again.
     pub process_idle: Option<Duration>,
@@ -101,6 +107,7 @@ impl Default for Limits {
             queued_notices: 256,
             tools_per_handler: 10_000,
             processes: 256,
+            lanes_per_handler: 8,
             process_memory_bytes: None,
         }
     }
@@ -117,6 +124,7 @@ impl Default for Timeouts {
             request_head: Duration::from_secs(90),
             request_body: Duration::from_secs(60),
             manifest_check: Duration::from_secs(1),
+            lane_idle: Duration::from_secs(5 * 60),
             process_idle: None,
         }
     }
@@ -145,6 +153,7 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
         queued_notices: fields.with_default("queuedNotices", Cursor::count, default.queued_notices),
         tools_per_handler: fields.with_default("toolsPerHandler", Cursor::count, default.tools_per_handler),
         processes: fields.with_default("processes", Cursor::count, default.processes),
+        lanes_per_handler: fields.with_default("lanesPerHandler", Cursor::count, default.lanes_per_handler),
         process_memory_bytes: fields.optional("processMemoryBytes", memory_size),
     };
     fields.finish();
@@ -163,6 +172,7 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
         request_body: fields.with_default("requestBody", Cursor::timeout, default.request_body),
         manifest_check: fields.with_default("manifestCheck", Cursor::timeout, default.manifest_check),
+        lane_idle: fields.with_default("laneIdle", Cursor::timeout, default.lane_idle),
         process_idle: fields.optional("processIdle", Cursor::timeout),
     };
     fields.finish();

@@ -1,7 +1,7 @@
 //! The reader of `ToolRegistry` documents.
 //!
 //! The contract knows more than this release serves. A field of it that cannot be honoured yet is refused by
-//! its name: ignoring `probe` would be worse than not starting.
+//! its name: ignoring `selector` would be worse than not starting.
 
 mod auth;
 mod endpoint;
@@ -10,6 +10,7 @@ mod http;
 mod mcp;
 mod names;
 mod openapi;
+mod probe;
 mod retry;
 mod tool;
 
@@ -21,7 +22,7 @@ use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
     forms::{self, HandlerName},
-    handler::{Handler, HandlerKind, Secret},
+    handler::{Handler, HandlerKind, Probe, Secret},
     metadata::{Metadata, metadata},
 };
 
@@ -40,7 +41,7 @@ const HANDLER_TYPE: Choice<HandlerType> = Choice {
 };
 
 /// Handler fields of the contract, then those that only the contract's own software has.
-const HANDLER_NOT_YET: &[&str] = &["selector", "serviceRef", "clientConfig", "probe"];
+const HANDLER_NOT_YET: &[&str] = &["selector", "serviceRef", "clientConfig"];
 
 /// The fields that only some types have, and where they belong.
 const ONLY: &[(&str, &[HandlerType], &str)] = &[
@@ -92,10 +93,11 @@ fn registry(cursor: Cursor<'_>) -> Option<Registry> {
 
 fn spec(cursor: Cursor<'_>, registry: &Registry) -> Option<Vec<Handler>> {
     let mut fields = cursor.fields()?;
-    let handlers =
+    let mut handlers =
         fields.required("handlers", |cursor| cursor.non_empty_list(|item| handler(item, registry)));
-    fields.not_yet(&["probe"]);
+    let probe = fields.with_default("probe", probe::probe, Some(Probe::default()));
     fields.finish();
+    handlers.iter_mut().flatten().for_each(|handler| handler.probe = probe);
     handlers
 }
 
@@ -116,8 +118,10 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
     let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
     fields.not_yet(HANDLER_NOT_YET);
+    fields.misplaced(&["probe"], "it belongs to `spec`, and is for all handlers");
     fields.finish();
-    Some(Handler { name: name?, registry: registry.name.clone(), timeout, prefix, overrides, kind: kind? })
+    let (registry, kind) = (registry.name.clone(), kind?);
+    Some(Handler { name: name?, registry, timeout, prefix, overrides, probe: None, kind })
 }
 
 fn kind(

@@ -10,7 +10,9 @@ use toolyard_core::{
     Backend, Call, Caller, Catalog, Client as CallClient, Json, JsonError, Notice, Object, Outcome, Output,
     Phase, Target, ToolError,
 };
-use toolyard_mcp::client::{Attempts, ClientOptions, Endpoint, HttpEndpoint, McpBackend, ToolFilter};
+use toolyard_mcp::client::{
+    Attempts, ClientOptions, Endpoint, HttpEndpoint, LaneOptions, McpBackend, ToolFilter,
+};
 use toolyard_net::client::Client as HttpClient;
 use toolyard_process::{Processes, Spawner};
 
@@ -180,6 +182,8 @@ impl Client {
             idle_time: None,
             filter: ToolFilter::default(),
             attempts: Attempts::one(),
+            lanes: LaneOptions::SHARED,
+            probe: None,
         };
         let server = McpBackend::start("server", endpoint, options);
         let mut catalog = server.catalog();

@@ -57,7 +57,7 @@ impl Builder {
         // Each attempt has the handler's time, so that a call may take several times as long.
         let timeout = retry(handler.kind.retry()).budget(handler.timeout);
         let backend: Arc<dyn Backend> = match &handler.kind {
-            HandlerKind::Mcp(mcp) => Arc::new(self.mcp(name, mcp, handler.timeout)),
+            HandlerKind::Mcp(mcp) => Arc::new(self.mcp(handler, mcp)),
             HandlerKind::Http(http) => {
                 Arc::new(http::backend(http, handler.timeout, &self.process, &self.client))
             }

@@ -11,7 +11,9 @@ use http_body_util::Full;
 use tokio::time::timeout;
 use toolyard_core::{Backend, Catalog, Phase};
 use toolyard_manifest::{Invalid, Process};
-use toolyard_mcp::client::{Attempts, ClientOptions, Endpoint, HttpEndpoint, McpBackend, ToolFilter};
+use toolyard_mcp::client::{
+    Attempts, ClientOptions, Endpoint, HttpEndpoint, LaneOptions, McpBackend, ToolFilter,
+};
 use toolyard_net::body;
 use toolyard_net::client::Client;
 
@@ -82,6 +84,8 @@ impl Remote {
             idle_time: None,
             filter: ToolFilter::default(),
             attempts: Attempts::one(),
+            lanes: LaneOptions::SHARED,
+            probe: None,
         };
         let backend = McpBackend::start(
             "gateway",

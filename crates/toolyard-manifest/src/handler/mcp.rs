@@ -12,11 +12,23 @@ use crate::forms::Endpoint;
 pub struct McpHandler {
     /// How messages reach it.
     pub transport: McpTransport,
+    /// `lane`: whose its connections are. Unset, clients share one, but for those that can be asked something by a
+    /// server of the era in which questions do not say which call they belong to.
+    pub lane: Option<Lane>,
     /// `toolFilter`: all its tools unless set.
     pub filter: ToolFilter,
     /// `retryPolicy`, or what `retries` stands for: calls that did not reach the server, or whose connection
     /// broke before it had said anything.
     pub retry: RetryPolicy,
+}
+
+/// Whose the connections to a server are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Everybody's: there is one. No client is asked anything by a server of the old era.
+    Shared,
+    /// One client's each, so that what the server remembers is that client's.
+    Client,
 }
 
 /// How messages reach an MCP server.

@@ -5,7 +5,7 @@ use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
     forms::{self, Endpoint},
-    handler::{McpHandler, McpHttp, McpHttpStyle, McpTransport, RetryPolicy, ToolFilter},
+    handler::{Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, RetryPolicy, ToolFilter},
 };
 
 const TRANSPORT: Choice<Transport> = Choice {
@@ -17,6 +17,9 @@ const TRANSPORT: Choice<Transport> = Choice {
     ],
     not_yet: &[],
 };
+
+const LANE: Choice<Lane> =
+    Choice { noun: "lane", words: &[("shared", Lane::Shared), ("client", Lane::Client)], not_yet: &[] };
 
 const STDIO_FIELDS: &[&str] = &["command", "args", "workDir", "env"];
 
@@ -37,6 +40,7 @@ enum Transport {
 /// What `mcpConfig` says.
 pub(super) struct Config {
     transport: McpTransport,
+    lane: Option<Lane>,
     filter: ToolFilter,
     retry: Option<RetryPolicy>,
 }
@@ -53,8 +57,8 @@ pub(super) fn handler(fields: &mut Fields<'_>) -> Option<McpHandler> {
     fields.misplaced(&["toolFilter"], "it belongs into `mcpConfig`");
     let configured = config.as_ref().and_then(|config| config.retry);
     let retry = retry::of_handler(fields, configured, "mcpConfig");
-    let Config { transport, filter, .. } = config?;
-    Some(McpHandler { transport, filter, retry })
+    let Config { transport, lane, filter, .. } = config?;
+    Some(McpHandler { transport, lane, filter, retry })
 }
 
 pub(super) fn config(cursor: Cursor<'_>) -> Option<Config> {
@@ -69,10 +73,11 @@ pub(super) fn config(cursor: Cursor<'_>) -> Option<Config> {
             None
         }
     };
+    let lane = fields.optional("lane", |cursor| cursor.choice(&LANE));
     let filter = fields.with_default("toolFilter", filter, ToolFilter::default());
     let retry = fields.optional("retryPolicy", retry::Policy::read);
     fields.finish();
-    Some(Config { transport: transport?, filter, retry })
+    Some(Config { transport: transport?, lane, filter, retry })
 }
 
 fn stdio(fields: &mut Fields<'_>) -> Option<McpTransport> {

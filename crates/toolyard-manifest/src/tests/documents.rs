@@ -51,6 +51,12 @@ fn a_registry_in_yaml() {
             timeout: 30s,
             prefix: OnClash,
             overrides: [],
+            probe: Some(
+                Probe {
+                    interval: 60s,
+                    timeout: 5s,
+                },
+            ),
             kind: Mcp(
                 McpHandler {
                     transport: Stdio {
@@ -63,6 +69,7 @@ fn a_registry_in_yaml() {
                             "LOG_LEVEL",
                         ],
                     },
+                    lane: None,
                     filter: ToolFilter {
                         allow: [],
                         block: [],
@@ -84,6 +91,12 @@ fn a_registry_in_yaml() {
             timeout: 90s,
             prefix: OnClash,
             overrides: [],
+            probe: Some(
+                Probe {
+                    interval: 60s,
+                    timeout: 5s,
+                },
+            ),
             kind: Mcp(
                 McpHandler {
                     transport: Http(
@@ -94,6 +107,7 @@ fn a_registry_in_yaml() {
                             auth: None,
                         },
                     ),
+                    lane: None,
                     filter: ToolFilter {
                         allow: [],
                         block: [],
@@ -164,6 +178,7 @@ limits:
   queuedNotices: 5
   toolsPerHandler: 6
   processes: 9
+  lanesPerHandler: 10
   processMemoryBytes: 256MiB
 timeouts:
   firstList: 0s
@@ -174,6 +189,7 @@ timeouts:
   requestHead: 500ms
   requestBody: 4s
   manifestCheck: 5s
+  laneIdle: 70s
   processIdle: 15m
 ";
     assert_debug_snapshot!(valid(&toolyard(text.trim())).process, @r#"
@@ -200,6 +216,7 @@ timeouts:
             queued_notices: 5,
             tools_per_handler: 6,
             processes: 9,
+            lanes_per_handler: 10,
             process_memory_bytes: Some(
                 268435456,
             ),
@@ -213,6 +230,7 @@ timeouts:
             request_head: 500ms,
             request_body: 4s,
             manifest_check: 5s,
+            lane_idle: 70s,
             process_idle: Some(
                 900s,
             ),
@@ -246,6 +264,7 @@ fn the_defaults_are_those_of_the_documentation() {
             queued_notices: 256,
             tools_per_handler: 10000,
             processes: 256,
+            lanes_per_handler: 8,
             process_memory_bytes: None,
         },
         timeouts: Timeouts {
@@ -257,6 +276,7 @@ fn the_defaults_are_those_of_the_documentation() {
             request_head: 90s,
             request_body: 60s,
             manifest_check: 1s,
+            lane_idle: 300s,
             process_idle: None,
         },
     }

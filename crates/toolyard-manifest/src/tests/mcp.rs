@@ -2,10 +2,12 @@
 
 use insta::{assert_debug_snapshot, assert_snapshot};
 
+use std::time::Duration;
+
 use super::{SECRET, handler, mcp, problems, registry, valid};
 use crate::{
-    AuthScheme, Credential, HandlerKind, McpHandler, McpHttpStyle, McpTransport, RetryPolicy, Secret,
-    ToolFilter,
+    AuthScheme, Credential, HandlerKind, Lane, McpHandler, McpHttpStyle, McpTransport, Probe, RetryPolicy,
+    Secret, ToolFilter,
 };
 
 #[test]
@@ -16,7 +18,7 @@ fn transports() {
       expected one of stdio, sse, streamable-http
       hint: did you mean `streamable-http`?
     tools.yaml:10:7: spec.handlers[0].mcpConfig.endpiont: unknown field
-      expected one of transport, endpoint, headers, authType, authToken, authSecretRef, command, args, workDir, env, toolFilter, retryPolicy
+      expected one of transport, endpoint, headers, authType, authToken, authSecretRef, command, args, workDir, env, lane, toolFilter, retryPolicy
       hint: did you mean `endpoint`?
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\nendpoint: http://localhost/mcp")), @"
@@ -321,5 +323,54 @@ fn what_the_environment_holds_is_never_shown() {
       hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
     tools.yaml:7:30: spec.handlers[1].type: handler type `client` is not yet supported
       expected one of mcp, http, grpc, openapi
+    ");
+}
+
+#[test]
+fn lanes() {
+    let lane = |lane: &str| mcp(&format!("transport: stdio\ncommand: x\n{lane}"));
+    let of = |text: &str| {
+        let HandlerKind::Mcp(mcp) = &valid(text).handlers[0].kind else { panic!() };
+        mcp.lane
+    };
+    assert_eq!(of(&lane("")), None);
+    assert_eq!(of(&lane("lane: shared")), Some(Lane::Shared));
+    assert_eq!(of(&lane("lane: client")), Some(Lane::Client));
+    assert_snapshot!(problems(&lane("lane: clients")), @"
+    tools.yaml:11:13: spec.handlers[0].mcpConfig.lane: `clients` is not a known lane
+      expected one of shared, client
+      hint: did you mean `client`?
+    ");
+    assert_snapshot!(problems(&handler("lane: client")), @"
+    tools.yaml:9:5: spec.handlers[0].lane: unknown field
+      expected one of name, type, mcpConfig, timeout, prefix, overrides
+    ");
+}
+
+#[test]
+fn probes() {
+    let with = |probe: &str| format!("{}  probe: {probe}\n", handler(""));
+    let of = |text: &str| valid(text).handlers[0].probe;
+    let probe = |interval, timeout| {
+        let [interval, timeout] = [interval, timeout].map(Duration::from_secs);
+        Some(Probe { interval, timeout })
+    };
+    assert_eq!(of(&handler("")), probe(60, 5));
+    assert_eq!(of(&with("{}")), probe(60, 5));
+    assert_eq!(of(&with("{enabled: false, interval: 1s}")), None);
+    assert_eq!(of(&with("{enabled: true, interval: 10s, timeout: 2s}")), probe(10, 2));
+    assert_snapshot!(problems(&with("{enable: true, interval: 0s, timeout: 5}")), @"
+    tools.yaml:10:11: spec.probe.enable: unknown field
+      expected one of enabled, interval, timeout
+      hint: did you mean `enabled`?
+    tools.yaml:10:35: spec.probe.interval: this is zero
+      expected a duration above zero
+    tools.yaml:10:48: spec.probe.timeout: found a number
+      expected a duration such as 500ms, 30s, 1m30s or 2h
+      hint: add a unit, as in `30s`
+    ");
+    assert_snapshot!(problems(&handler("probe: {}")), @"
+    tools.yaml:9:5: spec.handlers[0].probe: `probe` does not belong here
+      hint: it belongs to `spec`, and is for all handlers
     ");
 }

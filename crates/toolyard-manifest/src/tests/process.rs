@@ -86,7 +86,7 @@ fn limits() {
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, processMemoryBytes
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes
       hint: did you mean `concurrentCalls`?
     ");
 }
@@ -131,7 +131,7 @@ timeouts:
       expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, limits, timeouts
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, processMemoryBytes
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB

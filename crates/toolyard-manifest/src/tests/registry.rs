@@ -199,7 +199,6 @@ fn timeouts() {
 #[test]
 fn fields_of_the_contract_that_are_not_served_yet() {
     assert_snapshot!(problems(&handler("selector: {}")), @"tools.yaml:9:5: spec.handlers[0].selector: `selector` is not yet supported");
-    assert_snapshot!(problems(&format!("{}  probe: {{enabled: true}}\n", handler(""))), @"tools.yaml:10:3: spec.probe: `probe` is not yet supported");
 }
 
 #[test]
@@ -215,14 +214,14 @@ fn unknown_fields() {
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
     tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field
-      expected one of transport, command, args, workDir, env, toolFilter, retryPolicy
+      expected one of transport, command, args, workDir, env, lane, toolFilter, retryPolicy
       hint: did you mean `command`?
     tools.yaml:11:7: spec.handlers[0].mcpConfig.workdir: unknown field
-      expected one of transport, command, args, workDir, env, toolFilter, retryPolicy
+      expected one of transport, command, args, workDir, env, lane, toolFilter, retryPolicy
       hint: did you mean `workDir`?
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\n\"odd key\": 1")), @r#"
     tools.yaml:11:7: spec.handlers[0].mcpConfig["odd key"]: unknown field
-      expected one of transport, command, args, workDir, env, toolFilter, retryPolicy
+      expected one of transport, command, args, workDir, env, lane, toolFilter, retryPolicy
     "#);
 }

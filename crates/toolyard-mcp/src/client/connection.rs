@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome, Tool};
 
+use super::asked::Callers;
 use super::repeat::Failure;
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
 use super::{ClientOptions, convert};
@@ -68,6 +69,8 @@ pub(super) struct Connection {
     pub(super) is_forgotten: AtomicBool,
     /// Whether the log says already which names of the filter mean no tool.
     pub(super) has_checked: AtomicBool,
+    /// Whom the server may ask.
+    pub(super) callers: Arc<Callers>,
     /// Follows the stream of changes.
     pub(super) follower: JoinSet<()>,
     pub(super) name: Arc<str>,
@@ -82,6 +85,33 @@ const MAX_PAGES: usize = 1000;
 impl Connection {
     pub(super) const fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Whether the server was asked for something that it may keep, or ask again.
+    pub(super) fn has_asked(&self) -> bool {
+        self.callers.has_asked()
+    }
+
+    /// What the server holds for who uses this connection: a process has a memory, and so has a session.
+    pub(super) fn has_state(&self) -> bool {
+        matches!(self.transport, Transport::Stdio(_)) || self.revision.era() == Era::Legacy
+    }
+
+    /// How many messages have come by themselves, or as answers, where that can be told.
+    pub(super) fn heard(&self) -> u64 {
+        self.signals.heard.load(Ordering::Relaxed)
+    }
+
+    /// Asks the server whether it is there. That it does not know the question is an answer.
+    ///
+    /// # Errors
+    /// When it did not answer.
+    pub(super) async fn ping(&self) -> Result<(), TransportError> {
+        let method = match self.revision.era() {
+            Era::Legacy => method::PING,
+            Era::Modern => method::DISCOVER,
+        };
+        self.ask(method, Object::new()).await.map(drop)
     }
 
     /// Waits until the list of tools may have changed.
@@ -207,7 +237,12 @@ impl Connection {
         let (name, params) = convert::call_params(call, id, self.revision, &self.info);
         let headers = self.call_headers(method, &name, &params);
         let message = message::request(&Id::number(id), method, &params);
-        let answer = self.transport.request(Outgoing { id, message, headers }, &client).await;
+        let attended = self.callers.begin(id, &client, &self.transport);
+        let request = self.transport.request(Outgoing { id, message, headers }, &client);
+        let answer = match attended {
+            Some(attended) => attended.until(request).await,
+            None => request.await,
+        };
         let answer = answer.inspect_err(|error| {
             // Calls that come now wait for the next session.
             let is_forgotten = matches!(error, TransportError::SessionOver);

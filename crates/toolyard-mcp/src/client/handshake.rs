@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::{Json, NoClient, Object};
 
+use super::asked::Callers;
 use super::connection::{Connection, OpenError, no_client, refused};
+use super::declared::Declared;
 use super::endpoint::HttpStyle;
 use super::follow::follow;
 use super::http::Http;
@@ -18,6 +21,9 @@ use super::stdio::Stdio;
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
 use super::{ClientOptions, Endpoint, convert};
 use crate::wire::{Era, Id, Revision, RpcError, error, headers, message, method};
+
+/// How long the first call of a client that can be asked waits until its questions have a way.
+const LISTEN_TIME: Duration = Duration::from_secs(2);
 
 /// What a server says to the first question.
 enum Probe {
@@ -36,14 +42,16 @@ impl Connection {
         name: &Arc<str>,
         endpoint: &Endpoint,
         options: &Arc<ClientOptions>,
+        declared: &Declared,
+        known: Option<Era>,
     ) -> Result<Self, OpenError> {
         let Endpoint::Http(http) = endpoint else {
-            return Self::open(name, endpoint, options.clone()).await;
+            return Self::open(name, endpoint, options.clone(), declared, known).await;
         };
         let mut refusals = Vec::new();
         for route in http.routes() {
             let there = Endpoint::Http(http.on(route.clone()));
-            match Self::open(name, &there, options.clone()).await {
+            match Self::open(name, &there, options.clone(), declared, known).await {
                 Ok(connection) => {
                     http.remember(name, &route);
                     return Ok(connection);
@@ -55,16 +63,18 @@ impl Connection {
         Err(OpenError::Nowhere(refusals.join("; ")))
     }
 
-    /// Finds out the era of the server, and opens a session where it wants one
-    /// (2026-07-28, basic/versioning, backward compatibility).
+    /// Finds out the era of the server, unless it is `known`, and opens a session where it wants one
+    /// (2026-07-28, basic/versioning, backward compatibility). A legacy server is told what is `declared`.
     pub(super) async fn open(
         name: &Arc<str>,
         endpoint: &Endpoint,
         options: Arc<ClientOptions>,
+        declared: &Declared,
+        known: Option<Era>,
     ) -> Result<Self, OpenError> {
-        let mut connection = Self::dial(name, endpoint, options.clone()).await?;
-        if matches!(connection.transport, Transport::Sse(_)) {
-            // Which only the legacy era has.
+        let mut connection = Self::dial(name, endpoint, options.clone(), declared).await?;
+        // Only the legacy era has HTTP+SSE.
+        if known == Some(Era::Legacy) || matches!(connection.transport, Transport::Sse(_)) {
             connection.initialize().await?;
             return Ok(connection);
         }
@@ -75,7 +85,7 @@ impl Connection {
             Ok(Err(OpenError::Transport(TransportError::Broken(_))))
                 if matches!(endpoint, Endpoint::Stdio { .. }) =>
             {
-                connection = Self::dial(name, endpoint, options).await?;
+                connection = Self::dial(name, endpoint, options, declared).await?;
                 connection.initialize().await?;
             }
             Ok(Err(OpenError::Transport(
@@ -90,16 +100,24 @@ impl Connection {
         name: &Arc<str>,
         endpoint: &Endpoint,
         options: Arc<ClientOptions>,
+        declared: &Declared,
     ) -> Result<Self, OpenError> {
         let signals = Arc::new(Signals::default());
+        let callers = Arc::new(Callers::new(declared.clone()));
         let transport = match endpoint {
             Endpoint::Http(http) => match http.route().style {
-                HttpStyle::Streamable => Transport::Http(Http::new(http.clone(), options.message_bytes)),
-                HttpStyle::Sse => Transport::Sse(Sse::open(name, http, &options, signals.clone()).await?),
+                HttpStyle::Streamable => {
+                    Transport::Http(Http::new(http.clone(), options.message_bytes, callers.clone()))
+                }
+                HttpStyle::Sse => {
+                    let (signals, callers) = (signals.clone(), callers.clone());
+                    Transport::Sse(Sse::open(name, http, &options, signals, callers).await?)
+                }
             },
-            Endpoint::Stdio { program, processes } => Transport::Stdio(
-                Stdio::start(name, processes, program, options.message_bytes, signals.clone()).await?,
-            ),
+            Endpoint::Stdio { program, processes } => {
+                let (bytes, signals, callers) = (options.message_bytes, signals.clone(), callers.clone());
+                Transport::Stdio(Stdio::start(name, processes, program, bytes, signals, callers).await?)
+            }
         };
         let info = Object::new().with("name", Json::string(&options.name));
         let info = info.with("version", Json::string(&options.version)).to_json();
@@ -113,6 +131,7 @@ impl Connection {
             signals,
             is_forgotten: AtomicBool::new(false),
             has_checked: AtomicBool::new(false),
+            callers,
             follower: JoinSet::new(),
             name: name.clone(),
         })
@@ -146,7 +165,7 @@ impl Connection {
     async fn initialize(&mut self) -> Result<(), OpenError> {
         let params = Object::new()
             .with("protocolVersion", Json::string(Revision::LATEST_LEGACY.as_str()))
-            .with("capabilities", Object::new().to_json())
+            .with("capabilities", self.callers.declared().to_json())
             .with("clientInfo", self.info.clone());
         self.revision = Revision::LATEST_LEGACY;
         let request = self.outgoing(method::INITIALIZE, |_, _| params);
@@ -171,6 +190,10 @@ impl Connection {
                 http.tell(ready).await?;
                 let (name, signals) = (self.name.clone(), self.signals.clone());
                 self.follower.spawn(follow(name, http.clone(), || None, signals));
+                if !self.callers.declared().is_nothing() {
+                    // Questions come there, too, and servers drop what nobody would hear.
+                    let _too_slow = timeout(LISTEN_TIME, self.signals.listens.notified()).await;
+                }
             }
         }
         Ok(())

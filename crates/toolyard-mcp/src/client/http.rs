@@ -1,18 +1,20 @@
 //! Streamable HTTP, as a client of either era.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
 use tokio::time::timeout;
-use toolyard_core::{Client, Notice};
+use toolyard_core::{Client, Notice, Object};
 use toolyard_net::body::{self, ReadError};
 
+use super::asked::Callers;
 use super::endpoint::HttpEndpoint;
 use super::events::{self, Events};
 use super::session;
-use super::transport::{Answer, Outgoing, Signals, TransportError, cancelled, parse, response_to};
+use super::transport::{Answer, Outgoing, Signals, TransportError, cancelled, parse};
 use crate::wire::headers::SESSION_ID;
 use crate::wire::{Id, Message, message, method};
 
@@ -23,6 +25,8 @@ pub(super) struct Http {
     message_bytes: usize,
     /// What every request carries once the handshake is over.
     fixed: HeaderMap,
+    /// Whom the server may ask.
+    callers: Arc<Callers>,
 }
 
 /// The response to a request, opened as far as its kind of body.
@@ -32,8 +36,8 @@ enum Opened {
 }
 
 impl Http {
-    pub(super) fn new(endpoint: HttpEndpoint, message_bytes: usize) -> Self {
-        Self { endpoint, message_bytes, fixed: HeaderMap::new() }
+    pub(super) fn new(endpoint: HttpEndpoint, message_bytes: usize, callers: Arc<Callers>) -> Self {
+        Self { endpoint, message_bytes, fixed: HeaderMap::new(), callers }
     }
 
     /// The same server, with headers that every further request is to carry.
@@ -99,6 +103,7 @@ impl Http {
             Some(listen) => self.send(Method::POST, listen.message.clone(), &listen.headers).await?,
         };
         let (head, response) = response.into_parts();
+        signals.listens.notify_one();
         if !head.status.is_success() {
             return Err(TransportError::Status(head.status));
         }
@@ -111,7 +116,13 @@ impl Http {
                 Message::Notification { method, .. } if method == method::TOOLS_CHANGED => {
                     signals.changed.notify_one();
                 }
-                Message::Request { id, method, .. } => self.answer(&id, &method).await,
+                Message::Request { id, method, params, .. } => self.asked(None, id, &method, params).await,
+                Message::Notification { method, params } if method == method::CANCELLED => {
+                    self.callers.withdrawn(&params);
+                }
+                Message::Notification { method, params } if method == method::LOG => {
+                    self.callers.logged(params);
+                }
                 // The server ends the stream of its own will.
                 Message::Response { .. } => return Ok(()),
                 Message::Notification { .. } => {}
@@ -132,20 +143,45 @@ impl Http {
                 Message::Notification { method, params } if method == method::PROGRESS => {
                     client.notify(Notice::Progress(params));
                 }
+                Message::Notification { method, params } if method == method::LOG => {
+                    client.notify(Notice::Log(params));
+                }
+                Message::Notification { method, params } if method == method::CANCELLED => {
+                    self.callers.withdrawn(&params);
+                }
                 Message::Notification { .. } => {}
-                Message::Request { id, method, .. } => self.answer(&id, &method).await,
+                Message::Request { id: asked, method, params, .. } => {
+                    self.asked(Some(id), asked, &method, params).await;
+                }
                 response @ Message::Response { .. } => return answer_to(id, response),
             }
         }
         Err(TransportError::Interrupted("the stream ended without an answer".into()))
     }
 
+    async fn asked(&self, of: Option<u64>, id: Id, method: &str, params: Object) {
+        if let Some(response) = self.callers.asked(of, id, method, params) {
+            self.answer(response).await;
+        }
+    }
+
     /// Answers what the server asks. Where that is not delivered, the server is the one to mind.
-    async fn answer(&self, id: &Id, method: &str) {
-        let told = timeout(TELL_TIME, self.tell(response_to(id, method).concat().into())).await;
+    pub(super) async fn answer(&self, response: Vec<Bytes>) {
+        let told = timeout(TELL_TIME, self.tell(response.concat().into())).await;
         if !matches!(told, Ok(Ok(()))) {
             tracing::debug!("a server's request could not be answered");
         }
+    }
+
+    /// Sends what wants no answer, and does not wait until it is there. It is the one thing that outlives its call.
+    pub(super) fn post(&self, message: Bytes) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let http = self.clone();
+        runtime.spawn(async move {
+            if !matches!(timeout(TELL_TIME, http.tell(message)).await, Ok(Ok(()))) {
+                tracing::debug!("a message to a server was not delivered");
+            }
+        });
     }
 
     /// Ends the session, where there is one. A server need not allow it.
@@ -219,8 +255,7 @@ fn answer_to(expected: u64, message: Message) -> Result<Answer, TransportError> 
     }
 }
 
-/// How long the delivery of what wants no answer is tried. For a withdrawal it is the one thing that
-/// outlives its request.
+/// How long the delivery of what wants no answer is tried.
 pub(super) const TELL_TIME: Duration = Duration::from_secs(5);
 
 /// Tells a legacy server that a request is not wanted any more, when it is dropped: there, unlike in the
@@ -234,12 +269,6 @@ struct Withdrawal<'a> {
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.filter(|_| self.http.in_session()) else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (http, message) = (self.http.clone(), message::notification(method::CANCELLED, &cancelled(id)));
-        runtime.spawn(async move {
-            if !matches!(timeout(TELL_TIME, http.tell(message)).await, Ok(Ok(()))) {
-                tracing::debug!("a withdrawal was not delivered");
-            }
-        });
+        self.http.post(message::notification(method::CANCELLED, &cancelled(id)));
     }
 }

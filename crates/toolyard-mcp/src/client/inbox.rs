@@ -2,13 +2,15 @@
 //! of the rest.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use toolyard_core::{Client, Notice, Object};
 
-use super::transport::{Answer, Signals, TransportError, cancelled, parse, response_to};
+use super::asked::Callers;
+use super::transport::{Answer, Signals, TransportError, cancelled, parse};
 use crate::wire::{Id, Message, message, meta, method};
 
 /// The requests that the server has not answered, by their ids; `None` once nothing will be.
@@ -37,6 +39,8 @@ pub(super) struct Inbox {
     /// Takes the answers to what the server asks.
     pub(super) outbox: mpsc::Sender<Vec<Bytes>>,
     pub(super) signals: Arc<Signals>,
+    /// Whom the server may ask.
+    pub(super) callers: Arc<Callers>,
 }
 
 impl Default for Waiting {
@@ -103,14 +107,17 @@ impl Drop for Awaited<'_> {
 impl Inbox {
     /// Takes one message.
     pub(super) fn take(&self, line: Bytes) {
+        self.signals.heard.fetch_add(1, Ordering::Relaxed);
         match parse(line.clone()) {
             Ok(Message::Response { id, answer }) => {
                 self.answered(id.and_then(|id| id.to_number()), Ok(answer));
             }
             Ok(Message::Notification { method, params }) => self.noticed(&method, params),
-            Ok(Message::Request { id, method, .. }) => {
-                // Not awaited: a server that does not read while it writes would stop both of us.
-                let _full = self.outbox.try_send(response_to(&id, &method));
+            Ok(Message::Request { id, method, params, .. }) => {
+                if let Some(response) = self.callers.asked(None, id, &method, params) {
+                    // Not awaited: a server that does not read while it writes would stop both of us.
+                    let _full = self.outbox.try_send(response);
+                }
             }
             Err(error) => {
                 tracing::warn!(handler = %self.name, %error, "a line is no message");
@@ -138,6 +145,8 @@ impl Inbox {
                 }
             }
             method::TOOLS_CHANGED => self.signals.changed.notify_one(),
+            method::CANCELLED => self.callers.withdrawn(&params),
+            method::LOG => self.callers.logged(params),
             _ => {}
         }
     }

@@ -9,8 +9,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use toolyard_core::{Catalog, Phase, Tool};
 
 use super::connection::{Connection, OpenError};
+use super::declared::Declared;
+use super::link::{Link, reason};
+use super::opener::Opener;
+use super::probe;
 use super::usage::Usage;
-use super::{ClientOptions, Endpoint};
 
 /// The first pause after a failure, and the longest. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
@@ -23,34 +26,11 @@ const WORTH: u32 = 10;
 /// How long a change is left to be followed by others before the list is asked for.
 const DAMPING: Duration = Duration::from_millis(200);
 
-/// How the server is to be reached now.
-#[derive(Clone)]
-pub(super) enum Link {
-    /// An attempt is under way.
-    Connecting,
-    /// Through this.
-    Up(Arc<Connection>),
-    /// Not at all: the last attempt failed for this reason.
-    Down(Arc<str>),
-    /// Its process was ended because nobody called it. The next call has it started again.
-    Asleep,
-}
-
-impl Link {
-    /// The connection, unless its server is gone already.
-    pub(super) fn connection(&self) -> Option<&Arc<Connection>> {
-        match self {
-            Self::Up(connection) if !connection.is_over() => Some(connection),
-            _ => None,
-        }
-    }
-}
-
 /// The task that connects, lists, and begins anew when the connection is lost.
 pub(super) struct Keeper {
-    pub(super) name: Arc<str>,
-    pub(super) endpoint: Endpoint,
-    pub(super) options: Arc<ClientOptions>,
+    pub(super) opener: Arc<Opener>,
+    /// What a legacy server is told that it may ask.
+    pub(super) declared: Declared,
     pub(super) catalog: watch::Sender<Arc<Catalog>>,
     pub(super) link: watch::Sender<Link>,
     /// Where the server is ended when it is not used.
@@ -98,10 +78,10 @@ impl Keeper {
     }
 
     async fn connect(&self) -> Result<Arc<Connection>, OpenError> {
-        let attempt = timeout(self.options.connect_time, self.attempt());
+        let attempt = timeout(self.opener.options.connect_time, self.attempt());
         let (connection, tools) = attempt.await.map_err(|_| OpenError::TooSlow)??;
         let connection = Arc::new(connection);
-        tracing::info!(handler = %self.name, revision = %connection.revision(), tools = tools.len(), "connected");
+        tracing::info!(handler = %self.opener.name, revision = %connection.revision(), tools = tools.len(), "connected");
         self.link.send_replace(Link::Up(connection.clone()));
         self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools, ..Catalog::default() }));
         Ok(connection)
@@ -109,7 +89,7 @@ impl Keeper {
 
     /// The first list is part of it: a server that cannot list is not connected.
     async fn attempt(&self) -> Result<(Connection, Vec<Arc<Tool>>), OpenError> {
-        let connection = Connection::find(&self.name, &self.endpoint, &self.options).await?;
+        let connection = self.opener.open(&self.declared).await?;
         let tools = connection.list_tools().await?;
         Ok((connection, tools))
     }
@@ -121,9 +101,13 @@ impl Keeper {
             tokio::select! {
                 () = connection.lost() => return Left::Lost,
                 () = connection.changed() => sleep(DAMPING).await,
+                () = probe::unanswered(connection, self.opener.options.probe) => {
+                    tracing::warn!(handler = %self.opener.name, "the server does not answer any more");
+                    return Left::Lost;
+                }
                 () = self.idle(connection, since) => return Left::Idle,
             }
-            match timeout(self.options.connect_time, connection.list_tools()).await {
+            match timeout(self.opener.options.connect_time, connection.list_tools()).await {
                 Ok(Ok(tools)) => {
                     self.catalog.send_replace(Arc::new(Catalog {
                         phase: Phase::Ready,
@@ -132,7 +116,7 @@ impl Keeper {
                     }));
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(handler = %self.name, error = &error as &dyn Error, "cannot list again");
+                    tracing::warn!(handler = %self.opener.name, error = &error as &dyn Error, "cannot list again");
                     return Left::Lost;
                 }
                 Err(_) => return Left::Lost,
@@ -143,7 +127,7 @@ impl Keeper {
     /// Waits until a server that is a process has not been called for as long as it may stay; calls that come now
     /// wait for the next connection.
     async fn idle(&self, connection: &Arc<Connection>, connected: Instant) {
-        let (Some(time), Some(usage)) = (self.options.idle_time, &self.usage) else {
+        let (Some(time), Some(usage)) = (self.opener.options.idle_time, &self.usage) else {
             return std::future::pending().await;
         };
         loop {
@@ -154,7 +138,7 @@ impl Keeper {
             self.link.send_replace(Link::Asleep);
             // A call is counted before it looks for the connection: one that is not seen here will see this.
             if !usage.is_running() {
-                tracing::info!(handler = %self.name, "not called for long: its process ends until the next call");
+                tracing::info!(handler = %self.opener.name, "not called for long: its process ends until the next call");
                 return;
             }
             self.link.send_replace(Link::Up(connection.clone()));
@@ -171,7 +155,7 @@ impl Keeper {
     /// The tools stay listed, and calls wait for a first short pause: a server that comes back at once was never
     /// gone.
     fn lose(&self, pause: Duration) {
-        tracing::warn!(handler = %self.name, "the connection is lost");
+        tracing::warn!(handler = %self.opener.name, "the connection is lost");
         self.link.send_replace(match pause == BACKOFF.0 {
             true => Link::Connecting,
             false => Link::Down("the connection is lost again and again".into()),
@@ -179,13 +163,8 @@ impl Keeper {
     }
 
     fn give_up(&self, error: &OpenError) {
-        let mut reason = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            reason = format!("{reason}: {error}");
-            cause = error.source();
-        }
-        tracing::warn!(handler = %self.name, reason, "not connected");
+        let reason = reason(error);
+        tracing::warn!(handler = %self.opener.name, reason, "not connected");
         self.link.send_replace(Link::Down(reason.as_str().into()));
         let tools = self.catalog.borrow().tools.clone();
         self.catalog.send_replace(Arc::new(Catalog {

@@ -1,12 +1,16 @@
 //! The backend: calls become messages for a server, its answers become outcomes.
 //!
 //! - [`McpBackend`] is what the registry holds; a task of its own, the keeper, keeps it connected;
-//! - `handshake`, `connection`: one server, spoken to in its own era;
+//! - `lanes`, `lane`: connections that are one client's alone, beside the one that all share;
+//! - `opener`, `handshake`, `connection`: one server, spoken to in its own era;
+//! - `asked`, `declared`: what a legacy server may ask, and whom;
 //! - `transport`, `http`, `sse`, `stdio`: how messages get there;
 //! - `repeat`, `session`: what is done where they do not.
 
+mod asked;
 mod connection;
 mod convert;
+mod declared;
 mod endpoint;
 mod events;
 mod filter;
@@ -15,6 +19,11 @@ mod handshake;
 mod http;
 mod inbox;
 mod keeper;
+mod lane;
+mod lanes;
+mod link;
+mod opener;
+mod probe;
 mod repeat;
 mod session;
 mod sse;
@@ -22,22 +31,33 @@ mod stdio;
 mod transport;
 mod usage;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use toolyard_core::{Backend, Call, Catalog, Code, Outcome, ToolError};
 use toolyard_process::{Processes, Program};
 
 use connection::Connection;
+use declared::Declared;
 pub use endpoint::{HttpEndpoint, HttpStyle};
 pub use filter::ToolFilter;
-use keeper::{Keeper, Link};
+use keeper::Keeper;
+use lane::{LaneKey, Owner};
+pub use lanes::{LaneMode, LaneOptions};
+use lanes::{Lanes, Lease};
+use link::{Link, connected};
+use opener::Opener;
+pub use probe::Probe;
 pub use repeat::Attempts;
 use repeat::Failure;
 use usage::Usage;
+
+use crate::wire::Era;
 
 /// Where a server is.
 #[derive(Clone)]
@@ -75,6 +95,10 @@ pub struct ClientOptions {
     pub filter: ToolFilter,
     /// How often a call is made that does not reach it.
     pub attempts: Attempts,
+    /// Connections that are one client's alone.
+    pub lanes: LaneOptions,
+    /// How a server that hangs is found. `None`: it is not.
+    pub probe: Option<Probe>,
 }
 
 /// A server of MCP as a backend.
@@ -84,6 +108,10 @@ pub struct McpBackend {
     attempts: Attempts,
     /// Where it matters, because the server is ended when it is not used.
     usage: Option<Arc<Usage>>,
+    mode: LaneMode,
+    lanes: Lanes,
+    /// Whether the log says already that there are too few lanes.
+    has_warned: AtomicBool,
     /// The task that keeps the connection. It ends when this is dropped, and with it the connection.
     keeper: Mutex<JoinSet<()>>,
 }
@@ -96,38 +124,86 @@ impl McpBackend {
         let (link, link_now) = watch::channel(Link::Connecting);
         let may_sleep = options.idle_time.is_some() && matches!(endpoint, Endpoint::Stdio { .. });
         let usage = may_sleep.then(Arc::<Usage>::default);
-        let attempts = options.attempts;
-        let options = Arc::new(options);
-        let keeper = Keeper { name: name.into(), endpoint, options, catalog, link, usage: usage.clone() };
+        let (mode, attempts) = (options.lanes.mode, options.attempts);
+        // Where each client has a lane of its own, this connection only lists, and nobody is asked through it.
+        let declared = if mode == LaneMode::Client { Declared::everything() } else { Declared::nothing() };
+        let opener = Arc::new(Opener::new(name, endpoint, options));
+        let lanes = Lanes::new(opener.clone());
+        let keeper = Keeper { opener, declared, catalog, link, usage: usage.clone() };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.keep());
-        Self { catalog: catalog_now, link: link_now, attempts, usage, keeper: Mutex::new(tasks) }
+        let has_warned = AtomicBool::new(false);
+        let keeper = Mutex::new(tasks);
+        Self { catalog: catalog_now, link: link_now, attempts, usage, mode, lanes, has_warned, keeper }
     }
 
-    /// Makes a call once.
+    /// Makes a call once, on the lane of its client if it is to have one.
     async fn run(&self, call: Call) -> Result<Outcome, Failure> {
-        self.connection().await?.call(call).await
+        let shared = connected(&self.link).await?;
+        let lane = match self.lane_of(&call, &shared) {
+            Some(key) => self.lane(&key, call.deadline).await?,
+            None => None,
+        };
+        let Some((mut lease, own)) = lane else { return shared.call(call).await };
+        let outcome = own.call(call).await;
+        lease.is_answered = true;
+        outcome
     }
 
-    /// The connection. While it is being made, this waits: the keeper bounds for how long. A call that is counted
-    /// wakes a keeper that sleeps.
-    async fn connection(&self) -> Result<Arc<Connection>, ToolError> {
-        if let Some(connection) = self.link.borrow().connection() {
-            return Ok(connection.clone());
-        }
-        let is_decided = |link: &Link| link.connection().is_some() || matches!(link, Link::Down(_));
-        let mut link = self.link.clone();
-        let link = link.wait_for(is_decided).await;
-        match link.as_deref() {
-            Ok(Link::Up(connection)) => Ok(connection.clone()),
-            Ok(Link::Down(reason)) => {
-                Err(ToolError::new(Code::Unavailable, "The server cannot be reached").caused_by(&**reason))
-            }
-            Ok(Link::Connecting | Link::Asleep) | Err(_) => {
-                Err(ToolError::new(Code::Unavailable, "The gateway is stopping"))
+    /// The lane that a call is to have; `None` where it is the shared one.
+    fn lane_of(&self, call: &Call, shared: &Connection) -> Option<LaneKey> {
+        let is_legacy = shared.revision().era() == Era::Legacy;
+        // A modern server is told with each request.
+        let declared = if is_legacy { Declared::of(&*call.client) } else { Declared::nothing() };
+        let has_one = match self.mode {
+            LaneMode::Shared => false,
+            LaneMode::Automatic => !declared.is_nothing(),
+            LaneMode::Client => shared.has_state(),
+        };
+        has_one.then(|| LaneKey { owner: Owner::of(&call.caller), declared })
+    }
+
+    /// A lane and its connection; `None` where there is none, and the shared one will do.
+    async fn lane(
+        &self,
+        key: &LaneKey,
+        deadline: Option<Instant>,
+    ) -> Result<Option<(Lease, Arc<Connection>)>, ToolError> {
+        loop {
+            let lease = match self.mode {
+                LaneMode::Client => Some(within(deadline, self.lanes.lease(key)).await?),
+                LaneMode::Automatic | LaneMode::Shared => self.lanes.try_lease(key),
+            };
+            let Some(lease) = lease else {
+                self.warn("as many clients have connections of their own as may have");
+                return Ok(None);
+            };
+            match lease.connection().await {
+                Ok(Some(connection)) => return Ok(Some((lease, connection))),
+                Ok(None) => {}
+                Err(error) if self.mode == LaneMode::Client => return Err(error),
+                Err(_) => {
+                    self.warn("a client's own connection is not to be had");
+                    return Ok(None);
+                }
             }
         }
     }
+
+    /// Says once that clients that can be asked are not.
+    fn warn(&self, reason: &str) {
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(handler = %self.lanes.name(), reason, "calls share a connection, and their clients are not asked");
+        }
+    }
+}
+
+/// The lane, if it comes in time.
+async fn within(deadline: Option<Instant>, lease: impl Future<Output = Lease>) -> Result<Lease, ToolError> {
+    let Some(deadline) = deadline else { return Ok(lease.await) };
+    timeout_at(deadline, lease)
+        .await
+        .map_err(|_| ToolError::new(Code::Overloaded, "Other clients have all the connections to the server"))
 }
 
 impl Backend for McpBackend {
@@ -146,9 +222,12 @@ impl Backend for McpBackend {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         let link = self.link.borrow().clone();
         Box::pin(async move {
-            if let Link::Up(connection) = link {
-                connection.close().await;
-            }
+            let shared = async {
+                if let Link::Up(connection) = link {
+                    connection.close().await;
+                }
+            };
+            tokio::join!(shared, self.lanes.stop());
         })
     }
 }

@@ -15,6 +15,7 @@ use toolyard_core::Client;
 use toolyard_net::body;
 
 use super::ClientOptions;
+use super::asked::Callers;
 use super::connection::OpenError;
 use super::endpoint::HttpEndpoint;
 use super::events::{self, Events};
@@ -54,6 +55,7 @@ impl Sse {
         endpoint: &HttpEndpoint,
         options: &ClientOptions,
         signals: Arc<Signals>,
+        callers: Arc<Callers>,
     ) -> Result<Self, OpenError> {
         let url = &endpoint.route().url;
         let response = endpoint.send(Method::GET, url, Bytes::new(), &accepting("text/event-stream")).await?;
@@ -66,7 +68,8 @@ impl Sse {
         let messages = Messages { endpoint: endpoint.clone(), url };
         let (outbox, unsent) = mpsc::channel(OUTBOX);
         let waiting = Arc::<Waiting>::default();
-        let inbox = Inbox { name: name.clone(), waiting: waiting.clone(), outbox: outbox.clone(), signals };
+        let inbox =
+            Inbox { name: name.clone(), waiting: waiting.clone(), outbox: outbox.clone(), signals, callers };
         let mut tasks = JoinSet::new();
         tasks.spawn(read(events, inbox));
         tasks.spawn(send(unsent, messages.clone()));
@@ -97,6 +100,18 @@ impl Sse {
     /// Sends what wants no answer.
     pub(super) async fn tell(&self, message: Bytes) -> Result<(), TransportError> {
         self.messages.send(message).await
+    }
+
+    /// Sends what wants no answer, and does not wait until it is there.
+    pub(super) async fn answer(&self, message: Vec<Bytes>) {
+        let _ended = self.outbox.send(message).await;
+    }
+
+    /// The same, if there is room for it.
+    pub(super) fn post(&self, message: Vec<Bytes>) {
+        if self.outbox.try_send(message).is_err() {
+            tracing::debug!("a message is dropped: the server takes none");
+        }
     }
 
     /// Whether the stream has ended, so that nothing will be answered any more.

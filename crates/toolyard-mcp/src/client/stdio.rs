@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use toolyard_core::Client;
 use toolyard_process::{Child, Ending, Processes, Program, SpawnError};
 
+use super::asked::Callers;
 use super::inbox::{Inbox, Waiting};
 use super::transport::{Answer, Outgoing, Signals, TransportError};
 use crate::lines::{self, Lines};
@@ -41,6 +42,7 @@ impl Stdio {
         program: &Program,
         line_bytes: usize,
         signals: Arc<Signals>,
+        callers: Arc<Callers>,
     ) -> Result<Self, SpawnError> {
         let (child, pipes) = processes.start(name, program).await?;
         let (outbox, messages) = mpsc::channel(OUTBOX);
@@ -50,6 +52,7 @@ impl Stdio {
             waiting: waiting.clone(),
             outbox: outbox.clone(),
             signals: signals.clone(),
+            callers,
         };
         let reader = Reader { inbox, lines: Lines::new(pipes.stdout, line_bytes), ending: child.ending() };
         let mut tasks = JoinSet::new();

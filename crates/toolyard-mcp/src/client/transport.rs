@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -13,7 +14,7 @@ use super::http::Http;
 use super::session;
 use super::sse::Sse;
 use super::stdio::Stdio;
-use crate::wire::{Id, Message, RpcError, message, method};
+use crate::wire::{Id, Message, RpcError};
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,10 @@ pub(super) struct Signals {
     pub(super) changed: Notify,
     /// The connection is of no use any more.
     pub(super) lost: Notify,
+    /// The stream of what belongs to no request is open, or it is known that there is none.
+    pub(super) listens: Notify,
+    /// How many messages have come, where they come on a connection of their own: such a server is not silent.
+    pub(super) heard: AtomicU64,
 }
 
 /// The ways to a server.
@@ -93,16 +98,25 @@ impl Transport {
             Self::Stdio(_) => false,
         }
     }
-}
 
-/// The response to what a server asks of the gateway outside of the modern rounds. No capability is
-/// declared to legacy servers, so that they may only ask whether it is there.
-pub(super) fn response_to(id: &Id, method: &str) -> Vec<Bytes> {
-    let answer = match method {
-        method::PING => Ok(vec![Bytes::from_static(b"{}")]),
-        _ => Err(RpcError::method_not_found(method)),
-    };
-    message::response(Some(id), answer)
+    /// Answers what the server asks. Where that is not delivered, the server is the one to mind.
+    pub(super) async fn answer(&self, response: Vec<Bytes>) {
+        match self {
+            // Servers may say what they make of it, on the stream of the call, before they confirm that it came.
+            Self::Http(http) => http.post(response.concat().into()),
+            Self::Sse(sse) => sse.answer(response).await,
+            Self::Stdio(stdio) => drop(stdio.tell(response).await),
+        }
+    }
+
+    /// The same, by who cannot wait.
+    pub(super) fn post(&self, response: Vec<Bytes>) {
+        match self {
+            Self::Http(http) => http.post(response.concat().into()),
+            Self::Sse(sse) => sse.post(response),
+            Self::Stdio(stdio) => stdio.post(response),
+        }
+    }
 }
 
 /// Reads a message of a server.

@@ -19,7 +19,7 @@ use toolyard_core::{Caller, Code, Json, Object, Outcome, ToolError};
 use super::rounds::{Job, Step};
 use super::session::random_id;
 use super::{Answer, FrontendLimits, Sender, convert};
-use crate::wire::{Era, RpcError, meta};
+use crate::wire::{Era, RpcError, error, meta};
 use toolyard_core::timestamp::iso_8601;
 
 /// Whether a tool may run as a task.
@@ -299,7 +299,9 @@ fn ended(answer: Answer) -> Status {
     match answer {
         Ok(pieces) => match Json::parse(Bytes::from(pieces.concat())) {
             Ok(result) => Status::Completed(result),
-            Err(_) => Status::Failed(RpcError::new(-32603, "The result is malformed").body().clone()),
+            Err(_) => {
+                Status::Failed(RpcError::new(error::INTERNAL_ERROR, "The result is malformed").body().clone())
+            }
         },
         Err(error) => Status::Failed(error.body().clone()),
     }

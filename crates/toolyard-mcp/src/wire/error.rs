@@ -15,6 +15,9 @@ pub const INVALID_REQUEST: i32 = -32600;
 pub const METHOD_NOT_FOUND: i32 = -32601;
 /// Parameters that do not fit the method.
 pub const INVALID_PARAMS: i32 = -32602;
+/// Something else went wrong on the side of who answers.
+pub const INTERNAL_ERROR: i32 = -32603;
+
 /// A resource that does not exist (until 2025-11-25; since then it is [`INVALID_PARAMS`]).
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
 /// HTTP headers that say something else than the body (2026-07-28).

@@ -87,14 +87,18 @@ pub const fn method_of(kind: AskKind) -> &'static str {
     }
 }
 
+/// What a client is asked by this method; `None` where it is another one.
+#[must_use]
+pub fn kind_of(method: &str) -> Option<AskKind> {
+    AskKind::ALL.into_iter().find(|kind| method_of(*kind) == method)
+}
+
 /// What a client is asked by a request that stands in a result (2026-07-28, basic/patterns/mrtr): its `method` and
 /// `params`. `None` where it is no question to a client.
 #[must_use]
 pub fn ask_of(request: &Json) -> Option<Ask> {
     let request = request.to_object().ok()?;
-    let kind = AskKind::ALL
-        .into_iter()
-        .find(|kind| request.get_str("method").as_deref() == Some(method_of(*kind)))?;
+    let kind = kind_of(&request.get_str("method")?)?;
     let params = request.get("params").map_or_else(|| Ok(Object::new()), Json::to_object).ok()?;
     Some(Ask { kind, params })
 }

@@ -1,16 +1,19 @@
 //! A handler of the type `mcp`, in the words of its backend.
 
-use std::time::Duration;
-
-use toolyard_manifest::{McpHandler, McpHttp, McpHttpStyle, McpTransport, Process, ToolFilter};
-use toolyard_mcp::client::{self, Attempts, ClientOptions, Endpoint, HttpEndpoint, HttpStyle, McpBackend};
+use toolyard_manifest::{
+    self as manifest, Handler, Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, Process, ToolFilter,
+};
+use toolyard_mcp::client::{
+    self, Attempts, ClientOptions, Endpoint, HttpEndpoint, HttpStyle, LaneMode, LaneOptions, McpBackend,
+    Probe,
+};
 use toolyard_process::Program;
 
 use super::{Builder, auth, headers, retry};
 
 impl Builder {
-    pub(super) fn mcp(&self, name: &str, handler: &McpHandler, attempt_time: Duration) -> McpBackend {
-        McpBackend::start(name, self.endpoint(&handler.transport), self.options(handler, attempt_time))
+    pub(super) fn mcp(&self, handler: &Handler, mcp: &McpHandler) -> McpBackend {
+        McpBackend::start(handler.name.as_str(), self.endpoint(&mcp.transport), self.options(handler, mcp))
     }
 
     fn endpoint(&self, transport: &McpTransport) -> Endpoint {
@@ -42,10 +45,20 @@ impl Builder {
         }
     }
 
-    fn options(&self, handler: &McpHandler, attempt_time: Duration) -> ClientOptions {
+    fn options(&self, handler: &Handler, mcp: &McpHandler) -> ClientOptions {
         let Process { limits, timeouts, .. } = &self.process;
-        let ToolFilter { allow, block } = handler.filter.clone();
-        let retry = retry(&handler.retry);
+        let ToolFilter { allow, block } = mcp.filter.clone();
+        let retry = retry(&mcp.retry);
+        let mode = match mcp.lane {
+            None => LaneMode::Automatic,
+            Some(Lane::Shared) => LaneMode::Shared,
+            Some(Lane::Client) => LaneMode::Client,
+        };
+        // Some servers do nothing else while they run a tool, which is no reason to end them.
+        let probe = |probe: manifest::Probe| Probe {
+            interval: probe.interval.max(handler.timeout),
+            time: probe.timeout,
+        };
         ClientOptions {
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -56,7 +69,9 @@ impl Builder {
             idle_time: timeouts.process_idle,
             filter: client::ToolFilter { allow, block },
             // The only attempt has all the time of the call.
-            attempts: Attempts { retry, time: (retry.attempts > 1).then_some(attempt_time) },
+            attempts: Attempts { retry, time: (retry.attempts > 1).then_some(handler.timeout) },
+            lanes: LaneOptions { mode, most: limits.lanes_per_handler, idle_time: timeouts.lane_idle },
+            probe: handler.probe.map(probe),
         }
     }
 }
