@@ -163,8 +163,15 @@ async fn a_server_that_comes_later() {
 
 #[tokio::test]
 async fn a_server_that_dies_and_comes_back() {
-    let server = || Server::new(Era::Modern, &[TOOL], |r: &Received| Reply::result(r, r#"{"good":1}"#));
-    let upstream = Upstream::start(server());
+    for eras in [[Era::Modern, Era::Modern], [Era::Legacy, Era::Modern], [Era::Modern, Era::Legacy]] {
+        check_comes_back(eras).await;
+    }
+}
+
+/// It may be of another era then.
+async fn check_comes_back([era, era_then]: [Era; 2]) {
+    let server = |era| Server::new(era, &[TOOL], |r: &Received| Reply::result(r, r#"{"good":1}"#));
+    let upstream = Upstream::start(server(era));
     let address = upstream.address;
     let running = gateway(&[("h", address, "")], "").await;
     let mut registry = running.gateway().watch();
@@ -180,7 +187,7 @@ async fn a_server_that_dies_and_comes_back() {
     }
     let said = client.call("t", "{}").await.body;
     assert!(said.contains(r#""code":"unavailable""#), "{said}");
-    let _upstream = Reserved::at(address).start(server());
+    let _upstream = Reserved::at(address).start(server(era_then));
     registry
         .wait_for(|registry| !registry.entries(toolyard_core::registry::Kind::Tools).is_empty())
         .await

@@ -38,6 +38,7 @@ fn every_example_is_a_manifest() {
         format!("{name}: {}", handlers.join(", ")).trim_end().to_owned()
     });
     insta::assert_snapshot!(handlers.collect::<Vec<_>>().join("\n"), @"
+    asking-servers.yaml: everything
     http-server.yaml: search
     http-tool.yaml: search, users
     overrides.yaml: time, everything

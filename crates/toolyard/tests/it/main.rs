@@ -10,6 +10,7 @@ mod cancellation;
 mod command_line;
 mod edits;
 mod examples;
+mod lanes;
 mod life;
 mod overrides;
 mod processes;

@@ -60,6 +60,21 @@ fn a_server_that_dies_of_an_unknown_question_is_of_the_legacy_era() {
     );
 }
 
+/// It is not asked again what it died of before.
+#[test]
+fn what_a_server_died_of_is_remembered() {
+    let server = Scripted::with_manner("fragile");
+    let gateway = Gateway::of(&[server.handler()]);
+    let pid: i32 = gateway.text("pid", json!({})).parse().unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    eventually("another server", || {
+        let answer = gateway.call("pid", json!({})).messages().pop()?;
+        (answer["result"]["content"][0]["text"].as_str()? != pid.to_string()).then_some(())
+    });
+    let asked = |method: &str| server.received().iter().filter(|message| message["method"] == method).count();
+    assert_eq!((asked("server/discover"), asked("initialize")), (1, 2));
+}
+
 /// Launchers such as `npx` first fetch a package: what was asked meanwhile is answered all at once.
 #[test]
 fn a_server_that_starts_slowly_is_of_its_own_era_nevertheless() {
