@@ -5,10 +5,8 @@ use insta::{assert_debug_snapshot, assert_snapshot};
 use super::{registry, valid};
 use crate::{HandlerKind, Manifest};
 
-/// With a transport that is served already.
 fn complete_example() -> Manifest {
-    let text = include_str!("../../fixtures/complete-example.yaml");
-    valid(&text.replace("transport: sse", "transport: streamable-http"))
+    valid(include_str!("../../fixtures/complete-example.yaml"))
 }
 
 #[test]
@@ -44,11 +42,13 @@ fn the_complete_example_is_read_whole() {
                 endpoint: user-grpc.internal.svc.cluster.local:50051,
                 tls: None,
                 auth: None,
-                retry: GrpcRetryPolicy {
-                    max_attempts: 1,
-                    initial_backoff: 100ms,
-                    backoff_multiplier: 2.0,
-                    max_backoff: 30s,
+                retry: GrpcRetry {
+                    policy: RetryPolicy {
+                        max_attempts: 1,
+                        initial_backoff: 100ms,
+                        backoff_multiplier: 2.0,
+                        max_backoff: 30s,
+                    },
                     retryable_status_codes: [
                         "UNAVAILABLE",
                         "DEADLINE_EXCEEDED",
@@ -69,11 +69,13 @@ fn the_complete_example_is_read_whole() {
                 ),
                 headers: [],
                 auth: None,
-                retry: RetryPolicy {
-                    max_attempts: 1,
-                    initial_backoff: 100ms,
-                    backoff_multiplier: 2.0,
-                    max_backoff: 30s,
+                retry: HttpRetry {
+                    policy: RetryPolicy {
+                        max_attempts: 1,
+                        initial_backoff: 100ms,
+                        backoff_multiplier: 2.0,
+                        max_backoff: 30s,
+                    },
                     retry_on: [
                         408,
                         429,

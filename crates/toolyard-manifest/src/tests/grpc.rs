@@ -68,11 +68,13 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
                 ),
             },
         ),
-        retry: GrpcRetryPolicy {
-            max_attempts: 3,
-            initial_backoff: 1s,
-            backoff_multiplier: 1.5,
-            max_backoff: 60s,
+        retry: GrpcRetry {
+            policy: RetryPolicy {
+                max_attempts: 3,
+                initial_backoff: 1s,
+                backoff_multiplier: 1.5,
+                max_backoff: 60s,
+            },
             retryable_status_codes: [
                 "ABORTED",
             ],
@@ -91,11 +93,13 @@ fn what_is_not_said_is_as_the_contract_has_it() {
     (
         None,
         None,
-        GrpcRetryPolicy {
-            max_attempts: 3,
-            initial_backoff: 100ms,
-            backoff_multiplier: 2.0,
-            max_backoff: 30s,
+        GrpcRetry {
+            policy: RetryPolicy {
+                max_attempts: 3,
+                initial_backoff: 100ms,
+                backoff_multiplier: 2.0,
+                max_backoff: 30s,
+            },
             retryable_status_codes: [
                 "UNAVAILABLE",
                 "DEADLINE_EXCEEDED",

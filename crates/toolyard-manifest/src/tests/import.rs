@@ -171,27 +171,78 @@ fn vs_code() {
 }
 
 #[test]
-#[ignore = "`sse`, `headers` and `toolFilter` are not read yet"]
 fn servers_at_a_url() {
     let text = r#"{"mcpServers": {
   "cursor": {"url": "http://localhost:3000/mcp", "headers": {"Authorization": "Bearer ${env:MY_KEY}", "X-Team": "a"}},
   "sse": {"url": "https://a.example/sse"},
   "said": {"type": "sse", "url": "https://a.example/events"},
-  "http": {"type": "http", "url": "${URL:-https://a.example}/mcp", "command": ""},
+  "http": {"type": "http", "url": "https://${HOST:-a.example}/mcp", "command": ""},
   "literal": {"type": "streamable-http", "url": "https://a.example/mcp", "headers": {"X-Api-Key": "abc"}}
 }}"#;
-    assert_snapshot!(shown(text), @"");
+    assert_snapshot!(shown(text), @r#"
+        - name: cursor
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: http://localhost:3000/mcp
+            headers:
+              Authorization: "Bearer ${MY_KEY}"
+              X-Team: a
+        - name: sse
+          type: mcp
+          mcpConfig:
+            transport: sse
+            endpoint: https://a.example/sse
+        - name: said
+          type: mcp
+          mcpConfig:
+            transport: sse
+            endpoint: https://a.example/events
+        - name: http
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: "https://${HOST:-a.example}/mcp"
+        - name: literal
+          type: mcp
+          mcpConfig:
+            transport: streamable-http
+            endpoint: https://a.example/mcp
+            headers:
+              X-Api-Key: abc
+    note: dir/mcp.json:6:99: mcpServers.literal.headers.X-Api-Key: this value is in the manifest as it is here; `${NAME}` would keep it out
+    "#);
 }
 
 #[test]
-#[ignore = "`sse`, `headers` and `toolFilter` are not read yet"]
 fn agents_with_lists_of_tools() {
     let text = r#"{"mcpServers": {
   "both": {"type": "sse", "url": "http://a.example:8080/", "allowedTools": ["read"], "deniedTools": ["write"]},
   "denied": {"command": "x", "deniedTools": ["write"], "allowedTools": []},
   "empty": {"command": "x", "deniedTools": [], "allowedTools": []}
 }}"#;
-    assert_snapshot!(shown(text), @"");
+    assert_snapshot!(shown(text), @"
+    - name: both
+      type: mcp
+      mcpConfig:
+        transport: sse
+        endpoint: http://a.example:8080/
+        toolFilter:
+          allowlist: [read]
+          blocklist: [write]
+    - name: denied
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: x
+        toolFilter:
+          blocklist: [write]
+    - name: empty
+      type: mcp
+      mcpConfig:
+        transport: stdio
+        command: x
+    ");
 }
 
 /// As the contract of these agents has it.

@@ -87,6 +87,7 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
                 ),
             },
         ),
+        lane: None,
         filter: ToolFilter {
             allow: [
                 "a",
@@ -125,8 +126,11 @@ fn who_is_calling() {
     assert_eq!(auth(&with("auth: {type: bearer, token: '${TOKEN}'}", &over_http(""))), token);
     assert_eq!(auth(&over_http("authType: bearer\nauthToken: ${TOKEN}")), token);
     assert_eq!(auth(&with("auth: {type: none}", &over_http(""))), None);
-    let file = Some((AuthScheme::Basic, Credential::File("/run/secret".into())));
-    assert_eq!(auth(&with("auth: {type: basic, token: 'file:/run/secret'}", &over_http(""))), file);
+    let file = Some((AuthScheme::Basic, Credential::File("fixtures/secrets/token".into())));
+    assert_eq!(
+        auth(&with("auth: {type: basic, token: 'file:fixtures/secrets/token'}", &over_http(""))),
+        file
+    );
     let both = with("auth: {type: basic, token: 'a:b'}", &over_http("authType: bearer\nauthToken: t"));
     assert_snapshot!(problems(&both), @"
     tools.yaml:8:5: spec.handlers[0].auth: `auth` does not belong here
@@ -343,7 +347,7 @@ fn lanes() {
     ");
     assert_snapshot!(problems(&handler("lane: client")), @"
     tools.yaml:9:5: spec.handlers[0].lane: unknown field
-      expected one of name, type, mcpConfig, timeout, prefix, overrides
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides
     ");
 }
 

@@ -45,11 +45,13 @@ authToken: user:${TOKEN}";
                     ),
                 },
             ),
-            retry: RetryPolicy {
-                max_attempts: 2,
-                initial_backoff: 100ms,
-                backoff_multiplier: 2.0,
-                max_backoff: 30s,
+            retry: HttpRetry {
+                policy: RetryPolicy {
+                    max_attempts: 2,
+                    initial_backoff: 100ms,
+                    backoff_multiplier: 2.0,
+                    max_backoff: 30s,
+                },
                 retry_on: [
                     408,
                     429,

@@ -7,7 +7,8 @@ use toolyard_server::{Options, Running};
 
 use crate::upstream::{Era, Received, Reply, Server, Upstream};
 
-/// As it is written, but for the addresses of its HTTP endpoint and of its MCP server.
+/// As it is written, but for the addresses of its HTTP endpoint and of its MCP server, which speaks the newer one of
+/// the two transports over HTTP: that is found.
 const EXAMPLE: &str = include_str!("../../../toolyard-manifest/fixtures/complete-example.yaml");
 
 async fn gateway(api: &Upstream, server: &Upstream) -> Running {
@@ -16,8 +17,7 @@ async fn gateway(api: &Upstream, server: &Upstream) -> Running {
         .replace(
             "http://mcp-code.tools.svc.cluster.local:8080/sse",
             &format!("http://{}/mcp", server.address),
-        )
-        .replace("transport: sse", "transport: streamable-http");
+        );
     let process = "apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {listen: '127.0.0.1:0'}\n---\n";
     let source = Source { name: "complete.yaml".into(), text: process.to_owned() + &text };
     let manifest = toolyard_manifest::parse(&[source]).unwrap_or_else(|problems| panic!("{problems}"));

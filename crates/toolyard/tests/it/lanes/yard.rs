@@ -13,7 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{
     Ask, AskError, Backend, Call, Caller, Client, Json, Notice, Object, Outcome, Phase, ToolError,
 };
-use toolyard_mcp::client::{ClientOptions, Endpoint, LaneMode, LaneOptions, McpBackend};
+use toolyard_mcp::client::{
+    Attempts, ClientOptions, Endpoint, LaneMode, LaneOptions, McpBackend, ToolFilter,
+};
 use toolyard_process::{Processes, Program, Spawner};
 
 use crate::support::scripted::script;
@@ -55,6 +57,8 @@ impl Yard {
             idle_time: None,
             lanes: LaneOptions { mode: LaneMode::Automatic, most: 8, idle_time: hour },
             probe: None,
+            filter: ToolFilter::default(),
+            attempts: Attempts::one(),
         };
         change(&mut options);
         let endpoint = Endpoint::Stdio { program, processes: processes.clone() };
