@@ -21,6 +21,9 @@ fn of_all() {
 
     Commands:
       serve   Serve the handlers of manifests as one MCP endpoint
+      check   Check manifests, and show everything that is wrong with them
+      import  Print a manifest for the servers in the file of an MCP client
+      schema  Print the JSON Schema of a kind of document
       tools   List the tools of a running gateway
       call    Call a tool of a running gateway
       doctor  Say how a running gateway and its handlers are
@@ -45,6 +48,8 @@ fn of_all() {
     Examples:
       toolyard serve                        start with a demo server, to see it work
       toolyard serve -f tools.yaml          serve the handlers of a manifest
+      toolyard serve --import .mcp.json     serve the servers of an MCP client
+      toolyard check tools.yaml             see whether a manifest is right
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call one of them
       toolyard doctor                       say how the gateway and its handlers are
@@ -68,7 +73,10 @@ fn of_serve() {
 
     Options:
       -f, --file <FILE>
-              A manifest, or a folder of them; without any, an embedded demo is served
+              A manifest, a folder of them, or `-` for standard input; without any, an embedded demo is served
+
+          --import <FILE>
+              The file of an MCP client, whose servers are served as well: see `toolyard import`
 
           --listen <ADDR>
               The address to listen on, instead of the manifest's
@@ -88,10 +96,11 @@ fn of_serve() {
     Examples:
       toolyard serve                              the embedded demo, on 127.0.0.1:8080
       toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
+      toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
       toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
 
     An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-    problems is refused as a whole. SIGHUP has the files read at once.
+    problems is refused as a whole. SIGHUP has the files read at once. Standard input is read once.
 
     SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
     A second one ends at once.
@@ -134,17 +143,109 @@ fn of_doctor() {
 
 #[test]
 fn of_check() {
-    assert_snapshot!(help(&["check", "--help"]), @"");
+    assert_snapshot!(help(&["check", "--help"]), @"
+    Check manifests, and show everything that is wrong with them
+
+    Usage: toolyard check [OPTIONS] <FILE|FOLDER>...
+
+    Arguments:
+      <FILE|FOLDER>...
+              A manifest, a folder of them, or `-` for standard input
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard check tools.yaml more/
+      toolyard check --output json tools.yaml
+      cat tools.yaml | toolyard check -
+
+    Nothing is started and nothing connected to. The variables and the files that the manifests refer to have to
+    be there. The exit status is 2 when there are problems.
+    ");
 }
 
 #[test]
 fn of_import() {
-    assert_snapshot!(help(&["import", "--help"]), @"");
+    assert_snapshot!(help(&["import", "--help"]), @"
+    Print a manifest for the servers in the file of an MCP client
+
+    Usage: toolyard import [OPTIONS] <FILE>
+
+    Arguments:
+      <FILE>
+              A file with `mcpServers` (Claude, Cursor and others), `servers` (VS Code) or `Mcp.Servers` (.NET); `-` for standard input
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard import .mcp.json > tools.yaml
+      toolyard import ~/.cursor/mcp.json --output json
+      toolyard serve --import .mcp.json           serve them without a manifest
+
+    What a client writes as ${env:NAME} or ${input:name} becomes ${NAME}. Secrets that stand in the file stand in
+    the manifest, too. What changes on the way is said on standard error.
+    ");
 }
 
 #[test]
 fn of_schema() {
-    assert_snapshot!(help(&["schema", "--help"]), @"");
+    assert_snapshot!(help(&["schema", "--help"]), @"
+    Print the JSON Schema of a kind of document
+
+    Usage: toolyard schema [OPTIONS] [KIND]
+
+    Arguments:
+      [KIND]
+              The kind of document
+
+              Possible values:
+              - toolregistry: Handlers: where tools come from
+              - toolyard:     The gateway itself
+
+              [default: toolregistry]
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard schema > toolregistry.schema.json
+      toolyard schema toolyard > toolyard.schema.json
+
+    An editor with the YAML language server follows a first line such as
+      # yaml-language-server: $schema=toolregistry.schema.json
+    ");
 }
 
 #[test]
