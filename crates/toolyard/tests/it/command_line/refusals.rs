@@ -75,7 +75,7 @@ spec:
         command: mcp-server-time
     - name: search
       type: mcp
-      retries: 3
+      selector: {}
       mcpConfig:
         transport: streamable-http
         endpoint: ${SEARCH_URL}
@@ -93,9 +93,9 @@ spec:
       expected a duration such as 500ms, 30s, 1m30s or 2h
       hint: add a unit, as in `30s`
     tools.yaml:11:20: spec.handlers[0].mcpConfig.transport: `stdoi` is not a known transport
-      expected one of stdio, streamable-http
+      expected one of stdio, sse, streamable-http
       hint: did you mean `stdio`?
-    tools.yaml:15:7: spec.handlers[1].retries: `retries` is not yet supported
+    tools.yaml:15:7: spec.handlers[1].selector: `selector` is not yet supported
     tools.yaml:18:19: spec.handlers[1].mcpConfig.endpoint: the environment variable `SEARCH_URL` is not set
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
     --- exit status 2
