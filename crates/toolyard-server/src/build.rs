@@ -69,12 +69,14 @@ impl Builder {
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
         let limits = Limits { timeout, gate: Gate::new(size) };
-        Handler {
-            prefix: names::prefix(handler.prefix),
-            overrides: Arc::new(names::overrides(&handler.overrides)),
-            ..Handler::new(name, backend, limits)
-        }
+        named(handler, Handler::new(name, backend, limits))
     }
+}
+
+/// A handler that publishes its tools as the manifest has it.
+pub(crate) fn named(declared: &manifest::Handler, handler: Handler) -> Handler {
+    let prefix = names::prefix(declared.prefix);
+    Handler { prefix, overrides: Arc::new(names::overrides(&declared.overrides)), ..handler }
 }
 
 fn uses_tls(handler: &manifest::Handler) -> bool {

@@ -16,7 +16,7 @@ use toolyard_core::registry::Handler;
 use toolyard_core::{Catalog, Phase, Registry};
 use toolyard_manifest as manifest;
 
-use crate::build::Builder;
+use crate::build::{self, Builder};
 
 pub use standing::Standing;
 
@@ -45,7 +45,8 @@ pub struct Edit {
 pub struct Difference {
     /// They have come.
     pub added: Vec<String>,
-    /// They are built anew; each goes on as it was until its successor has answered.
+    /// They publish their tools otherwise, or are built anew; then each goes on as it was until its successor has
+    /// answered.
     pub changed: Vec<String>,
     /// They are gone.
     pub removed: Vec<String>,
@@ -167,6 +168,10 @@ impl Fleet {
                     difference.kept += 1;
                     before.remove(number)
                 }
+                Some(number) if is_renamed(&before[number].standing.declared, &declared) => {
+                    difference.changed.push(name);
+                    before.remove(number).renamed(declared)
+                }
                 Some(number) => {
                     difference.changed.push(name);
                     let mut member = before.remove(number);
@@ -222,6 +227,15 @@ impl Member {
         let serving = Serving::new(builder.build(&declared));
         Self { standing: Standing::new(Arc::new(declared)), serving, successor: None }
     }
+
+    /// The same servers, with other names for their tools.
+    fn renamed(mut self, declared: manifest::Handler) -> Self {
+        for serving in [Some(&mut self.serving), self.successor.as_mut()].into_iter().flatten() {
+            serving.handler = build::named(&declared, serving.handler.clone());
+        }
+        self.standing.declared = Arc::new(declared);
+        self
+    }
 }
 
 impl Serving {
@@ -242,6 +256,12 @@ impl Serving {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Whether an edit changes no more than what tools are called, and what callers see of them.
+fn is_renamed(before: &manifest::Handler, declared: &manifest::Handler) -> bool {
+    let (prefix, overrides) = (before.prefix, before.overrides.clone());
+    *before == manifest::Handler { prefix, overrides, ..declared.clone() }
 }
 
 async fn next(members: &mut [Member]) -> Event {

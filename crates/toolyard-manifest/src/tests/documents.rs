@@ -41,88 +41,62 @@ status:
 
 #[test]
 fn a_registry_in_yaml() {
-    assert_debug_snapshot!(valid(REGISTRY).handlers, @r#"
-    [
-        Handler {
-            name: HandlerName(
-                "filesystem-tools",
-            ),
-            registry: "agent-tools",
-            timeout: 30s,
-            prefix: OnClash,
-            overrides: [],
-            probe: Some(
-                Probe {
-                    interval: 60s,
-                    timeout: 5s,
-                },
-            ),
-            kind: Mcp(
-                McpHandler {
-                    transport: Stdio {
-                        command: "/usr/local/bin/mcp-filesystem",
-                        args: Args(1 hidden),
-                        work_dir: Some(
-                            "/app",
-                        ),
-                        env: Env[
-                            "LOG_LEVEL",
-                        ],
-                    },
-                    lane: None,
-                    filter: ToolFilter {
-                        allow: [],
-                        block: [],
-                    },
-                    retry: RetryPolicy {
-                        max_attempts: 1,
-                        initial_backoff: 100ms,
-                        backoff_multiplier: 2.0,
-                        max_backoff: 30s,
-                    },
-                },
-            ),
-        },
-        Handler {
-            name: HandlerName(
-                "code-tools",
-            ),
-            registry: "agent-tools",
-            timeout: 90s,
-            prefix: OnClash,
-            overrides: [],
-            probe: Some(
-                Probe {
-                    interval: 60s,
-                    timeout: 5s,
-                },
-            ),
-            kind: Mcp(
-                McpHandler {
-                    transport: Http(
-                        McpHttp {
-                            style: Streamable,
-                            endpoint: Endpoint(http://mcp-code.tools.svc.cluster.local:8080/…),
-                            headers: [],
-                            auth: None,
-                        },
+    let handlers = valid(REGISTRY).handlers;
+    assert_debug_snapshot!(handlers[0], @r#"
+    Handler {
+        name: HandlerName(
+            "filesystem-tools",
+        ),
+        registry: "agent-tools",
+        timeout: 30s,
+        prefix: OnClash,
+        overrides: [],
+        probe: Some(
+            Probe {
+                interval: 60s,
+                timeout: 5s,
+            },
+        ),
+        kind: Mcp(
+            McpHandler {
+                transport: Stdio {
+                    command: "/usr/local/bin/mcp-filesystem",
+                    args: Args(1 hidden),
+                    work_dir: Some(
+                        "/app",
                     ),
-                    lane: None,
-                    filter: ToolFilter {
-                        allow: [],
-                        block: [],
-                    },
-                    retry: RetryPolicy {
-                        max_attempts: 1,
-                        initial_backoff: 100ms,
-                        backoff_multiplier: 2.0,
-                        max_backoff: 30s,
-                    },
+                    env: Env[
+                        "LOG_LEVEL",
+                    ],
                 },
-            ),
-        },
-    ]
+                lane: None,
+                filter: ToolFilter {
+                    allow: [],
+                    block: [],
+                },
+                retry: RetryPolicy {
+                    max_attempts: 1,
+                    initial_backoff: 100ms,
+                    backoff_multiplier: 2.0,
+                    max_backoff: 30s,
+                },
+            },
+        ),
+    }
     "#);
+    assert_eq!((handlers.len(), handlers[1].name.as_str()), (2, "code-tools"));
+    assert_eq!(handlers[1].timeout, Duration::from_secs(90));
+    let HandlerKind::Mcp(mcp) = &handlers[1].kind else { panic!() };
+    assert_debug_snapshot!(mcp.transport, @"
+    Http(
+        McpHttp {
+            style: Streamable,
+            endpoint: Endpoint(http://mcp-code.tools.svc.cluster.local:8080/…),
+            headers: [],
+            auth: None,
+        },
+    )
+    ");
 }
 
 #[test]

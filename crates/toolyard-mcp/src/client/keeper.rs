@@ -14,6 +14,7 @@ use super::link::{Link, reason};
 use super::opener::Opener;
 use super::probe;
 use super::usage::Usage;
+use crate::wire::Revision;
 
 /// The first pause after a failure, and the longest. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
@@ -83,8 +84,14 @@ impl Keeper {
         let connection = Arc::new(connection);
         tracing::info!(handler = %self.opener.name, revision = %connection.revision(), tools = tools.len(), "connected");
         self.link.send_replace(Link::Up(connection.clone()));
-        self.catalog.send_replace(Arc::new(Catalog { phase: Phase::Ready, tools, ..Catalog::default() }));
+        self.publish(tools, connection.revision());
         Ok(connection)
+    }
+
+    fn publish(&self, tools: Vec<Arc<Tool>>, revision: Revision) {
+        let protocol = Some(format!("MCP {revision}").into());
+        let phase = Phase::Ready;
+        self.catalog.send_replace(Arc::new(Catalog { phase, protocol, tools, ..Catalog::default() }));
     }
 
     /// The first list is part of it: a server that cannot list is not connected.
@@ -109,11 +116,7 @@ impl Keeper {
             }
             match timeout(self.opener.options.connect_time, connection.list_tools()).await {
                 Ok(Ok(tools)) => {
-                    self.catalog.send_replace(Arc::new(Catalog {
-                        phase: Phase::Ready,
-                        tools,
-                        ..Catalog::default()
-                    }));
+                    self.publish(tools, connection.revision());
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(handler = %self.opener.name, error = &error as &dyn Error, "cannot list again");
@@ -166,12 +169,8 @@ impl Keeper {
         let reason = reason(error);
         tracing::warn!(handler = %self.opener.name, reason, "not connected");
         self.link.send_replace(Link::Down(reason.as_str().into()));
-        let tools = self.catalog.borrow().tools.clone();
-        self.catalog.send_replace(Arc::new(Catalog {
-            phase: Phase::Unavailable { reason },
-            tools,
-            ..Catalog::default()
-        }));
+        let (phase, tools) = (Phase::Unavailable { reason }, self.catalog.borrow().tools.clone());
+        self.catalog.send_replace(Arc::new(Catalog { phase, tools, ..Catalog::default() }));
     }
 }
 

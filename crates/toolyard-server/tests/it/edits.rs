@@ -133,8 +133,11 @@ async fn names_follow_the_manifest() {
     // Who is removed leaves its name to whoever comes; who stays keeps the one that it has.
     running.apply(&manifest(&[(b, at_b, ""), (c, at_c, "")], "")).await.unwrap();
     listed(&running, &["b_t", "t"]).await;
+    let seen = servers.each_ref().map(|server| server.now(|log| log.requests.len()));
     let renamed = [(b, at_b, "overrides: {t: {name: mine}},"), (c, at_c, "prefix: always,")];
     running.apply(&manifest(&renamed, "")).await.unwrap();
     listed(&running, &["mine", "c_t"]).await;
+    let heard = servers.each_ref().map(|server| server.now(|log| log.requests.len()));
+    assert_eq!(heard, seen, "servers hear nothing of it");
     assert_eq!(word(&running, "mine").await, "said");
 }

@@ -3,11 +3,17 @@
 //!
 //! Every test has its own gateway, on a port that the system chose, and its own folder.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "the helpers of tests are tests too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the helpers of tests are tests too"
+)]
 
 mod bare_requests;
 mod cancellation;
 mod command_line;
+mod corpus;
 mod edits;
 mod examples;
 mod lanes;

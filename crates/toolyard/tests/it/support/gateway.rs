@@ -82,6 +82,13 @@ impl Gateway {
         http::open(self.address, "GET /health", &[], "").response()
     }
 
+    /// What the gateway says at a path.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Response {
+        let response = http::open(self.address, &format!("GET {path}"), &[], "").response();
+        response.expect("the connection was closed without an answer")
+    }
+
     /// A request without a handshake, as operators send it.
     #[track_caller]
     pub(crate) fn ask(&self, method: &str, params: Value) -> Response {

@@ -1,0 +1,111 @@
+//! Hundreds of servers of other people behind one gateway: what their `tools/list` said, replayed.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::gateway::{Gateway, over_http};
+use crate::support::peers;
+use crate::support::process::Process;
+use crate::support::{LIMIT, eventually};
+
+/// How many servers there are, of three thousand that are recorded.
+const SERVERS: usize = 450;
+
+/// Where the recorded servers are. Without any, a line says that the test did not run.
+fn replay() -> Option<PathBuf> {
+    let Some(corpora) = std::env::var_os("TOOLYARD_CORPORA") else {
+        println!("TOOLYARD_CORPORA is not set: the recorded servers are not replayed");
+        return None;
+    };
+    Some(PathBuf::from(corpora).join("mcp/replay_http.py"))
+}
+
+fn handler(address: &str, number: usize) -> Value {
+    over_http(&format!("s{number}"), &format!("http://{address}/s/{number}/mcp"))
+}
+
+/// Processor time that a process has used, in milliseconds, and its memory, in MiB.
+fn cost(pid: u32) -> (u64, u64) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks = |at: usize| fields[at].parse::<u64>().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    ((ticks(11) + ticks(12)) * 10, kib / 1024)
+}
+
+#[track_caller]
+fn status(gateway: &Gateway) -> Value {
+    serde_json::from_str(&gateway.get("/api/v1/status").body).unwrap()
+}
+
+/// Waits until as many handlers are ready.
+#[track_caller]
+fn ready(gateway: &Gateway, count: usize) -> Value {
+    eventually("all servers", || {
+        let status = status(gateway);
+        let ready =
+            status["handlers"].as_array().unwrap().iter().filter(|one| one["phase"] == "Ready").count();
+        (ready == count).then_some(status)
+    })
+}
+
+#[test]
+fn many_servers() {
+    let Some(script) = replay() else { return };
+    let port = peers::free_port();
+    let folder = TempDir::new().unwrap();
+    let mut python = peers::command(peers::peer("python/bin/python"), folder.path());
+    let servers =
+        Process::start(python.arg(script).args([&port.to_string(), "--max", &(SERVERS + 1).to_string()]));
+    servers.stdout.wait_for("the servers", |text| text.contains(" servers, ").then_some(()));
+    let address = format!("127.0.0.1:{port}");
+    let mut handlers: Vec<Value> = (0..SERVERS).map(|number| handler(&address, number)).collect();
+
+    let start = Instant::now();
+    let limit = format!("{}s", LIMIT.as_secs());
+    let process = json!({"timeouts": {"manifestCheck": "10ms", "firstList": limit, "connect": limit}});
+    let gateway = Gateway::with(&handlers, process);
+    let before = ready(&gateway, SERVERS);
+    let started = start.elapsed();
+    let (cpu, memory) = cost(gateway.process.id());
+    let tools = gateway.tools();
+    let known = before["discoveredToolsCount"].as_u64().unwrap();
+    assert_eq!(tools.len() as u64, known);
+    println!(
+        "start: {SERVERS} servers with {known} tools in {started:.1?}, {cpu} ms of processor time, {memory} MiB"
+    );
+    println!("list: {} characters", before["list"]["characters"]);
+    assert!(tools.iter().all(|name| toolyard_core::names::is_legal(name)));
+    assert_eq!(tools.iter().collect::<std::collections::HashSet<_>>().len(), tools.len(), "names are unique");
+
+    // One call of a tool of each server reaches that server.
+    let entries = before["discoveredTools"].as_array().unwrap();
+    let (calling, (cpu_before, _)) = (Instant::now(), cost(gateway.process.id()));
+    let mut calls = 0;
+    for number in (0..SERVERS).step_by(10) {
+        let handler = format!("s{number}");
+        let Some(tool) = entries.iter().find(|tool| tool["handlerName"] == *handler) else { continue };
+        let said = gateway.call(tool["name"].as_str().unwrap(), json!({})).body;
+        assert!(said.contains("tool") || said.contains("Invalid arguments"), "{said}");
+        calls += 1;
+    }
+    let cpu = cost(gateway.process.id()).0 - cpu_before;
+    println!("calls: {calls} one after the other in {:.1?}, {cpu} ms of processor time", calling.elapsed());
+
+    // An edit that adds one touches no other: their names and the time since when they are ready stay.
+    handlers.push(handler(&address, SERVERS));
+    let (editing, (cpu_before, _)) = (Instant::now(), cost(gateway.process.id()));
+    gateway.edit(&handlers);
+    let after = ready(&gateway, SERVERS + 1);
+    let cpu = cost(gateway.process.id()).0 - cpu_before;
+    println!("edit: one more in {:.1?}, {cpu} ms of processor time", editing.elapsed());
+    let of = |status: &Value| status["handlers"].as_array().unwrap()[..SERVERS].to_vec();
+    assert_eq!(of(&before), of(&after));
+    assert_eq!(gateway.tools()[..tools.len()], tools);
+    println!("end: {} MiB", cost(gateway.process.id()).1);
+}
