@@ -30,6 +30,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// When the stream breaks, or a line is too long: nothing behind that can be understood.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
+            // Who writes without end would otherwise keep the thread for itself.
+            tokio::task::consume_budget().await;
             if let Some(line) = self.take_line() {
                 self.check(line.len())?;
                 if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
@@ -89,5 +91,15 @@ mod tests {
         for too_long in [&b"123456"[..], b"123456\n", b"123456\n1\n"] {
             assert!(Lines::new(too_long, 5).next().await.is_err());
         }
+    }
+
+    /// What can be read at once would otherwise be taken at once, however much it is.
+    #[tokio::test]
+    async fn a_flood_of_lines_lets_others_run() {
+        let mut lines = Lines::new(std::io::Cursor::new("nobody asked\n".repeat(10_000)), 100);
+        let reading = tokio::spawn(async move { while let Ok(Some(_)) = lines.next().await {} });
+        tokio::task::yield_now().await;
+        assert!(!reading.is_finished());
+        reading.await.unwrap();
     }
 }

@@ -165,11 +165,29 @@ async fn log(name: Arc<str>, stderr: impl AsyncRead + Unpin, _logging: oneshot::
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
+        // As with what it says on its output: others have to run, too.
+        tokio::task::consume_budget().await;
         line.clear();
         let mut chunk = (&mut reader).take(LOG_LINE as u64);
         match chunk.read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => tracing::info!(handler = %name, "{}", String::from_utf8_lossy(line.trim_ascii_end())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What can be read at once would otherwise be logged at once, however much it is.
+    #[tokio::test]
+    async fn a_flood_of_log_lines_lets_others_run() {
+        let (logging, _logged) = oneshot::channel();
+        let stderr = std::io::Cursor::new("nobody reads this\n".repeat(10_000));
+        let logging = tokio::spawn(log("flood".into(), stderr, logging));
+        tokio::task::yield_now().await;
+        assert!(!logging.is_finished());
+        logging.await.unwrap();
     }
 }
