@@ -9,11 +9,12 @@ mod report;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::builds::built;
 use crate::peers::Peers;
 use crate::process::{self, Process};
 use report::Report;
@@ -152,12 +153,6 @@ spec:
         endpoint: {upstream}
 "
     )
-}
-
-/// A program of this workspace stands beside this one.
-fn built(program: &str) -> anyhow::Result<PathBuf> {
-    let xtask = std::env::current_exe().context("find the build folder")?;
-    Ok(xtask.with_file_name(program))
 }
 
 fn test(peers: &Peers, work: &Path, url: &str, expect: Expect) -> anyhow::Result<()> {

@@ -6,8 +6,12 @@
     reason = "a developer's tool: it starts other programs and talks to whoever runs it"
 )]
 
+mod arena;
 mod bench;
+mod builds;
+mod client;
 mod conformance;
+mod measure;
 mod peers;
 mod process;
 mod reference;
@@ -37,6 +41,8 @@ enum Command {
     Reference,
     /// Measure the gateway against its peers
     Bench(bench::Args),
+    /// Show that a faulty server harms no other
+    Arena(arena::Args),
     /// Become another program, which ends when this one's parent does
     #[command(hide = true)]
     Launch {
@@ -53,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Reference => reference::run(),
         Command::Bench(args) => bench::run(args),
+        Command::Arena(args) => arena::run(args),
         Command::Launch { command } => process::become_program(&command),
     }
 }

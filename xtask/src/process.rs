@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,24 @@ impl Process {
         self.0.id()
     }
 
+    /// Sends a signal and waits for the end that should come of it. A program that has ended is sent none.
+    pub(crate) fn end_by(&mut self, signal: Signal, limit: Duration) -> Option<ExitStatus> {
+        let asked = Instant::now();
+        let mut signal = Some(signal);
+        loop {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Some(status);
+            }
+            if let Some(signal) = signal.take() {
+                pid_of(self.pid()).and_then(|pid| kill_process(pid, signal).ok());
+            }
+            if asked.elapsed() > limit {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// The first `http://host:port` that the program prints. What it prints later is read and forgotten, so that it
     /// never blocks on a full pipe.
     pub(crate) fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
@@ -79,18 +97,16 @@ impl Process {
 impl Drop for Process {
     /// A signal that a program can act on comes first: it may have children of its own, as nginx has.
     fn drop(&mut self) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        pid.and_then(|pid| kill_process(pid, Signal::TERM).ok());
-        let asked = Instant::now();
-        while matches!(self.0.try_wait(), Ok(None)) {
-            if asked.elapsed() > END_LIMIT {
-                self.0.kill().ok();
-                self.0.wait().ok();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
+        if self.end_by(Signal::TERM, END_LIMIT).is_none() {
+            self.0.kill().ok();
+            self.0.wait().ok();
         }
     }
+}
+
+/// As the kernel wants it.
+pub(crate) fn pid_of(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
 }
 
 /// Becomes another program, which is sent SIGTERM when the thread that started this process ends.

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::arena;
 use crate::conformance::{self, Subject};
 use crate::peers::Peers;
 use crate::process;
@@ -24,7 +25,8 @@ fn all(stages: &mut Stages) -> anyhow::Result<()> {
     cargo("tests", &["nextest", "run", "--workspace"])?;
     cargo("doc tests", &["test", "--doc", "--workspace"])?;
     stages.run("conformance", || conformance::check(Subject::Gateway))?;
-    stages.run("conformance of SDK", || conformance::check(Subject::Sdk))
+    stages.run("conformance of SDK", || conformance::check(Subject::Sdk))?;
+    stages.run("fault arena", arena::check)
 }
 
 /// The tests find the peers by this variable.

@@ -25,13 +25,9 @@ use serde_json::value::RawValue;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::catalog::catalog;
+use crate::client::{LEGACY, MODERN, SESSION};
 
-/// The revision without sessions.
-pub(super) const MODERN: &str = "2026-07-28";
-/// The newest revision with sessions.
-pub(super) const LEGACY: &str = "2025-11-25";
 const OLDER: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
-const SESSION: &str = "mcp-session-id";
 const SERVER_INFO: &str = r#"{"name":"echo","version":"1.0.0"}"#;
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
 

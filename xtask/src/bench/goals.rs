@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::client::Era;
 use super::report::{CallRow, LibraryRow, Ratios, Report, SessionRow};
 use super::targets::{Kind, Library};
+use crate::client::Era;
 
 /// A limit, and what was measured.
 #[derive(Serialize)]

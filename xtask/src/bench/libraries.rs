@@ -4,13 +4,13 @@ use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Plan;
-use super::client::{Connection, Era, IdleSession};
 use super::load::{Load, Work, first_list};
-use super::measure::memory;
 use super::report::{Cost, LibraryRow, Report, SessionRow, show};
 use super::runs::{ERAS, IN_FLIGHT, in_turns, measured_of};
 use super::sample::median;
 use super::targets::{Library, Target, Workshop};
+use crate::client::{Connection, Era, IdleSession};
+use crate::measure::memory;
 
 /// Measures calls, then sessions.
 pub(super) async fn measure(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use futures_util::future::try_join_all;
 
-use super::client::{Connection, Era};
-use super::measure;
 use super::sample::Sample;
 use super::targets::Target;
+use crate::client::{Connection, Era};
+use crate::measure;
 
 /// What is asked of a target.
 #[derive(Clone, Copy)]

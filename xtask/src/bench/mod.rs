@@ -6,16 +6,12 @@
 //! same call moments before. The bench prints the goals beside what it saw; it fails on a wrong reply, never on a slow
 //! one.
 
-mod builds;
 mod catalog;
-mod client;
 mod echo;
 mod goals;
 mod libraries;
 mod load;
-mod measure;
 mod nginx;
-mod reply;
 mod report;
 mod runs;
 mod sample;
@@ -129,7 +125,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     // The load generator and the upstream live in this binary: unoptimised, they would eat what is to be measured.
     if cfg!(debug_assertions) && !args.quick {
-        return builds::rerun_optimised();
+        return crate::builds::rerun_optimised();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(&args))

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::client::Era;
 use super::goals::Goal;
 use super::load::Load;
 use super::sample::{Rounds, Sample, median};
 use super::table::{Cell, number, table, text};
 use super::targets::{Kind, Library};
+use crate::client::Era;
 
 /// All that a run of the bench saw. Each figure is the median over the rounds.
 #[derive(Serialize)]

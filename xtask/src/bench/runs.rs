@@ -3,13 +3,13 @@
 
 use std::time::Instant;
 
-use super::client::Era;
 use super::load::{Load, Work, first_list};
-use super::measure::memory;
 use super::report::{CallRow, Cost, LayerRow, ListRow, MemoryRow, Report, Start, show};
 use super::sample::{Rounds, Sample, median};
 use super::targets::{Kind, Target, Workshop};
 use super::{Plan, Section, libraries};
+use crate::client::Era;
+use crate::measure::memory;
 
 pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 pub(super) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];

@@ -13,8 +13,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::builds::{end_of, named_or_built};
 use super::{Binaries, Plan, load, nginx};
+use crate::builds::{end_of, named_or_built};
 use crate::process::{Process, START_LIMIT};
 use crate::system;
 

@@ -13,7 +13,7 @@ use hyper::{Method, StatusCode};
 use super::{Connection, Era, PATIENCE};
 
 /// A session of the legacy era that is open and not used.
-pub(in crate::bench) struct IdleSession {
+pub(crate) struct IdleSession {
     headers: HeaderMap,
     last_id: u64,
     /// On which the server would say what belongs to no request. It holds its connection open.
@@ -22,12 +22,12 @@ pub(in crate::bench) struct IdleSession {
 
 impl Connection {
     /// Closes the connection and leaves the session open.
-    pub(in crate::bench) fn leave(self) -> IdleSession {
+    pub(crate) fn leave(self) -> IdleSession {
         IdleSession { headers: self.headers, last_id: self.last_id, stream: None }
     }
 
     /// Asks for the session's own stream and leaves both open.
-    pub(in crate::bench) async fn listen(mut self) -> anyhow::Result<IdleSession> {
+    pub(crate) async fn listen(mut self) -> anyhow::Result<IdleSession> {
         let request = self.http(Method::GET, Bytes::new())?;
         let answer = tokio::time::timeout(PATIENCE, self.send(request)).await;
         let (head, stream) = answer.context("there was no stream in time")??.into_parts();
@@ -43,7 +43,7 @@ impl Connection {
 
 impl IdleSession {
     /// Comes back, on a new connection. If the session had a stream, that must have stayed open until now.
-    pub(in crate::bench) async fn resume(mut self, address: SocketAddr) -> anyhow::Result<Connection> {
+    pub(crate) async fn resume(mut self, address: SocketAddr) -> anyhow::Result<Connection> {
         while let Some(frame) = self.stream.as_mut().and_then(|stream| stream.frame().now_or_never()) {
             frame.context("the server ended a stream")??;
         }

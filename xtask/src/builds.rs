@@ -1,4 +1,4 @@
-//! Optimised builds, of the bench itself and of what it measures.
+//! Programs of this workspace, built now or before.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,24 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
 /// Runs this command again from an optimised build of itself.
-pub(super) fn rerun_optimised() -> anyhow::Result<()> {
+pub(crate) fn rerun_optimised() -> anyhow::Result<()> {
     let own = cargo_build(&["--package", "xtask", "--bin", "xtask"])?;
     let error = Command::new(own).args(std::env::args_os().skip(1)).exec();
     bail!("cannot run the optimised build: {error}")
 }
 
 /// The program that was named, or else the one that cargo builds of `target`.
-pub(super) fn named_or_built(named: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
+pub(crate) fn named_or_built(named: Option<&Path>, target: &[&str]) -> anyhow::Result<PathBuf> {
     match named {
         Some(path) => path.canonicalize().with_context(|| format!("no program at {}", path.display())),
         None => cargo_build(target),
     }
+}
+
+/// A program of this workspace that was built with this one: it stands beside it.
+pub(crate) fn built(program: &str) -> anyhow::Result<PathBuf> {
+    let xtask = std::env::current_exe().context("find the build folder")?;
+    Ok(xtask.with_file_name(program))
 }
 
 /// Builds a program with optimisation, and gives the path that cargo says it has. `target` is what cargo is told of it.
@@ -45,7 +51,7 @@ fn executable_in(message: &[u8]) -> Option<PathBuf> {
 }
 
 /// The end of a log, for an error about the process that wrote it.
-pub(super) fn end_of(log: &Path) -> String {
+pub(crate) fn end_of(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(10)..].join("\n")

@@ -1,8 +1,10 @@
 //! What comes back: taken apart, and refused unless it is what was asked for.
 
 use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
@@ -11,12 +13,16 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::client::Era;
+use super::Era;
 
-/// The result in a message, if that is the answer to the request with this id, and a good one.
-pub(super) fn result<'a, R: Deserialize<'a>>(body: &'a [u8], id: u64, era: Era) -> anyhow::Result<R> {
+/// The result in a message, if that is the answer to the request with this id, and a good one. An error that is the
+/// answer is a [`Refused`].
+pub(crate) fn result<'a, R: Deserialize<'a>>(body: &'a [u8], id: u64, era: Era) -> anyhow::Result<R> {
     let reply: Reply<'a> = serde_json::from_slice(body).with_context(|| shown(body))?;
     ensure!(reply.id == id, "asked {id} and got the answer to {}", reply.id);
+    if let Some(refused) = reply.error {
+        return Err(refused.into());
+    }
     let result = reply.result.with_context(|| shown(body))?.get();
     if era == Era::Modern {
         let kind: Kind<'_> = serde_json::from_str(result).with_context(|| shown(body))?;
@@ -30,7 +36,38 @@ struct Reply<'a> {
     id: u64,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
+    error: Option<Refused>,
 }
+
+/// What an error says.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Refused {
+    code: i64,
+    message: String,
+    data: Option<Reason>,
+}
+
+/// What the gateway adds to the errors that are its own.
+#[derive(Debug, Deserialize)]
+struct Reason {
+    code: Option<String>,
+}
+
+impl Refused {
+    /// What kind of an error it is: in the gateway's words, or else as the number of JSON-RPC.
+    pub(crate) fn kind(&self) -> String {
+        let own = self.data.as_ref().and_then(|data| data.code.clone());
+        own.unwrap_or_else(|| self.code.to_string())
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.kind(), self.message)
+    }
+}
+
+impl Error for Refused {}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,14 +79,14 @@ struct Kind<'a> {
 /// What `initialize` gives.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Agreed {
+pub(crate) struct Agreed {
     pub protocol_version: String,
 }
 
 /// What `tools/call` gives.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Called<'a> {
+pub(crate) struct Called<'a> {
     #[serde(borrow)]
     pub content: Vec<Content<'a>>,
     #[serde(default)]
@@ -58,7 +95,7 @@ pub(super) struct Called<'a> {
 
 /// The bench knows texts only.
 #[derive(Deserialize)]
-pub(super) struct Content<'a> {
+pub(crate) struct Content<'a> {
     #[serde(borrow)]
     pub text: Cow<'a, str>,
 }
@@ -66,15 +103,19 @@ pub(super) struct Content<'a> {
 /// What `tools/list` gives.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Page {
+pub(crate) struct Page {
     pub tools: Vec<IgnoredAny>,
     pub next_cursor: Option<String>,
 }
 
 /// The JSON-RPC message in an answer, which a server may send as it is or as the last event of a stream.
-pub(super) fn payload(head: &Parts, body: Bytes) -> anyhow::Result<Bytes> {
+pub(crate) fn payload(head: &Parts, body: Bytes) -> anyhow::Result<Bytes> {
     let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    ensure!(head.status == StatusCode::OK, "{}: {}", head.status, shown(&body));
+    if head.status != StatusCode::OK {
+        // The modern era has statuses for some of the errors.
+        let refused = serde_json::from_slice::<Reply<'_>>(&body).ok().and_then(|reply| reply.error);
+        return Err(refused.map_or_else(|| anyhow!("{}: {}", head.status, shown(&body)), Into::into));
+    }
     match kind.split(';').next() {
         Some("application/json") => Ok(body),
         Some("text/event-stream") => last_event(&body),

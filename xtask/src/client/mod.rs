@@ -1,18 +1,20 @@
 //! An MCP client on one HTTP/1.1 connection, which believes nothing: every reply is checked against what was asked.
 //!
-//! It is not a general client: it knows what the bench asks, and no notification or request of a server is awaited.
+//! It is not a general client: it knows what the bench and the arena ask, and no notification or request of a server is awaited.
 
 mod idle;
+mod reply;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
+use clap::ValueEnum;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -20,20 +22,25 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::echo::{LEGACY, MODERN};
-use super::reply::{Agreed, Called, Page, payload, result};
+use self::reply::{Agreed, Called, Page, payload, result};
 
-pub(super) use self::idle::IdleSession;
+pub(crate) use self::idle::IdleSession;
+pub(crate) use self::reply::Refused;
 
-const SESSION: &str = "mcp-session-id";
+/// The revision without sessions.
+pub(crate) const MODERN: &str = "2026-07-28";
+/// The newest revision with sessions.
+pub(crate) const LEGACY: &str = "2025-11-25";
+/// The header that names a session.
+pub(crate) const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 /// Longer than any answer takes on a machine that can be measured on at all.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the client speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Era {
+pub(crate) enum Era {
     /// With a session: 2025-11-25.
     Legacy,
     /// Without: 2026-07-28.
@@ -41,7 +48,7 @@ pub(super) enum Era {
 }
 
 impl Era {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Era::Legacy => "legacy",
             Era::Modern => "modern",
@@ -50,7 +57,7 @@ impl Era {
 }
 
 /// A connection, and in the legacy era its session.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     era: Era,
     headers: HeaderMap,
@@ -59,14 +66,14 @@ pub(super) struct Connection {
 }
 
 /// What a whole list came to, over all its pages.
-pub(super) struct Listing {
+pub(crate) struct Listing {
     pub tools: usize,
     pub bytes: usize,
 }
 
 impl Connection {
     /// Connects and, in the legacy era, opens a session.
-    pub(super) async fn open(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
+    pub(crate) async fn open(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
         let mut connection = Connection::connect(address, era).await?;
         if era == Era::Legacy {
             connection.initialize().await?;
@@ -85,17 +92,30 @@ impl Connection {
     }
 
     /// Calls `echo` once. `unique` must not repeat while an answer could still be mistaken for another.
-    pub(super) async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
+    pub(crate) async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
         let text = speech(unique);
-        let body = self.request("tools/call", Some("echo"), echo_params(&text)).await?;
-        let called: Called = result(&body, self.last_id, self.era)?;
-        let said: Vec<_> = called.content.into_iter().map(|content| content.text).collect();
-        ensure!(!called.is_error && said == [text.as_str()], "said {text:?} and heard {said:?}");
+        let heard = self.call("echo", &text).await?;
+        ensure!(heard == text, "said {text:?} and heard {heard:?}");
         Ok(())
     }
 
+    /// Calls a tool that takes a `text` and returns one text.
+    ///
+    /// # Errors
+    /// With a [`Refused`] where the answer is an error; this connection can then be used on. With anything else, it
+    /// cannot.
+    pub(crate) async fn call(&mut self, tool: &str, text: &str) -> anyhow::Result<String> {
+        let body = self.request("tools/call", Some(tool), text_params(tool, text)).await?;
+        let called: Called = result(&body, self.last_id, self.era)?;
+        let mut said = called.content.into_iter().map(|content| content.text.into_owned());
+        match (called.is_error, said.next(), said.next()) {
+            (false, Some(said), None) => Ok(said),
+            (is_error, first, _) => bail!("isError is {is_error}, and the first text {first:?}"),
+        }
+    }
+
     /// Reads the list of tools, all its pages.
-    pub(super) async fn list(&mut self) -> anyhow::Result<Listing> {
+    pub(crate) async fn list(&mut self) -> anyhow::Result<Listing> {
         let mut listing = Listing { tools: 0, bytes: 0 };
         let mut params = json!({});
         loop {
@@ -111,7 +131,7 @@ impl Connection {
     }
 
     /// Ends the session, so that the target does not keep it until it runs out.
-    pub(super) async fn close(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn close(mut self) -> anyhow::Result<()> {
         if self.era == Era::Legacy {
             let request = self.http(Method::DELETE, Bytes::new())?;
             self.exchange(request).await?;
@@ -121,7 +141,7 @@ impl Connection {
 
     /// How long answers were waited for since this was asked last. What the client itself does with a reply, such as
     /// reading 5,000 tools, is no part of it.
-    pub(super) fn take_waited(&mut self) -> Duration {
+    pub(crate) fn take_waited(&mut self) -> Duration {
         std::mem::take(&mut self.waited)
     }
 
@@ -129,7 +149,7 @@ impl Connection {
         let about = json!({
             "protocolVersion": LEGACY,
             "capabilities": {},
-            "clientInfo": {"name": "bench", "version": "1.0.0"}
+            "clientInfo": {"name": "xtask", "version": "1.0.0"}
         });
         let request = self.http(Method::POST, message(self.last_id, "initialize", &about))?;
         let (head, body) = self.exchange(request).await?;
@@ -153,7 +173,7 @@ impl Connection {
     async fn request(
         &mut self,
         method: &'static str,
-        name: Option<&'static str>,
+        name: Option<&str>,
         mut params: Value,
     ) -> anyhow::Result<Bytes> {
         self.last_id += 1;
@@ -164,9 +184,9 @@ impl Connection {
         if self.era == Era::Modern {
             let headers = request.headers_mut();
             headers.insert("mcp-method", HeaderValue::from_static(method));
-            headers.extend(
-                name.map(|name| (HeaderName::from_static("mcp-name"), HeaderValue::from_static(name))),
-            );
+            if let Some(name) = name {
+                headers.insert("mcp-name", HeaderValue::from_str(name)?);
+            }
         }
         let (head, body) = self.exchange(request).await?;
         payload(&head, body)
@@ -199,8 +219,8 @@ fn message(id: u64, method: &str, params: &Value) -> Bytes {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string().into()
 }
 
-fn echo_params(text: &str) -> Value {
-    json!({"name": "echo", "arguments": {"text": text}})
+fn text_params(tool: &str, text: &str) -> Value {
+    json!({"name": tool, "arguments": {"text": text}})
 }
 
 /// What `echo` is told: quotes, a backslash and letters that are not ASCII, so that a reply which was escaped wrongly
@@ -216,7 +236,7 @@ fn speech(unique: &str) -> String {
 fn envelope() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0.0"},
+        "io.modelcontextprotocol/clientInfo": {"name": "xtask", "version": "1.0.0"},
         "io.modelcontextprotocol/clientCapabilities": {}
     })
 }
@@ -239,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_legacy_request_has_about_290_bytes() {
-        let size = message(1_000, "tools/call", &echo_params(&speech("63-100000"))).len();
+        let size = message(1_000, "tools/call", &text_params("echo", &speech("63-100000"))).len();
         assert!((280..=300).contains(&size), "{size}");
     }
 }

@@ -10,13 +10,18 @@ use std::time::Duration;
 ///
 /// It is the sum over the threads that live now, in nanoseconds; `utime` and `stime` would count the dead as well but
 /// only in steps of 10 ms. The threads of the servers measured here live as long as their process.
-pub(super) fn cpu_time(pid: u32) -> Duration {
-    tree(pid).into_iter().flat_map(threads).map(|task| on_cpu(&task)).sum()
+pub(crate) fn cpu_time(pid: u32) -> Duration {
+    cpu_time_of(&tree(pid))
+}
+
+/// The CPU time that these processes have used until now.
+pub(crate) fn cpu_time_of(pids: &[u32]) -> Duration {
+    pids.iter().copied().flat_map(threads).map(|task| on_cpu(&task)).sum()
 }
 
 /// The memory of a process and its descendants, in KiB.
 #[derive(Clone, Copy)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// Resident now.
     pub resident: u64,
     /// The most that was resident at any time; of several processes, the sum of each one's.
@@ -24,9 +29,13 @@ pub(super) struct Memory {
 }
 
 /// Reads how much memory a process and its descendants hold. Pages that they share count for each of them.
-pub(super) fn memory(pid: u32) -> Memory {
-    let statuses: Vec<String> =
-        tree(pid).into_iter().map(|pid| read(&format!("/proc/{pid}/status"))).collect();
+pub(crate) fn memory(pid: u32) -> Memory {
+    memory_of(&tree(pid))
+}
+
+/// Reads how much memory these processes hold.
+pub(crate) fn memory_of(pids: &[u32]) -> Memory {
+    let statuses: Vec<String> = pids.iter().map(|pid| read(&format!("/proc/{pid}/status"))).collect();
     let sum = |field| statuses.iter().map(|status| kibibytes(status, field)).sum();
     Memory { resident: sum("VmRSS:"), peak: sum("VmHWM:") }
 }
@@ -63,6 +72,12 @@ fn on_cpu(schedstat: &str) -> Duration {
 fn kibibytes(status: &str, field: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse().unwrap_or_default()
+}
+
+/// The processes whose command line has this text in it.
+pub(crate) fn named(text: &str) -> Vec<u32> {
+    let is_named = |pid: &u32| read(&format!("/proc/{pid}/cmdline")).contains(text);
+    numbers("/proc").filter(is_named).collect()
 }
 
 fn numbers(folder: impl AsRef<Path>) -> impl Iterator<Item = u32> {
