@@ -16,7 +16,7 @@ use super::transport::TransportError;
 /// A server at a URL. Clones are the same server: what one finds out all know.
 ///
 /// A URL without a path stands for the usual one as well, and a server may turn out to speak the other style than
-/// the one that was expected: see [`HttpEndpoint::routes`].
+/// the one that was expected: the places where it may be are tried in turn.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     route: Route,

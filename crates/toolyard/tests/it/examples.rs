@@ -43,7 +43,7 @@ fn every_example_is_a_manifest() {
     http-tool.yaml: search, users
     overrides.yaml: time, everything
     process.yaml:
-    real-servers.yaml: everything, everything-stdio, time
+    real-servers.yaml: everything, everything-stdio, events, files, memory, time, git, fetch
     remote-servers.yaml: everything, crm
     ");
 }

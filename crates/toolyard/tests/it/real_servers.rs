@@ -1,5 +1,5 @@
 //! `examples/real-servers.yaml`, with clients of other people: servers on npm and PyPI behind the gateway, over
-//! both transports, seen by the MCP Inspector and by the Python SDK, in both eras.
+//! all transports, seen by the MCP Inspector, by the Python SDK in both eras, and by FastMCP.
 
 use std::path::Path;
 
@@ -12,33 +12,82 @@ use crate::support::peers::{self, HttpServer};
 use crate::support::process::run;
 use crate::support::scripted::script;
 
-/// One call of each server, and what its answer contains.
-fn calls() -> [(&'static str, Value, &'static str); 3] {
-    let noon = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
-    [
-        ("echo", json!({"message": "over HTTP"}), "Echo: over HTTP"),
-        ("everything-stdio_echo", json!({"message": "over stdio"}), "Echo: over stdio"),
-        ("convert_time", noon, "+9.0h"),
-    ]
+/// The example with its servers, which work in a folder with a repository in it.
+struct RealServers {
+    _over_http: HttpServer,
+    _over_sse: HttpServer,
+    gateway: Gateway,
+    folder: TempDir,
 }
 
 /// The example, as it is. Here nobody is too slow for the first list: a busy machine must not decide who comes
 /// first and gets the names.
-fn real_servers(home: &Path) -> (HttpServer, Gateway) {
-    let everything = peers::everything(home);
+fn real_servers(home: &Path) -> RealServers {
+    let (over_http, over_sse) = (peers::everything(home), peers::everything_over_sse(home));
     let folder = TempDir::new().unwrap();
-    let mut serve = toolyard(folder.path());
-    serve.env("EVERYTHING_URL", &everything.url);
+    let made = run(peers::command("git", home).args(["init", "--quiet"]).arg(folder.path()));
+    assert_eq!(made.code, 0, "{made}");
+    std::fs::write(folder.path().join("note.txt"), "a note").unwrap();
+    let own = TempDir::new().unwrap();
+    let mut serve = toolyard(own.path());
+    serve.env("EVERYTHING_URL", &over_http.url).env("EVENTS_URL", &over_sse.url).env("FOLDER", folder.path());
     serve.args(["serve", "-f"]).arg(peers::root().join("examples/real-servers.yaml"));
-    serve.arg("-f").arg(gateway::process_document(folder.path(), json!({"timeouts": {"firstList": "30s"}})));
-    (everything, Gateway::start(folder, &mut serve))
+    let patience = json!({"timeouts": {"firstList": "50s", "connect": "50s", "eraProbe": "30s"}});
+    serve.arg("-f").arg(gateway::process_document(own.path(), patience));
+    RealServers {
+        _over_http: over_http,
+        _over_sse: over_sse,
+        gateway: Gateway::start(own, &mut serve),
+        folder,
+    }
+}
+
+impl RealServers {
+    /// One call of each server, and what its answer contains.
+    fn calls(&self) -> [(&'static str, Value, &'static str); 8] {
+        let noon = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
+        let folder = self.folder.path().to_str().unwrap();
+        let person =
+            json!({"entities": [{"name": "Ann", "entityType": "person", "observations": ["is here"]}]});
+        [
+            ("echo", json!({"message": "over HTTP"}), "Echo: over HTTP"),
+            ("everything-stdio_echo", json!({"message": "over stdio"}), "Echo: over stdio"),
+            ("events_echo", json!({"message": "over HTTP+SSE"}), "Echo: over HTTP+SSE"),
+            ("read_text_file", json!({"path": format!("{folder}/note.txt")}), "a note"),
+            ("create_entities", person, "Ann"),
+            ("convert_time", noon, "+9.0h"),
+            ("git_status", json!({"repo_path": folder}), "note.txt"),
+            (
+                "fetch",
+                json!({"url": format!("http://{}/health", self.gateway.address)}),
+                r#"{"status":"ok"}"#,
+            ),
+        ]
+    }
+
+    /// Has a program call all of these, and compares what it has seen.
+    #[track_caller]
+    fn check_client(&self, home: &Path, client: &str, args: &[&str]) {
+        let calls = self.calls();
+        let asked: Vec<_> = calls.iter().map(|(tool, arguments, _)| json!([tool, arguments])).collect();
+        let mut command = peers::command(peers::peer("python/bin/python"), home);
+        command.arg(script(client)).arg(self.gateway.url()).args(args).arg(json!(asked).to_string());
+        let ended = run(&mut command);
+        assert_eq!(ended.code, 0, "{ended}");
+        let seen: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(seen["tools"], json!(self.gateway.tools()));
+        // What was made before is there already.
+        for ((tool, _, expected), text) in calls.iter().zip(seen["texts"].as_array().unwrap()) {
+            assert!(text.as_str().unwrap().contains(expected), "{tool}: {text}");
+        }
+    }
 }
 
 #[test]
 fn tools_keep_their_names_as_long_as_they_are_free() {
     let home = TempDir::new().unwrap();
-    let (_everything, gateway) = real_servers(home.path());
-    assert_snapshot!(gateway.tools().join("\n"), @"
+    let servers = real_servers(home.path());
+    assert_snapshot!(servers.gateway.tools().join("\n"), @"
     echo
     get-annotated-message
     get-env
@@ -65,8 +114,57 @@ fn tools_keep_their_names_as_long_as_they_are_free() {
     everything-stdio_toggle-subscriber-updates
     everything-stdio_trigger-long-running-operation
     everything-stdio_simulate-research-query
+    events_echo
+    events_get-annotated-message
+    events_get-env
+    events_get-resource-links
+    events_get-resource-reference
+    events_get-structured-content
+    events_get-sum
+    events_get-tiny-image
+    events_gzip-file-as-resource
+    events_toggle-simulated-logging
+    events_toggle-subscriber-updates
+    events_trigger-long-running-operation
+    events_simulate-research-query
+    read_file
+    read_text_file
+    read_media_file
+    read_multiple_files
+    write_file
+    edit_file
+    create_directory
+    list_directory
+    list_directory_with_sizes
+    directory_tree
+    move_file
+    search_files
+    get_file_info
+    list_allowed_directories
+    create_entities
+    create_relations
+    add_observations
+    delete_entities
+    delete_observations
+    delete_relations
+    read_graph
+    search_nodes
+    open_nodes
     get_current_time
     convert_time
+    git_status
+    git_diff_unstaged
+    git_diff_staged
+    git_diff
+    git_commit
+    git_add
+    git_reset
+    git_log
+    git_create_branch
+    git_checkout
+    git_show
+    git_branch
+    fetch
     ");
 }
 
@@ -75,8 +173,9 @@ fn tools_keep_their_names_as_long_as_they_are_free() {
 #[test]
 fn a_name_leads_to_its_server() {
     let home = TempDir::new().unwrap();
-    let (_everything, gateway) = real_servers(home.path());
-    let environment = |tool| -> Value { serde_json::from_str(&gateway.text(tool, json!({}))).unwrap() };
+    let servers = real_servers(home.path());
+    let environment =
+        |tool| -> Value { serde_json::from_str(&servers.gateway.text(tool, json!({}))).unwrap() };
     let over_http = environment("get-env");
     assert!(over_http["PORT"].is_string(), "{over_http}");
     let on_stdio = environment("everything-stdio_get-env");
@@ -87,11 +186,11 @@ fn a_name_leads_to_its_server() {
 #[track_caller]
 fn check_inspector(era: &str) {
     let home = TempDir::new().unwrap();
-    let (_everything, gateway) = real_servers(home.path());
+    let servers = real_servers(home.path());
     let ask = |args: &[&str]| -> Value {
         let mut inspector = peers::command("mcp-inspector", home.path());
         inspector.args(["--cli", "-q", "--format", "json", "--transport", "http"]);
-        inspector.args(["--server-url", &gateway.url(), "--protocol-era", era]).args(args);
+        inspector.args(["--server-url", &servers.gateway.url(), "--protocol-era", era]).args(args);
         let ended = run(&mut inspector);
         assert_eq!(ended.code, 0, "{ended}");
         let mut answer: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -99,8 +198,8 @@ fn check_inspector(era: &str) {
     };
     let tools = ask(&["--method", "tools/list"])["tools"].take();
     let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, gateway.tools());
-    for (tool, arguments, expected) in calls() {
+    assert_eq!(names, servers.gateway.tools());
+    for (tool, arguments, expected) in servers.calls() {
         let arguments = arguments.to_string();
         let result = ask(&["--method", "tools/call", "--tool-name", tool, "--tool-args-json", &arguments]);
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
@@ -118,29 +217,20 @@ fn seen_by_the_inspector_in_a_session() {
     check_inspector("legacy");
 }
 
-#[track_caller]
-fn check_python(mode: &str) {
-    let home = TempDir::new().unwrap();
-    let (_everything, gateway) = real_servers(home.path());
-    let mut client = peers::command(peers::peer("python/bin/python"), home.path());
-    let calls = calls();
-    let asked: Vec<_> = calls.iter().map(|(tool, arguments, _)| json!([tool, arguments])).collect();
-    client.arg(script("client.py")).args([&gateway.url(), mode, &json!(asked).to_string()]);
-    let ended = run(&mut client);
-    assert_eq!(ended.code, 0, "{ended}");
-    let seen: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(seen["tools"], json!(gateway.tools()));
-    for ((tool, _, expected), text) in calls.iter().zip(seen["texts"].as_array().unwrap()) {
-        assert!(text.as_str().unwrap().contains(expected), "{tool}: {text}");
-    }
-}
-
 #[test]
 fn seen_by_python_in_the_stateless_era() {
-    check_python("2026-07-28");
+    let home = TempDir::new().unwrap();
+    real_servers(home.path()).check_client(home.path(), "client.py", &["2026-07-28"]);
 }
 
 #[test]
 fn seen_by_python_in_a_session() {
-    check_python("legacy");
+    let home = TempDir::new().unwrap();
+    real_servers(home.path()).check_client(home.path(), "client.py", &["legacy"]);
+}
+
+#[test]
+fn seen_by_fastmcp() {
+    let home = TempDir::new().unwrap();
+    real_servers(home.path()).check_client(home.path(), "fastmcp_client.py", &[]);
 }
