@@ -2,59 +2,122 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Reads lines of a bounded length. Dropping [`Lines::next`] loses nothing.
+/// Reads lines of a bounded length. Dropping a read loses nothing.
 pub(crate) struct Lines<R> {
     reader: R,
     buffer: BytesMut,
     /// How much of the buffer has no line break in it.
     searched: usize,
     limit: usize,
+    /// The beginning of a line that is too long, while its end is looked for.
+    beginning: Option<Bytes>,
+}
+
+/// A line without its break.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// As it came.
+    Whole(Bytes),
+    /// The beginning and the end of one that is too long, [`KEPT`] bytes of each.
+    Cut(Bytes),
 }
 
 /// How much is read at once, in bytes.
 const CHUNK: usize = 16 * 1024;
 
+/// How much is kept of the beginning and of the end of a line that is too long, in bytes.
+pub(crate) const KEPT: usize = 64;
+
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `limit` bytes.
     pub(crate) fn new(reader: R, limit: usize) -> Self {
-        Self { reader, buffer: BytesMut::new(), searched: 0, limit }
+        Self { reader, buffer: BytesMut::new(), searched: 0, limit, beginning: None }
     }
 
-    /// The next line that is not blank, without its break; `None` at the end. A last line without a
-    /// break counts.
+    /// How many bytes a line may have.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The next line that is not blank; `None` at the end. A last line without a break counts.
     ///
     /// # Errors
-    /// When the stream breaks, or a line is too long: nothing behind that can be understood.
+    /// When the stream breaks, or a line is too long, whose end is not waited for.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             // Who writes without end would otherwise keep the thread for itself.
             tokio::task::consume_budget().await;
-            if let Some(line) = self.take_line() {
-                self.check(line.len())?;
-                if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
-                    return Ok(Some(line));
-                }
-                continue;
-            }
-            self.check(self.buffer.len())?;
-            self.buffer.reserve(CHUNK);
-            if self.reader.read_buf(&mut self.buffer).await? == 0 {
-                self.searched = 0;
-                let rest = self.buffer.split().freeze();
-                return Ok((!rest.is_empty()).then_some(rest));
+            match self.whole() {
+                Some(line) if line.len() > self.limit => return Err(self.too_long()),
+                Some(line) if is_blank(&line) => {}
+                Some(line) => return Ok(Some(line)),
+                None if self.buffer.len() > self.limit => return Err(self.too_long()),
+                None if self.read().await? => {}
+                None => return Ok(self.last()),
             }
         }
     }
 
-    fn check(&self, length: usize) -> io::Result<()> {
-        let problem = || io::Error::other(format!("a line is longer than {} bytes", self.limit));
-        if length > self.limit { Err(problem()) } else { Ok(()) }
+    /// The same, where a line that is too long is passed over, but for its ends.
+    ///
+    /// # Errors
+    /// When the stream breaks.
+    pub(crate) async fn next_or_cut(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            tokio::task::consume_budget().await;
+            match (self.whole(), self.beginning.take()) {
+                (Some(line), Some(beginning)) => return Ok(Some(cut(&beginning, &line))),
+                (Some(line), None) if line.len() > self.limit => return Ok(Some(cut(&line, &line))),
+                (Some(line), None) if is_blank(&line) => {}
+                (Some(line), None) => return Ok(Some(Line::Whole(line))),
+                (None, beginning) => {
+                    self.beginning = beginning;
+                    self.forget_middle();
+                    if !self.read().await? {
+                        let beginning = self.beginning.take();
+                        return Ok(self.last().map(|line| match beginning {
+                            Some(beginning) => cut(&beginning, &line),
+                            None => Line::Whole(line),
+                        }));
+                    }
+                }
+            }
+        }
     }
 
-    fn take_line(&mut self) -> Option<Bytes> {
+    /// Of a line that is too long, only what may be its end stays.
+    fn forget_middle(&mut self) {
+        let most = if self.beginning.is_some() { CHUNK } else { self.limit };
+        if self.buffer.len() > most {
+            let beginning = || Bytes::copy_from_slice(&self.buffer[..KEPT.min(self.buffer.len())]);
+            self.beginning = self.beginning.take().or_else(|| Some(beginning()));
+            self.buffer.advance(self.buffer.len().saturating_sub(KEPT));
+            self.searched = self.buffer.len();
+        }
+    }
+
+    /// Reads some more; whether there was any.
+    async fn read(&mut self) -> io::Result<bool> {
+        self.buffer.reserve(CHUNK);
+        Ok(self.reader.read_buf(&mut self.buffer).await? > 0)
+    }
+
+    /// What is left at the end.
+    fn last(&mut self) -> Option<Bytes> {
+        self.searched = 0;
+        let rest = self.buffer.split().freeze();
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    fn too_long(&self) -> io::Error {
+        io::Error::other(format!("a line is longer than {} bytes", self.limit))
+    }
+
+    /// A whole line, if there is one.
+    fn whole(&mut self) -> Option<Bytes> {
         let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             return None;
@@ -64,6 +127,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.searched = 0;
         Some(line.freeze())
     }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+}
+
+fn cut(beginning: &[u8], end: &[u8]) -> Line {
+    let (first, last) = (KEPT.min(beginning.len()), end.len().saturating_sub(KEPT));
+    Line::Cut([&beginning[..first], &end[last..]].concat().into())
 }
 
 /// Writes the pieces of one message, and what ends it.
@@ -91,6 +163,28 @@ mod tests {
         for too_long in [&b"123456"[..], b"123456\n", b"123456\n1\n"] {
             assert!(Lines::new(too_long, 5).next().await.is_err());
         }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_over_but_for_its_ends() {
+        let limit = 3 * CHUNK;
+        let ends = |length: usize| -> Bytes {
+            let line = [vec![b'a'; length / 2], vec![b'z'; length - length / 2]].concat();
+            [&line[..KEPT], &line[length - KEPT..]].concat().into()
+        };
+        for length in [limit + 1, limit + CHUNK, 20 * CHUNK] {
+            let line = "a".repeat(length / 2) + &"z".repeat(length - length / 2);
+            for (rest, after) in [("\n\nnext\n", Some("next")), ("", None)] {
+                let text = line.clone() + rest;
+                let mut lines = Lines::new(text.as_bytes(), limit);
+                assert_eq!(lines.next_or_cut().await.unwrap(), Some(Line::Cut(ends(length))), "{length}");
+                let next = lines.next_or_cut().await.unwrap();
+                assert_eq!(next, after.map(|line| Line::Whole(line.into())), "{length}");
+            }
+        }
+        let mut lines = Lines::new(&b"123456\n12345"[..], 5);
+        assert_eq!(lines.next_or_cut().await.unwrap(), Some(Line::Cut("123456123456".into())));
+        assert_eq!(lines.next_or_cut().await.unwrap(), Some(Line::Whole("12345".into())));
     }
 
     /// What can be read at once would otherwise be taken at once, however much it is.

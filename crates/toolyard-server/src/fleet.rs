@@ -80,6 +80,9 @@ struct Member {
     serving: Serving,
     /// What takes its place as soon as it has answered or failed.
     successor: Option<Serving>,
+    /// What it offered before it was edited, for as long as nothing is known of what it offers now: who has learnt the
+    /// names is told that they are unavailable.
+    before: Arc<Catalog>,
 }
 
 /// A handler that was built, and what it offers.
@@ -108,7 +111,9 @@ impl Fleet {
         patience: Patience,
     ) -> io::Result<Self> {
         builder.prepare(handlers)?;
-        let members = handlers.iter().map(|declared| Member::new(&builder, declared.clone())).collect();
+        let members: Vec<_> =
+            handlers.iter().map(|declared| Member::new(&builder, declared.clone())).collect();
+        published.standings.send_replace(members.iter().map(|member| member.standing.clone()).collect());
         let (names, leaving) = (Names::default(), JoinSet::new());
         Ok(Self { builder, patience, published, names, members, leaving })
     }
@@ -142,6 +147,7 @@ impl Fleet {
         let part = |member: &mut Member| {
             let catalog = member.serving.catalog.borrow_and_update().clone();
             member.standing.note(&catalog);
+            let catalog = inherited(catalog, &member.before);
             (member.serving.handler.clone(), catalog)
         };
         let parts: Vec<_> = self.members.iter_mut().map(part).collect();
@@ -197,6 +203,7 @@ impl Fleet {
         let member = &mut self.members[number];
         if let Some(successor) = member.successor.take() {
             let superseded = std::mem::replace(&mut member.serving, successor);
+            member.before = inherited(superseded.catalog.borrow().clone(), &member.before);
             self.retire(superseded);
         }
     }
@@ -225,7 +232,7 @@ impl Fleet {
 impl Member {
     fn new(builder: &Builder, declared: manifest::Handler) -> Self {
         let serving = Serving::new(builder.build(&declared));
-        Self { standing: Standing::new(Arc::new(declared)), serving, successor: None }
+        Self { standing: Standing::new(Arc::new(declared)), serving, successor: None, before: Arc::default() }
     }
 
     /// The same servers, with other names for their tools.
@@ -256,6 +263,15 @@ impl Serving {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// What a handler offers, or offered before where it has never said what it does now.
+fn inherited(catalog: Arc<Catalog>, before: &Arc<Catalog>) -> Arc<Catalog> {
+    if catalog.phase == Phase::Ready || !catalog.tools.is_empty() {
+        return catalog;
+    }
+    let (phase, tools) = (catalog.phase.clone(), before.tools.clone());
+    Arc::new(Catalog { phase, tools, ..Catalog::default() })
 }
 
 /// Whether an edit changes no more than what tools are called, and what callers see of them.

@@ -237,12 +237,22 @@ impl Connection {
         let (name, params) = convert::call_params(call, id, self.revision, &self.info);
         let headers = self.call_headers(method, &name, &params);
         let message = message::request(&Id::number(id), method, &params);
-        let attended = self.callers.begin(id, &client, &self.transport);
+        // A modern server asks in its results, and whatever else it sends is nobody's.
+        let is_legacy = self.revision.era() == Era::Legacy;
+        let attended = is_legacy.then(|| self.callers.begin(id, &client, &self.transport)).flatten();
+        let spoken = self.signals.spoken.load(Ordering::Relaxed);
         let request = self.transport.request(Outgoing { id, message, headers }, &client);
         let answer = match attended {
             Some(attended) => attended.until(request).await,
             None => request.await,
         };
+        let answer = answer.map_err(|error| match error {
+            // It was at work already, for this call or for another one.
+            TransportError::Broken(error) if self.signals.spoken.load(Ordering::Relaxed) != spoken => {
+                TransportError::Interrupted(error)
+            }
+            error => error,
+        });
         let answer = answer.inspect_err(|error| {
             // Calls that come now wait for the next session.
             let is_forgotten = matches!(error, TransportError::SessionOver);

@@ -112,8 +112,12 @@ impl Inbox {
             Ok(Message::Response { id, answer }) => {
                 self.answered(id.and_then(|id| id.to_number()), Ok(answer));
             }
-            Ok(Message::Notification { method, params }) => self.noticed(&method, params),
+            Ok(Message::Notification { method, params }) => {
+                self.signals.spoken.fetch_add(1, Ordering::Relaxed);
+                self.noticed(&method, params);
+            }
             Ok(Message::Request { id, method, params, .. }) => {
+                self.signals.spoken.fetch_add(1, Ordering::Relaxed);
                 if let Some(response) = self.callers.asked(None, id, &method, params) {
                     // Not awaited: a server that does not read while it writes would stop both of us.
                     let _full = self.outbox.try_send(response);
@@ -126,6 +130,12 @@ impl Inbox {
                 self.answered(id_in(&line), Err(error));
             }
         }
+    }
+
+    /// Takes the ends of a message that is too large: whoever waits for it is told.
+    pub(super) fn take_cut(&self, ends: &[u8], limit: usize) {
+        tracing::warn!(handler = %self.name, limit, "a message is too large, and passed over");
+        self.answered(id_in(ends), Err(TransportError::TooLarge(limit)));
     }
 
     fn answered(&self, id: Option<u64>, answer: Result<Answer, TransportError>) {

@@ -159,15 +159,20 @@ impl Keeper {
     /// gone.
     fn lose(&self, pause: Duration) {
         tracing::warn!(handler = %self.opener.name, "the connection is lost");
-        self.link.send_replace(match pause == BACKOFF.0 {
-            true => Link::Connecting,
-            false => Link::Down("the connection is lost again and again".into()),
-        });
+        match pause == BACKOFF.0 {
+            true => drop(self.link.send_replace(Link::Connecting)),
+            false => self.be_down("the connection is lost again and again".to_owned()),
+        }
     }
 
     fn give_up(&self, error: &OpenError) {
         let reason = reason(error);
         tracing::warn!(handler = %self.opener.name, reason, "not connected");
+        self.be_down(reason);
+    }
+
+    /// Calls still find the tools, and are told that they are unavailable.
+    fn be_down(&self, reason: String) {
         self.link.send_replace(Link::Down(reason.as_str().into()));
         let (phase, tools) = (Phase::Unavailable { reason }, self.catalog.borrow().tools.clone());
         self.catalog.send_replace(Arc::new(Catalog { phase, tools, ..Catalog::default() }));

@@ -214,7 +214,8 @@ impl Drop for Lease {
             let entry = &mut entries[at];
             entry.running -= 1;
             entry.last = Instant::now();
-            let is_spent = !self.is_answered || self.lane.has_asked();
+            let remembers = self.table.options.mode == LaneMode::Client;
+            let is_spent = !self.is_answered || self.lane.has_asked() || remembers;
             if self.lane.key.owner.is_none() && is_spent {
                 entries.swap_remove(at).lane.end();
             }

@@ -146,7 +146,8 @@ impl McpBackend {
         };
         let Some((mut lease, own)) = lane else { return shared.call(call).await };
         let outcome = own.call(call).await;
-        lease.is_answered = true;
+        // Where the answer broke off, the server may still be at work for this client.
+        lease.is_answered = outcome.as_ref().err().is_none_or(Failure::is_answer);
         outcome
     }
 

@@ -43,6 +43,13 @@ enum Then {
     InNewSession,
 }
 
+impl Failure {
+    /// Whether it is what the server answered.
+    pub(super) fn is_answer(&self) -> bool {
+        self.error.peer().is_some()
+    }
+}
+
 impl Attempts {
     /// One attempt, for as long as the call may take.
     #[must_use]

@@ -27,7 +27,25 @@ const LOST: [&str; 12] = [
 ];
 
 /// What a server says that was started anew and knows of no session at all.
-const NOT_BEGUN: &str = "not initialized";
+const NOT_BEGUN: &str = "server not initialized";
+
+/// What is said of nothing else. A tool that ran may have lost a session of its own, such as a browser's, and a call of
+/// it must not be made again.
+const UNMISTAKABLE: [&str; 13] = [
+    "session not found",
+    "session id not found",
+    "session expired",
+    "session has expired",
+    "session does not exist",
+    "invalid session",
+    "no valid session",
+    "unknown session",
+    "missing session",
+    "no such session",
+    "no session id",
+    "no active session",
+    NOT_BEGUN,
+];
 
 /// The codes of JSON-RPC with which sessions are refused. All three mean other things as well.
 const CODES: [i32; 3] = [-32000, -32001, error::INVALID_REQUEST];
@@ -39,6 +57,8 @@ pub(super) fn is_refused(status: StatusCode, text: &[u8]) -> bool {
         // About who is asking, whatever word it uses for that.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => false,
         StatusCode::BAD_REQUEST => is_lost(text) || mentions_session(text),
+        // Nothing of these says that the request was not read.
+        status if status.is_server_error() => is_unmistakable(text),
         _ => is_lost(text),
     }
 }
@@ -46,11 +66,16 @@ pub(super) fn is_refused(status: StatusCode, text: &[u8]) -> bool {
 /// Whether an answer says so.
 pub(super) fn is_over(error: &RpcError) -> bool {
     let message = || error.body().to_object().ok()?.get("message").and_then(Json::to_str).map(String::from);
-    CODES.contains(&error.code) && message().is_some_and(|message| is_lost(message.as_bytes()))
+    CODES.contains(&error.code) && message().is_some_and(|message| is_unmistakable(message.as_bytes()))
 }
 
 fn mentions_session(text: &[u8]) -> bool {
     memmem::find(&start(text), b"session").is_some()
+}
+
+fn is_unmistakable(text: &[u8]) -> bool {
+    let text = start(text);
+    UNMISTAKABLE.into_iter().any(|words| memmem::find(&text, words.as_bytes()).is_some())
 }
 
 fn is_lost(text: &[u8]) -> bool {
@@ -80,6 +105,8 @@ mod tests {
             (422, "unknown session", true),
             (500, "Invalid session ID", true),
             (500, "the session service is down", false),
+            (500, "the session of the database is closed", false),
+            (410, "session closed", true),
             (503, "", false),
             (401, "session expired", false),
             (403, "invalid session", false),
@@ -101,6 +128,9 @@ mod tests {
             (-32600, "Invalid session ID", true),
             (-32001, "Request timed out", false),
             (-32000, "Connection closed", false),
+            (-32000, "Browser session closed while clicking Buy", false),
+            (-32000, "The session of the user was terminated", false),
+            (-32000, "The database is not initialized", false),
             (-32602, "session not found", false),
             (-32002, "Resource session://1 not found", false),
             (-32603, "Session expired", false),

@@ -14,7 +14,7 @@ use toolyard_process::{Child, Ending, Processes, Program, SpawnError};
 use super::asked::Callers;
 use super::inbox::{Inbox, Waiting};
 use super::transport::{Answer, Outgoing, Signals, TransportError};
-use crate::lines::{self, Lines};
+use crate::lines::{self, Line, Lines};
 
 /// Messages that wait to be read by the server. A request beyond waits with its caller.
 const OUTBOX: usize = 64;
@@ -119,8 +119,9 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             tokio::select! {
                 // What it wrote before it ended is read first.
                 biased;
-                line = self.lines.next() => match line {
-                    Ok(Some(line)) => self.inbox.take(line),
+                line = self.lines.next_or_cut() => match line {
+                    Ok(Some(Line::Whole(line))) => self.inbox.take(line),
+                    Ok(Some(Line::Cut(ends))) => self.inbox.take_cut(&ends, self.lines.limit()),
                     Ok(None) => break,
                     Err(error) => {
                         tracing::warn!(handler = %self.inbox.name, %error, "the server's output cannot be read on");

@@ -62,6 +62,8 @@ pub(super) struct Signals {
     pub(super) listens: Notify,
     /// How many messages have come, where they come on a connection of their own: such a server is not silent.
     pub(super) heard: AtomicU64,
+    /// How many of these were no answers: what it asks, and what it has to say.
+    pub(super) spoken: AtomicU64,
 }
 
 /// The ways to a server.

@@ -9,7 +9,7 @@ use toolyard_core::registry::Kind;
 use toolyard_server::Running;
 
 use crate::client::{Client, Speech};
-use crate::upstream::{Era, Received, Reply, Server, Upstream, but};
+use crate::upstream::{Era, Received, Reply, Reserved, Server, Upstream, but};
 use crate::{gateway, manifest};
 
 /// A server with one tool, which answers with a word.
@@ -140,4 +140,18 @@ async fn names_follow_the_manifest() {
     let heard = servers.each_ref().map(|server| server.now(|log| log.requests.len()));
     assert_eq!(heard, seen, "servers hear nothing of it");
     assert_eq!(word(&running, "mine").await, "said");
+}
+
+/// An edit that turns out to be wrong takes the tools off the list, but who has learnt their names is told that they
+/// are unavailable.
+#[tokio::test]
+async fn a_successor_that_fails_leaves_the_names() {
+    let old = Upstream::start(server("t", "old"));
+    let nobody = Reserved::new();
+    let running = gateway(&[("h", old.address, "")], "").await;
+    listed(&running, &["t"]).await;
+    running.apply(&manifest(&[("h", nobody.address(), "")], "")).await.unwrap();
+    listed(&running, &[]).await;
+    let said = Client::new(running.address(), Speech::Bare).await.call("t", "{}").await;
+    assert!(said.body.contains(r#""code":"unavailable""#), "{}", said.body);
 }

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 use toolyard_core::{Phase, Registry};
-use toolyard_server::Running;
+use toolyard_server::{Options, Running};
 
 use crate::client::Connection;
 use crate::upstream::{Era, Received, Reply, Reserved, Server, TOOL, Upstream};
@@ -203,6 +203,27 @@ async fn a_handler_that_goes_and_comes_back() {
     "HandlersAvailable": "True" ("1 of 1 handlers are ready")
     "AllHandlersReady": "True" ("1 of 1 handlers are ready")
     "ToolsDiscovered": "True" ("1 tools are known")
+    "HandlersValid": "True" ("the manifest is valid")
+    "#);
+}
+
+/// While the first list is waited for, nothing is said that is not known.
+#[tokio::test]
+async fn before_the_first_list() {
+    let silent = Upstream::start(|_: &Received| Reply::never());
+    let manifest = manifest(&[("silent", silent.address, "")], "timeouts: {firstList: 1h}");
+    let running = toolyard_server::start(&manifest, &Options::default()).await.unwrap();
+    assert_snapshot!(changes(&running).await, @r#"
+    phase: "Pending"
+    discoveredToolsCount: 0
+    availableToolsCount: 0
+    discoveredTools: []
+    handlers: [{"name":"silent","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Pending","since":"(a time)","tools":0}]
+    list: {"tools":0,"characters":2,"estimatedTokens":1}
+    lastEdit: null
+    "HandlersAvailable": "False" ("0 of 1 handlers are ready")
+    "AllHandlersReady": "False" ("0 of 1 handlers are ready")
+    "ToolsDiscovered": "False" ("0 tools are known")
     "HandlersValid": "True" ("the manifest is valid")
     "#);
 }

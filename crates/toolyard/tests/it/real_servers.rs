@@ -87,83 +87,27 @@ impl RealServers {
 fn tools_keep_their_names_as_long_as_they_are_free() {
     let home = TempDir::new().unwrap();
     let servers = real_servers(home.path());
-    assert_snapshot!(servers.gateway.tools().join("\n"), @"
-    echo
-    get-annotated-message
-    get-env
-    get-resource-links
-    get-resource-reference
-    get-structured-content
-    get-sum
-    get-tiny-image
-    gzip-file-as-resource
-    toggle-simulated-logging
-    toggle-subscriber-updates
-    trigger-long-running-operation
-    simulate-research-query
-    everything-stdio_echo
-    everything-stdio_get-annotated-message
-    everything-stdio_get-env
-    everything-stdio_get-resource-links
-    everything-stdio_get-resource-reference
-    everything-stdio_get-structured-content
-    everything-stdio_get-sum
-    everything-stdio_get-tiny-image
-    everything-stdio_gzip-file-as-resource
-    everything-stdio_toggle-simulated-logging
-    everything-stdio_toggle-subscriber-updates
-    everything-stdio_trigger-long-running-operation
-    everything-stdio_simulate-research-query
-    events_echo
-    events_get-annotated-message
-    events_get-env
-    events_get-resource-links
-    events_get-resource-reference
-    events_get-structured-content
-    events_get-sum
-    events_get-tiny-image
-    events_gzip-file-as-resource
-    events_toggle-simulated-logging
-    events_toggle-subscriber-updates
-    events_trigger-long-running-operation
-    events_simulate-research-query
-    read_file
-    read_text_file
-    read_media_file
-    read_multiple_files
-    write_file
-    edit_file
-    create_directory
-    list_directory
-    list_directory_with_sizes
-    directory_tree
-    move_file
-    search_files
-    get_file_info
-    list_allowed_directories
-    create_entities
-    create_relations
-    add_observations
-    delete_entities
-    delete_observations
-    delete_relations
-    read_graph
-    search_nodes
-    open_nodes
-    get_current_time
-    convert_time
-    git_status
-    git_diff_unstaged
-    git_diff_staged
-    git_diff
-    git_commit
-    git_add
-    git_reset
-    git_log
-    git_create_branch
-    git_checkout
-    git_show
-    git_branch
+    let lines: Vec<_> = servers.gateway.tools().chunks(4).map(|some| some.join(" ")).collect();
+    assert_snapshot!(lines.join("\n"), @"
+    echo get-annotated-message get-env get-resource-links
+    get-resource-reference get-structured-content get-sum get-tiny-image
+    gzip-file-as-resource toggle-simulated-logging toggle-subscriber-updates trigger-long-running-operation
+    simulate-research-query everything-stdio_echo everything-stdio_get-annotated-message everything-stdio_get-env
+    everything-stdio_get-resource-links everything-stdio_get-resource-reference everything-stdio_get-structured-content everything-stdio_get-sum
+    everything-stdio_get-tiny-image everything-stdio_gzip-file-as-resource everything-stdio_toggle-simulated-logging everything-stdio_toggle-subscriber-updates
+    everything-stdio_trigger-long-running-operation everything-stdio_simulate-research-query events_echo events_get-annotated-message
+    events_get-env events_get-resource-links events_get-resource-reference events_get-structured-content
+    events_get-sum events_get-tiny-image events_gzip-file-as-resource events_toggle-simulated-logging
+    events_toggle-subscriber-updates events_trigger-long-running-operation events_simulate-research-query read_file
+    read_text_file read_media_file read_multiple_files write_file
+    edit_file create_directory list_directory list_directory_with_sizes
+    directory_tree move_file search_files get_file_info
+    list_allowed_directories create_entities create_relations add_observations
+    delete_entities delete_observations delete_relations read_graph
+    search_nodes open_nodes get_current_time convert_time
+    git_status git_diff_unstaged git_diff_staged git_diff
+    git_commit git_add git_reset git_log
+    git_create_branch git_checkout git_show git_branch
     fetch
     ");
 }

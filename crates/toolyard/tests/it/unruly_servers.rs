@@ -101,3 +101,16 @@ fn a_server_that_says_nothing_does_not_hold_up_the_list() {
     gateway.text("pid", json!({}));
     mute.wait_for("server/discover");
 }
+
+/// Whoever asked for it is told; nobody else notices, and the server goes on.
+#[test]
+fn an_answer_that_is_too_long_is_that_calls_own_trouble() {
+    let server = Scripted::with_manner("wordy");
+    let gateway = Gateway::with(&[server.handler()], json!({"limits": {"responseBytes": "16KiB"}}));
+    let before = gateway.text("pid", json!({}));
+    let answer = gateway.call("wait", json!({}));
+    insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"
+    200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}}
+    "#);
+    assert_eq!(gateway.text("pid", json!({})), before);
+}

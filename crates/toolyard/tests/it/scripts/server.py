@@ -9,6 +9,7 @@ It writes every message that it gets to FOLDER/received. Its tools are `pid`, wh
   fragile   exits when it is asked something that it does not know
   noisy     prints what is no message to its output, and a megabyte to its log
   mute      answers nothing at all
+  wordy     answers `wait` at once, with 100 000 characters
   late      is of the stateless era, and answers the first question only when the second one has come
 """
 
@@ -65,6 +66,8 @@ def answer(id, method, params):
             result = {"tools": TOOLS}
         case "tools/call", "pid":
             result = text(str(os.getpid()))
+        case "tools/call", "wait" if MANNER == "wordy":
+            result = text("x" * 100_000)
         case "tools/call", "wait":
             threading.Thread(target=wait, args=[id], daemon=True).start()
             return
