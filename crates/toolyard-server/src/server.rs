@@ -240,8 +240,13 @@ impl Running {
     /// edit says of the process itself is not applied, but reported.
     ///
     /// # Errors
-    /// When something is missing that new handlers need of this system. Then nothing is changed.
+    /// When something is missing that new handlers need of this system, or `secretsDir` has changed, on which they
+    /// stand. Then nothing is changed.
     pub async fn apply(&self, manifest: &Manifest) -> io::Result<Applied> {
+        if manifest.process.secrets_dir != self.process.secrets_dir {
+            // Handlers would be built with the folder that there was at the start.
+            return Err(io::Error::other("`secretsDir` is another folder, which takes a restart"));
+        }
         let (done, difference) = oneshot::channel();
         let stopping = || io::Error::other("the gateway is stopping");
         let edit = Edit { handlers: manifest.handlers.clone(), done };

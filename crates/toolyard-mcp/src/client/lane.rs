@@ -50,6 +50,11 @@ impl Lane {
         connected(&self.link.subscribe()).await
     }
 
+    /// Whether calls can be made on it now.
+    pub(super) fn is_up(&self) -> bool {
+        self.link.borrow().connection().is_some()
+    }
+
     /// Whether calls can be made on it, or soon can.
     pub(super) fn is_open(&self) -> bool {
         let link = self.link.borrow();

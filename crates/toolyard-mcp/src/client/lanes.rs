@@ -59,7 +59,12 @@ struct Table {
     entries: Mutex<Vec<Entry>>,
     /// A place, or a lane, has become free.
     freed: Notify,
+    /// Until when no new lane is opened.
+    resting: Mutex<Option<Instant>>,
 }
+
+/// How long no lane is opened after one that could not be: a server may allow only one of its kind.
+const REST: Duration = Duration::from_secs(10);
 
 struct Entry {
     lane: Arc<Lane>,
@@ -83,14 +88,27 @@ impl Lanes {
     /// There are none yet. Those to come run on the runtime that this is called on.
     pub(super) fn new(opener: Arc<Opener>) -> Self {
         let options = opener.options.lanes;
-        let table = Table { options, entries: Mutex::default(), freed: Notify::new() };
+        let table =
+            Table { options, entries: Mutex::default(), freed: Notify::new(), resting: Mutex::default() };
         Self { table: Arc::new(table), opener, tasks: Mutex::default(), runtime: Handle::current() }
     }
 
-    /// The lane of a client, which may be a new one; `None` where as many as may be are in use.
+    /// One could not be opened: for a while none is tried.
+    pub(super) fn rest(&self) {
+        *self.table.resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
+    }
+
+    fn is_resting(&self) -> bool {
+        let until = *self.table.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// The lane of a client, which may be a new one; `None` where as many as may be are in use, or none could be opened
+    /// a moment ago.
     pub(super) fn try_lease(&self, key: &LaneKey) -> Option<Lease> {
+        let is_resting = self.is_resting();
         let mut entries = self.table.lock();
-        let found = entries.iter_mut().find(|entry| entry.is_for(key));
+        let found = entries.iter_mut().find(|entry| entry.is_for(key) && (entry.lane.is_up() || !is_resting));
         let is_used = found.is_some();
         let lane = match found {
             Some(entry) => {
@@ -98,6 +116,7 @@ impl Lanes {
                 entry.last = Instant::now();
                 entry.lane.clone()
             }
+            None if is_resting => return None,
             None => {
                 self.table.make_room(&mut entries)?;
                 let lane = Arc::new(Lane::new(key.clone()));

@@ -38,7 +38,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_core::{Backend, Call, Catalog, Code, Outcome, ToolError};
 use toolyard_process::{Processes, Program};
 
@@ -58,6 +58,9 @@ use repeat::Failure;
 use usage::Usage;
 
 use crate::wire::Era;
+
+/// How long a call waits for a connection of its client's own, where the shared one will do as well.
+const LANE_TIME: Duration = Duration::from_secs(10);
 
 /// Where a server is.
 #[derive(Clone)]
@@ -176,14 +179,21 @@ impl McpBackend {
                 LaneMode::Automatic | LaneMode::Shared => self.lanes.try_lease(key),
             };
             let Some(lease) = lease else {
-                self.warn("as many clients have connections of their own as may have");
+                self.warn("no further client gets a connection of its own now");
                 return Ok(None);
             };
-            match lease.connection().await {
-                Ok(Some(connection)) => return Ok(Some((lease, connection))),
-                Ok(None) => {}
-                Err(error) if self.mode == LaneMode::Client => return Err(error),
-                Err(_) => {
+            if self.mode == LaneMode::Client {
+                match lease.connection().await? {
+                    Some(connection) => return Ok(Some((lease, connection))),
+                    None => continue,
+                }
+            }
+            // The shared connection is better than a call that waits in vain for one of its own.
+            match timeout(LANE_TIME, lease.connection()).await {
+                Ok(Ok(Some(connection))) => return Ok(Some((lease, connection))),
+                Ok(Ok(None)) => {}
+                Ok(Err(_)) | Err(_) => {
+                    self.lanes.rest();
                     self.warn("a client's own connection is not to be had");
                     return Ok(None);
                 }

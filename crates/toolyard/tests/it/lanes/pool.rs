@@ -295,6 +295,19 @@ async fn where_no_more_programs_may_run_clients_share() {
     assert_eq!(yard.text(&alice, &session("b"), "declared", "{}").await, "{}");
 }
 
+/// A server of which only one may run, as those with a port or a database of their own. It is not tried with each call.
+#[tokio::test]
+async fn where_no_second_server_answers_clients_share() {
+    let yard = Yard::new(|options| options.connect_time = Duration::from_secs(2)).await;
+    let path = |name: &str| yard.folder.path().join(name);
+    std::fs::write(path("single"), "").unwrap();
+    let alice = Person::able("Alice");
+    for name in ["a", "a", "b"] {
+        assert_eq!(yard.text(&alice, &session(name), "declared", "{}").await, "{}");
+    }
+    assert_eq!(std::fs::read_to_string(path("waiting")).unwrap().lines().count(), 1);
+}
+
 #[tokio::test]
 async fn a_server_that_hangs_is_found_and_replaced() {
     let probe = Probe { interval: Duration::from_millis(100), time: Duration::from_millis(100) };

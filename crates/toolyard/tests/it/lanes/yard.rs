@@ -28,7 +28,7 @@ pub(super) const ABLE: &str = r#"{"elicitation":{"form":{}},"sampling":{},"roots
 pub(super) struct Yard {
     pub(super) backend: McpBackend,
     pub(super) processes: Processes,
-    folder: TempDir,
+    pub(super) folder: TempDir,
 }
 
 impl Yard {

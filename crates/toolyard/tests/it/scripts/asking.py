@@ -2,7 +2,7 @@
 
 usage: asking.py FOLDER
 
-It writes every message that it gets to FOLDER/received, with its process id. Its tools are
+Where there is a file FOLDER/single, it writes its process id to FOLDER/waiting and does nothing else. Else it writes every message that it gets to FOLDER/received, with its process id. Its tools are
 
   pid        tells its process id
   declared   tells what its client has declared
@@ -23,6 +23,12 @@ import threading
 import time
 
 FOLDER = sys.argv[1]
+if os.path.exists(os.path.join(FOLDER, "single")):
+    # One of its kind runs already: this one waits for its end.
+    with open(os.path.join(FOLDER, "waiting"), "a") as waiting:
+        print(os.getpid(), file=waiting)
+    while True:
+        time.sleep(3600)
 NAMES = ["pid", "declared", "ask", "flood", "leave", "log", "wait", "withdraw", "hang"]
 output = threading.Lock()
 numbers = itertools.count(1)
