@@ -22,7 +22,8 @@ pub(crate) fn named_or_built(named: Option<&Path>, target: &[&str]) -> anyhow::R
     }
 }
 
-/// A program of this workspace that was built with this one: it stands beside it.
+/// A program of this workspace that was built with this one: it stands beside it. So does this one itself, which may
+/// have been built anew since it was started; the file that runs is gone then.
 pub(crate) fn built(program: &str) -> anyhow::Result<PathBuf> {
     let xtask = std::env::current_exe().context("find the build folder")?;
     Ok(xtask.with_file_name(program))

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::fault::Fault;
 use super::load::await_answer;
 use super::peer::{LIMIT, Transport, note};
-use crate::builds::end_of;
+use crate::builds::{built, end_of};
 use crate::client::Era;
 use crate::measure;
 use crate::process::{Process, START_LIMIT};
@@ -66,7 +66,7 @@ impl Yard {
     pub(super) fn open(fault: Fault, binary: &Path) -> anyhow::Result<Yard> {
         let folder = TempDir::new()?;
         // By this path the processes of this yard are told from all others.
-        symlink(std::env::current_exe()?, folder.path().join("peer"))?;
+        symlink(built("xtask")?, folder.path().join("peer"))?;
         let mut yard = Yard { folder, binary: binary.to_owned(), fault, servers: Vec::new(), faulty: None };
         let mut handlers = Vec::new();
         for (tool, (transport, era)) in good_tools().iter().zip(GOOD) {
@@ -203,7 +203,7 @@ fn peer_args(transport: Transport, era: Era, tool: &str) -> Vec<String> {
 /// Starts a server over HTTP.
 fn launch(args: &[String]) -> anyhow::Result<(SocketAddr, Process)> {
     let args: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
-    let mut server = Process::launch(std::env::current_exe()?, &args, Stdio::inherit())?;
+    let mut server = Process::launch(built("xtask")?, &args, Stdio::inherit())?;
     let address = server.printed_address().context("a server over HTTP")?;
     Ok((address, server))
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::{Binaries, Plan, load, nginx};
-use crate::builds::{end_of, named_or_built};
+use crate::builds::{built, end_of, named_or_built};
 use crate::process::{Process, START_LIMIT};
 use crate::system;
 
@@ -149,7 +149,7 @@ impl Workshop {
 
     /// The upstream.
     pub(super) fn echo(&self, tools: usize) -> anyhow::Result<Target> {
-        let own = std::env::current_exe()?;
+        let own = built("xtask")?;
         let tools = tools.to_string();
         let arguments = ["bench", "echo", "--tools", &tools].map(OsStr::new);
         let mut process = Process::launch(own, &arguments, Stdio::inherit())?;
