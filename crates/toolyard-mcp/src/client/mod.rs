@@ -156,14 +156,14 @@ impl McpBackend {
 
     /// The lane that a call is to have; `None` where it is the shared one.
     fn lane_of(&self, call: &Call, shared: &Connection) -> Option<LaneKey> {
+        if self.mode == LaneMode::Shared {
+            return None;
+        }
         let is_legacy = shared.revision().era() == Era::Legacy;
         // A modern server is told with each request.
         let declared = if is_legacy { Declared::of(&*call.client) } else { Declared::nothing() };
-        let has_one = match self.mode {
-            LaneMode::Shared => false,
-            LaneMode::Automatic => !declared.is_nothing(),
-            LaneMode::Client => shared.has_state(),
-        };
+        let is_for_all = self.mode == LaneMode::Client;
+        let has_one = if is_for_all { shared.has_state() } else { !declared.is_nothing() };
         has_one.then(|| LaneKey { owner: Owner::of(&call.caller), declared })
     }
 

@@ -1,7 +1,7 @@
 //! Servers on stdio that crash, hang, or print what they should not.
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
@@ -113,4 +113,31 @@ fn an_answer_that_is_too_long_is_that_calls_own_trouble() {
     200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}}
     "#);
     assert_eq!(gateway.text("pid", json!({})), before);
+}
+
+/// One that connects and ends, again and again, is as good as one that does not connect, and the status says so.
+#[test]
+fn a_server_that_ends_again_and_again_is_down() {
+    let server = Scripted::with_manner("brief");
+    let gateway = Gateway::of(&[server.handler()]);
+    let reason = eventually("the end of patience", || {
+        let status: Value = serde_json::from_str(&gateway.get("/api/v1/status").body).unwrap();
+        let handler = &status["handlers"][0];
+        (handler["phase"] == "Unavailable").then(|| handler["lastError"]["message"].clone())
+    });
+    assert_eq!(reason, "the connection is lost again and again");
+}
+
+/// Whoever wrote the manifest allows calls that did not come through to be made again. This one did: the server was at
+/// work, though nobody listened to what it said.
+#[test]
+fn a_call_is_not_made_again_once_its_server_has_said_something() {
+    let server = Scripted::with_manner("dying");
+    let mut handler = server.handler();
+    handler["retries"] = json!(2);
+    let gateway = Gateway::of(&[handler]);
+    let refused = gateway.call("wait", json!({})).body;
+    assert!(refused.contains(r#""code":"unavailable""#), "{refused}");
+    let calls = server.received().iter().filter(|message| message["method"] == "tools/call").count();
+    assert_eq!(calls, 1);
 }

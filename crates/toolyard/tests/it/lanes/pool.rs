@@ -263,6 +263,18 @@ async fn where_each_client_has_its_own_the_next_one_waits() {
     next.unwrap();
 }
 
+/// A server that remembers shows nobody what another one has told it, also where clients cannot be told apart.
+#[tokio::test]
+async fn where_each_client_has_its_own_a_call_of_nobody_in_particular_has_too() {
+    let yard = Yard::new(|options| options.lanes.mode = LaneMode::Client).await;
+    let (alice, nobody) = (Person::able("Alice"), Caller::default());
+    let first = yard.text(&alice, &nobody, "pid", "{}").await;
+    assert_ne!(yard.text(&alice, &nobody, "pid", "{}").await, first);
+    let somebody = session("s");
+    let first = yard.text(&alice, &somebody, "pid", "{}").await;
+    assert_eq!(yard.text(&alice, &somebody, "pid", "{}").await, first);
+}
+
 #[tokio::test]
 async fn nothing_is_left_of_clients_that_left() {
     let yard = Yard::new(|options| options.lanes.idle_time = Duration::from_millis(50)).await;

@@ -9,6 +9,8 @@ It writes every message that it gets to FOLDER/received. Its tools are `pid`, wh
   fragile   exits when it is asked something that it does not know
   noisy     prints what is no message to its output, and a megabyte to its log
   mute      answers nothing at all
+  brief     exits when it has listed its tools
+  dying     logs something when `wait` is called, and exits
   wordy     answers `wait` at once, with 100 000 characters
   late      is of the stateless era, and answers the first question only when the second one has come
 """
@@ -66,6 +68,9 @@ def answer(id, method, params):
             result = {"tools": TOOLS}
         case "tools/call", "pid":
             result = text(str(os.getpid()))
+        case "tools/call", "wait" if MANNER == "dying":
+            send({"method": "notifications/message", "params": {"level": "info", "data": "at work"}})
+            os._exit(1)
         case "tools/call", "wait" if MANNER == "wordy":
             result = text("x" * 100_000)
         case "tools/call", "wait":
@@ -77,6 +82,8 @@ def answer(id, method, params):
         case _:
             return send({"id": id, "error": {"code": -32601, "message": f"unknown method {method}"}})
     send({"id": id, "result": result})
+    if MANNER == "brief" and method == "tools/list":
+        os._exit(1)
 
 
 if MANNER == "noisy":
