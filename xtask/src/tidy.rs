@@ -37,6 +37,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
             "toolyard-process",
             "toolyard-sdk",
             "toolyard-server",
+            "toolyard-store",
         ],
     ),
 ];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::access::Grant;
 use crate::client::{Client, NoClient};
 use crate::json::{Json, Object};
 
@@ -98,11 +99,21 @@ impl Target {
     }
 }
 
-/// Who calls.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Who calls. Callers are compared by who they are, whatever they may use.
+#[derive(Debug, Clone, Default)]
 pub struct Caller {
     /// The session of a client that keeps one.
     pub session: Option<Arc<str>>,
     /// Whom the client acts for, where something has made sure of that.
     pub principal: Option<Arc<str>>,
+    /// What the caller may use. `None`: everything.
+    pub grant: Option<Arc<Grant>>,
 }
+
+impl PartialEq for Caller {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.session, &self.principal) == (&other.session, &other.principal)
+    }
+}
+
+impl Eq for Caller {}

@@ -27,6 +27,10 @@ pub enum Code {
     Denied,
     /// A bound of the yard is reached; the call was not started.
     Overloaded,
+    /// The caller calls more often than it may.
+    RateLimited,
+    /// The caller has used up what it may use.
+    QuotaExhausted,
     /// The caller withdrew the call.
     Cancelled,
     /// The caller cannot be asked what the call depends on.
@@ -49,7 +53,7 @@ pub struct Row {
 
 impl Code {
     /// Every code, for tests and documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::ToolNotFound,
         Self::PromptNotFound,
         Self::ResourceNotFound,
@@ -59,6 +63,8 @@ impl Code {
         Self::Unavailable,
         Self::Denied,
         Self::Overloaded,
+        Self::RateLimited,
+        Self::QuotaExhausted,
         Self::Cancelled,
         Self::MissingCapability,
     ];
@@ -79,6 +85,8 @@ impl Code {
             Self::Unavailable => row("unavailable", -32603, 503, true),
             Self::Denied => row("denied", -32603, 403, false),
             Self::Overloaded => row("overloaded", -32603, 429, true),
+            Self::RateLimited => row("rate_limited", -32603, 429, true),
+            Self::QuotaExhausted => row("quota_exhausted", -32603, 402, false),
             Self::Cancelled => row("cancelled", -32603, 499, false),
             Self::MissingCapability => row("missing_capability", -32603, 400, false),
         }
@@ -185,6 +193,8 @@ mod tests {
         unavailable -32603 503 retryable
         denied -32603 403 final
         overloaded -32603 429 retryable
+        rate_limited -32603 429 retryable
+        quota_exhausted -32603 402 final
         cancelled -32603 499 final
         missing_capability -32603 400 final
         ");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::call::Call;
+use crate::call::{Call, Caller};
 use crate::gate::{Gate, GateSize};
 use crate::layers::{
-    Answer, Arguments, Concurrency, Deadline, Layer, Meter, Next, Observer, Shape, contained,
+    Answer, Arguments, Concurrency, Deadline, Layer, Meter, Next, Observer, Policy, Shape, contained,
 };
 use crate::registry::Registry;
 
@@ -31,8 +31,8 @@ impl Gateway {
         vec![
             // Outermost, so that refusals are counted and the time of waiting is part of the call's.
             Box::new(Meter::new(observer)),
-            // Policy has its place here: it refuses before anything is spent on the call.
-
+            // It refuses before anything is spent on the call.
+            Box::new(Policy),
             // Before the arguments are looked at: checking them is work too.
             Box::new(Concurrency::new(Gate::new(size))),
             // Behind policy, so that the schema of a hidden tool does not show in what it complains about.
@@ -55,7 +55,7 @@ impl Gateway {
     /// When the yard cannot run the call or its backend does not answer. A tool that ran and failed is
     /// an outcome.
     pub async fn invoke(&self, mut call: Call) -> Answer {
-        let entry = self.settled().await.resolve(&call.target)?.clone();
+        let entry = self.settled_for(&call.caller).await.resolve(&call.target)?.clone();
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
         contained(&entry, Next::new(&self.layers, &entry).run(call)).await
@@ -70,6 +70,11 @@ impl Gateway {
         let mut changes = self.registry.clone();
         // A registry that will not change any more is as settled as it gets.
         changes.wait_for(|registry| registry.is_settled()).await.map_or(registry, |settled| settled.clone())
+    }
+
+    /// What there is for this caller, once the handlers have had their time to answer.
+    pub async fn settled_for(&self, caller: &Caller) -> Arc<Registry> {
+        Registry::seen_by(self.settled().await, caller)
     }
 
     /// What there is now.

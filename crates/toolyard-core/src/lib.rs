@@ -7,9 +7,11 @@
 //! - [`call`], [`client`], [`outcome`], [`error`]: what goes in, the way back meanwhile, and what comes out;
 //! - [`tool`], [`item`], [`backend`]: who runs calls, and what it offers;
 //! - [`registry`], [`names`], [`overrides`]: which name belongs to whom, and what callers see of it;
+//! - [`access`]: what a caller may use;
 //! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
 //! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
-//! - [`timestamp`]: points in time, as JSON has them.
+//! - [`timestamp`]: points in time, as JSON has them;
+//! - [`store`]: what outlives the process.
 
 pub mod json;
 
@@ -27,12 +29,14 @@ pub mod names;
 pub mod overrides;
 pub mod registry;
 
+pub mod access;
 pub mod gate;
 pub mod gateway;
 pub mod layers;
 
 pub mod breaker;
 pub mod retry;
+pub mod store;
 pub mod timestamp;
 
 #[cfg(test)]

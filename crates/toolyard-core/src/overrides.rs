@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::access::Price;
 use crate::error::{Code, ToolError};
 use crate::json::{Json, Object};
 use crate::tool::Tool;
@@ -37,6 +38,8 @@ pub struct Change {
     pub description: Option<String>,
     /// Its arguments that are changed, by their names.
     pub arguments: BTreeMap<String, Argument>,
+    /// What a call costs.
+    pub price: Option<Price>,
 }
 
 /// What is changed about one argument.
@@ -66,6 +69,13 @@ pub(crate) struct Published {
     pub(crate) additions: Option<Arc<Additions>>,
     /// The arguments that were to be changed and are not in the schema.
     pub(crate) unknown: Vec<String>,
+    pub(crate) price: Option<Price>,
+}
+
+impl Published {
+    pub(crate) fn unchanged(tool: &Arc<Tool>) -> Self {
+        Self { tool: tool.clone(), additions: None, unknown: Vec::new(), price: None }
+    }
 }
 
 // === impl Change ===
@@ -76,7 +86,7 @@ impl Change {
         let additions = Additions::of(&self.arguments).map(Arc::new);
         let mut unknown: Vec<_> = self.arguments.keys().cloned().collect();
         if self.title.is_none() && self.description.is_none() && self.arguments.is_empty() {
-            return Published { tool: tool.clone(), additions, unknown };
+            return Published { additions, unknown, price: self.price, ..Published::unchanged(tool) };
         }
         let texts = [("title", &self.title), ("description", &self.description)];
         let describe = |definition: &mut Object| {
@@ -87,7 +97,7 @@ impl Change {
             }
         };
         let tool = tool.changed(describe, |schema| self.schema(schema, &mut unknown));
-        Published { tool: Arc::new(tool), additions, unknown }
+        Published { tool: Arc::new(tool), additions, unknown, price: self.price }
     }
 
     /// The schema of the arguments that are left to callers. Takes those that it has off `unknown`.

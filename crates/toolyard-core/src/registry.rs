@@ -5,13 +5,15 @@ mod assemble;
 mod remark;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::access::{Price, Scope};
 use crate::backend::{Backend, Phase};
-use crate::call::{Reference, Target};
+use crate::call::{Caller, Reference, Target};
 use crate::error::{Code, ToolError};
 use crate::gate::Gate;
 use crate::json::Json;
@@ -35,6 +37,8 @@ pub struct Handler {
     pub prefix: Prefix,
     /// What is changed about its tools.
     pub overrides: Arc<Overrides>,
+    /// What a call costs of what has no price of its own.
+    pub price: Price,
 }
 
 impl Handler {
@@ -42,7 +46,7 @@ impl Handler {
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
         let (limits, prefix, overrides) = (Arc::new(limits), Prefix::default(), Arc::default());
-        Self { name: name.into(), backend, limits, prefix, overrides }
+        Self { name: name.into(), backend, limits, prefix, overrides, price: Price::default() }
     }
 }
 
@@ -65,6 +69,8 @@ pub struct Entry {
     pub tool: Option<Arc<Tool>>,
     /// What is put into the arguments of its calls.
     pub additions: Option<Arc<Additions>>,
+    /// What a call costs.
+    pub price: Price,
     /// Its owner.
     pub handler: Handler,
 }
@@ -81,14 +87,21 @@ pub struct Registry {
     phases: Vec<(Arc<str>, Phase)>,
     remarks: Vec<Remark>,
     settled: bool,
+    /// What of it exists for callers with these scopes, made when the first of them asks.
+    views: Mutex<HashMap<Scope, Arc<Registry>>>,
 }
 
 /// Everything of one kind.
 struct Part {
     listed: Vec<Arc<Entry>>,
+    /// How each of these is listed, in the same order.
+    definitions: Vec<Json>,
     by_name: HashMap<Arc<str>, Arc<Entry>>,
     list: Json,
 }
+
+/// Scopes whose views are kept. Each is one that an operator has written down.
+const MOST_VIEWS: usize = 256;
 
 /// What can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,11 +123,31 @@ impl Kind {
 
 impl Default for Part {
     fn default() -> Self {
-        Self { listed: Vec::new(), by_name: HashMap::new(), list: Json::array([]) }
+        let (listed, definitions, by_name) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { listed, definitions, by_name, list: Json::array([]) }
     }
 }
 
 impl Registry {
+    /// The registry as a caller sees it: what it may not use does not exist.
+    #[must_use]
+    pub fn seen_by(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
+        let Some(scope) = caller.grant.as_ref().map(|grant| &grant.scope) else { return registry };
+        if scope.is_everything() {
+            return registry;
+        }
+        let mut views = registry.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = views.get(scope) {
+            return view.clone();
+        }
+        if views.len() >= MOST_VIEWS {
+            views.clear();
+        }
+        let view = Arc::new(registry.view(scope));
+        views.insert(scope.clone(), view.clone());
+        view
+    }
+
     /// What a call is to reach.
     ///
     /// # Errors
@@ -166,6 +199,15 @@ impl Registry {
     #[must_use]
     pub const fn list(&self, kind: Kind) -> &Json {
         &self.part(kind).list
+    }
+
+    const fn part_mut(&mut self, kind: Kind) -> &mut Part {
+        match kind {
+            Kind::Tools => &mut self.tools,
+            Kind::Prompts => &mut self.prompts,
+            Kind::Resources => &mut self.resources,
+            Kind::Templates => &mut self.templates,
+        }
     }
 
     const fn part(&self, kind: Kind) -> &Part {

@@ -7,6 +7,7 @@ mod arguments;
 mod concurrency;
 mod deadline;
 mod meter;
+mod policy;
 mod shape;
 
 use std::any::Any;
@@ -24,6 +25,7 @@ pub use arguments::Arguments;
 pub use concurrency::Concurrency;
 pub use deadline::{Deadline, in_time};
 pub use meter::{Finished, Meter, Observer};
+pub use policy::Policy;
 pub use shape::Shape;
 
 /// How a call ends, at every step of its way.

@@ -51,13 +51,7 @@ enum Naming<'a> {
 #[derive(Default)]
 struct Building {
     registry: Registry,
-    tools: Definitions,
-    prompts: Definitions,
-    resources: Definitions,
-    templates: Definitions,
 }
-
-type Definitions = Vec<Json>;
 
 /// Something that is to be published.
 struct Offer<'a> {
@@ -97,7 +91,7 @@ impl Building {
 
     fn add_tool(&mut self, handler: &Handler, tool: &Arc<Tool>, listed: bool, naming: &mut Naming<'_>) {
         let published = match handler.overrides.get(&tool.name) {
-            None => Published { tool: tool.clone(), additions: None, unknown: Vec::new() },
+            None => Published::unchanged(tool),
             Some(Override::Change(change)) => change.publish(tool),
             Some(Override::Hide) => return self.remark(handler, Kind::Tools, &tool.name, What::Hidden),
         };
@@ -140,9 +134,10 @@ impl Building {
             own: own.clone(),
             tool: tool.map(|published| published.tool.clone()),
             additions: tool.and_then(|published| published.additions.clone()),
+            price: tool.and_then(|published| published.price).unwrap_or(handler.price),
             handler: handler.clone(),
         });
-        let (part, list) = self.part(kind);
+        let part = self.registry.part_mut(kind);
         if let Err(other) = part.add(&entry) {
             let (name, by) = (entry.name.clone(), other.handler.name.clone());
             let twice = by == handler.name;
@@ -152,7 +147,7 @@ impl Building {
         }
         if listed {
             part.listed.push(entry.clone());
-            list.push(written(&entry, kind, definition));
+            part.definitions.push(written(&entry, kind, definition));
         }
         Some(entry)
     }
@@ -185,20 +180,8 @@ impl Building {
         self.registry.remarks.push(Remark { handler: handler.name.clone(), kind, own: own.clone(), what });
     }
 
-    const fn part(&mut self, kind: Kind) -> (&mut Part, &mut Definitions) {
-        match kind {
-            Kind::Tools => (&mut self.registry.tools, &mut self.tools),
-            Kind::Prompts => (&mut self.registry.prompts, &mut self.prompts),
-            Kind::Resources => (&mut self.registry.resources, &mut self.resources),
-            Kind::Templates => (&mut self.registry.templates, &mut self.templates),
-        }
-    }
-
     fn finish(mut self) -> Registry {
-        self.registry.tools.list = Json::array(&self.tools);
-        self.registry.prompts.list = Json::array(&self.prompts);
-        self.registry.resources.list = Json::array(&self.resources);
-        self.registry.templates.list = Json::array(&self.templates);
+        Kind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).write());
         self.registry.settled = true;
         self.registry
     }
@@ -218,6 +201,11 @@ fn written(entry: &Entry, kind: Kind, definition: &Object) -> Json {
 }
 
 impl Part {
+    /// Writes the list.
+    pub(super) fn write(&mut self) {
+        self.list = Json::array(&self.definitions);
+    }
+
     /// Adds an entry.
     ///
     /// # Errors

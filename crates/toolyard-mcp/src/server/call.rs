@@ -38,7 +38,7 @@ impl Frontend {
             return self.go_on(call).await;
         }
         parked::pass_back(&mut request.params);
-        let support = self.task_support(&target).await;
+        let support = self.task_support(&target, &sender.caller).await;
         let opted_in = tasks::has_opted_in(sender.client.capabilities());
         if support == TaskSupport::Required && !opted_in {
             return Err(tasks::not_opted_in());
@@ -94,10 +94,10 @@ impl Frontend {
         }
     }
 
-    async fn task_support(&self, target: &Target) -> TaskSupport {
+    async fn task_support(&self, target: &Target, caller: &Caller) -> TaskSupport {
         match target {
             Target::Tool(name) if self.offers.tasks => {
-                let registry = self.gateway.settled().await;
+                let registry = self.gateway.settled_for(caller).await;
                 let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
                 tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition))
             }

@@ -7,7 +7,7 @@ use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{BoxStream, SelectAll, StreamExt};
 use tokio::sync::watch;
 use toolyard_core::registry::Kind;
-use toolyard_core::{Json, Registry};
+use toolyard_core::{Caller, Json, Registry};
 
 use super::peer::Uris;
 use super::{Frontend, Offers};
@@ -28,6 +28,8 @@ pub(super) enum Change {
 /// The changes of the lists, and of the resources that the client follows.
 pub(super) struct Changes {
     offers: Offers,
+    /// Whose client it is: what it may not use does not change for it.
+    caller: Caller,
     registry: watch::Receiver<Arc<Registry>>,
     /// Whether nobody can change that any more.
     settled_for_good: bool,
@@ -45,11 +47,12 @@ pub(super) struct Changes {
 
 impl Frontend {
     /// Changes from now on, those of the `followed` resources among them.
-    pub(super) fn changes(&self, followed: watch::Receiver<Uris>) -> Changes {
+    pub(super) fn changes(&self, followed: watch::Receiver<Uris>, caller: Caller) -> Changes {
         let mut registry = self.gateway.watch();
-        let seen = lists(&registry.borrow_and_update());
+        let seen = lists(&Registry::seen_by(registry.borrow_and_update().clone(), &caller));
         let mut changes = Changes {
             offers: self.offers,
+            caller,
             registry,
             settled_for_good: false,
             seen,
@@ -110,7 +113,7 @@ impl Changes {
     }
 
     fn compare(&mut self) {
-        let now = lists(&self.registry.borrow_and_update());
+        let now = lists(&Registry::seen_by(self.registry.borrow_and_update().clone(), &self.caller));
         let changed = |kind: Kind| self.seen[kind as usize] != now[kind as usize];
         let of_resources = changed(Kind::Resources) || changed(Kind::Templates);
         let each = [
@@ -125,7 +128,7 @@ impl Changes {
     /// Begins to follow what is new, and ends what is not wanted any more.
     fn follow(&mut self) {
         let followed = self.followed.borrow_and_update().clone();
-        let registry = self.registry.borrow().clone();
+        let registry = Registry::seen_by(self.registry.borrow().clone(), &self.caller);
         let owner = |uri: &str| registry.resource(uri).map(|entry| &entry.handler);
         self.following.retain(|uri, (name, stream)| {
             let wanted = followed.contains(uri) && owner(uri).is_none_or(|owner| owner.name == *name);

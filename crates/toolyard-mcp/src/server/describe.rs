@@ -14,6 +14,8 @@ pub(super) struct Described {
     offers: Offers,
     /// What follows a list of the modern era, up to its end.
     pub(super) list_rest: Bytes,
+    /// The same, where the list is not the same for everybody.
+    pub(super) own_list_rest: Bytes,
     discovered: Bytes,
 }
 
@@ -24,11 +26,10 @@ impl Described {
     pub(super) fn new(info: &ServerInfo, offers: Offers, cache: CacheHint) -> Self {
         let instructions = info.instructions.as_deref().map(Json::string);
         let info = describe(info);
-        let hint = cache_members(&info, cache).to_json().bytes();
-        // The members stand behind others: a comma takes the place of the opening brace.
-        let list_rest = [b",", &hint[1..]].concat().into();
+        let list_rest = self::list_rest(&info, cache);
+        let own_list_rest = self::list_rest(&info, CacheHint { scope: CacheScope::Private, ..cache });
         let discovered = discovered(offers, &instructions, cache_members(&info, cache));
-        Self { info, instructions, offers, list_rest, discovered }
+        Self { info, instructions, offers, list_rest, own_list_rest, discovered }
     }
 
     /// The result of `server/discover`.
@@ -51,6 +52,12 @@ impl Described {
             .with("serverInfo", self.info.clone());
         Ok(vec![with_instructions(result, &self.instructions).to_json().bytes()])
     }
+}
+
+/// The members stand behind others: a comma takes the place of the opening brace.
+fn list_rest(info: &Json, cache: CacheHint) -> Bytes {
+    let hint = cache_members(info, cache).to_json().bytes();
+    [b",", &hint[1..]].concat().into()
 }
 
 fn discovered(offers: Offers, instructions: &Option<Json>, hint: Object) -> Bytes {

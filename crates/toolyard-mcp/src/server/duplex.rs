@@ -12,7 +12,7 @@ use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use toolyard_core::{Caller, Code, Object, ToolError};
+use toolyard_core::{Caller, Code, Object, Registry, ToolError};
 
 use super::listen::Messages;
 use super::peer::Peer;
@@ -67,7 +67,7 @@ pub async fn serve(
     limits: DuplexLimits,
 ) -> io::Result<()> {
     // What this client begins, such as a task, is nobody else's.
-    let caller = Caller { session: random_id(), principal: None };
+    let caller = Caller { session: random_id(), ..Caller::default() };
     let input = Lines::new(input, limits.line_bytes);
     converse(frontend, caller, input, Written(output), limits.requests).await
 }
@@ -284,7 +284,8 @@ impl Conversation {
     }
 
     fn modern(&mut self, request: Request) -> Result<(), RpcError> {
-        let capabilities = modern::check(&request, None, &self.frontend.gateway.registry())?;
+        let registry = Registry::seen_by(self.frontend.gateway.registry(), &self.caller);
+        let capabilities = modern::check(&request, None, &registry)?;
         let outlet = Outlet::new(&request.meta, Some(self.sender.clone()));
         let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
         let caller = self.caller.clone();
@@ -325,7 +326,7 @@ impl Conversation {
         match method {
             method::INITIALIZED => {
                 self.unlisten(None);
-                let news = self.frontend.news(&self.peer);
+                let news = self.frontend.news(&self.peer, self.caller.clone());
                 self.listen(None, news);
             }
             method::CANCELLED => {

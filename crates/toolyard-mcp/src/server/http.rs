@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use toolyard_core::access::Grant;
 use toolyard_core::{Caller, Json, Object};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::guard::{self, Guard};
@@ -129,7 +130,7 @@ impl Endpoint {
         let sender = batch::From {
             frontend: self.frontend.clone(),
             peer: session.peer.clone(),
-            caller: Caller { session: Some(session.id.clone()), principal: principal(parts) },
+            caller: caller(parts, Some(session.id.clone())),
             origin: Some(parts.clone()),
         };
         match batch::answer(&sender, messages).await {
@@ -140,14 +141,14 @@ impl Endpoint {
 
     /// A request that stands for itself.
     async fn modern(&self, parts: &Arc<Parts>, request: Request) -> Response {
-        let registry = self.frontend.gateway.settled().await;
+        let caller = caller(parts, None);
+        let registry = self.frontend.gateway.settled_for(&caller).await;
         let capabilities = match modern::check(&request, Some(&parts.headers), &registry) {
             Ok(capabilities) => capabilities,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
         let (outlet, messages) = self.outlet(&request.meta, &parts.headers);
         let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
-        let caller = Caller { session: None, principal: principal(parts) };
         let origin = Some(parts.clone() as Arc<_>);
         let sender = Sender { era: Era::Modern, caller, origin, client, peer: None, questions };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
@@ -171,7 +172,7 @@ impl Endpoint {
         let peer = session.as_ref().map(|session| session.peer.clone());
         let client = Requester::legacy(peer.as_ref(), outlet, self.frontend.limits.ask_time);
         let session_id = session.as_ref().map(|session| session.id.clone());
-        let caller = Caller { session: session_id, principal: principal(parts) };
+        let caller = caller(parts, session_id);
         let origin = Some(parts.clone() as Arc<_>);
         let sender = Sender { era: Era::Legacy, caller, origin, client, peer, questions: None };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
@@ -255,7 +256,7 @@ impl Endpoint {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
         let registration = session.open_stream();
-        let news = self.frontend.news(&session.peer);
+        let news = self.frontend.news(&session.peer, caller(parts, Some(session.id.clone())));
         // The session goes with the stream: while somebody listens, it is not idle.
         let events = news.map(move |message| {
             let _in_use = &session;
@@ -284,6 +285,12 @@ fn sse_event(message: Vec<Bytes>) -> Vec<Bytes> {
 /// Whom a request acts for.
 pub(super) fn principal(parts: &Parts) -> Option<Arc<str>> {
     parts.extensions.get::<Principal>().map(|principal| principal.0.clone())
+}
+
+/// Who sends a request.
+pub(super) fn caller(parts: &Parts, session: Option<Arc<str>>) -> Caller {
+    let grant = parts.extensions.get::<Arc<Grant>>().cloned();
+    Caller { session, principal: principal(parts), grant }
 }
 
 /// The named session is over: its client has to open another.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
 use tokio::sync::watch;
-use toolyard_core::{Client, Json, Object};
+use toolyard_core::{Caller, Client, Json, Object};
 
 use super::changes::{Change, Changes};
 use super::methods::LONGEST_URI;
@@ -19,8 +19,8 @@ pub(super) type Messages = BoxStream<'static, Vec<Bytes>>;
 
 impl Frontend {
     /// What a legacy client is told, as long as it listens.
-    pub(super) fn news(&self, peer: &Peer) -> Messages {
-        let changes = self.changes(peer.followed());
+    pub(super) fn news(&self, peer: &Peer, caller: Caller) -> Messages {
+        let changes = self.changes(peer.followed(), caller);
         let next = async |mut changes: Changes| {
             let change = changes.next().await?;
             Some((vec![notification(&change, Object::new())], changes))
@@ -42,14 +42,14 @@ impl Frontend {
         let filter = params.get("notifications").and_then(|filter| filter.to_object().ok());
         let filter = filter.unwrap_or_default();
         let (mut subscription, tasks) = self.subscribed(id, &filter, sender)?;
-        let frontend = self.clone();
+        let (frontend, caller) = (self.clone(), sender.caller.clone());
         let opened = async move {
             // Whose a resource is, is known once the handlers have had their time to answer.
-            let registry = frontend.gateway.settled().await;
+            let registry = frontend.gateway.settled_for(&caller).await;
             subscription.uris.retain(|uri| registry.resource(uri).is_some());
             let first = vec![subscription.acknowledgement()];
             let (_, followed) = watch::channel(subscription.uris.clone());
-            let listening = Listening { changes: frontend.changes(followed), tasks, subscription };
+            let listening = Listening { changes: frontend.changes(followed, caller), tasks, subscription };
             stream::iter([first]).chain(listening.messages())
         };
         Ok(stream::once(opened).flatten().boxed())

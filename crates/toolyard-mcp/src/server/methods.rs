@@ -23,17 +23,17 @@ impl Frontend {
         }
         match (&*request.method, era) {
             (method::TOOLS_CALL, _) if offers.tools => self.call(request, sender).await,
-            (method::TOOLS_LIST, _) if offers.tools => self.list(Kind::Tools, &request.params, era).await,
+            (method::TOOLS_LIST, _) if offers.tools => self.list(Kind::Tools, &request.params, &sender).await,
             (method::PROMPTS_GET, _) if offers.prompts => self.call(request, sender).await,
             (method::PROMPTS_LIST, _) if offers.prompts => {
-                self.list(Kind::Prompts, &request.params, era).await
+                self.list(Kind::Prompts, &request.params, &sender).await
             }
             (method::RESOURCES_READ, _) if offers.resources => self.call(request, sender).await,
             (method::RESOURCES_LIST, _) if offers.resources => {
-                self.list(Kind::Resources, &request.params, era).await
+                self.list(Kind::Resources, &request.params, &sender).await
             }
             (method::TEMPLATES_LIST, _) if offers.resources => {
-                self.list(Kind::Templates, &request.params, era).await
+                self.list(Kind::Templates, &request.params, &sender).await
             }
             (method::SUBSCRIBE, Era::Legacy) if offers.resources => {
                 self.subscribe(&request.params, &sender).await
@@ -56,13 +56,15 @@ impl Frontend {
 
     /// Everything of one kind, on one page: the list is ready, and clients that stop at the first page miss
     /// nothing.
-    async fn list(&self, kind: Kind, params: &Object, era: Era) -> Answer {
+    async fn list(&self, kind: Kind, params: &Object, sender: &Sender) -> Answer {
         if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
             return Err(RpcError::invalid_params("`params.cursor` is none that was given out"));
         }
-        let list = self.gateway.settled().await.list(kind).bytes();
-        let rest = match era {
+        let list = self.gateway.settled_for(&sender.caller).await.list(kind).bytes();
+        let rest = match sender.era {
             Era::Legacy => Bytes::from_static(b"}"),
+            // What one caller sees is not what another one may keep.
+            Era::Modern if sender.caller.grant.is_some() => self.described.own_list_rest.clone(),
             Era::Modern => self.described.list_rest.clone(),
         };
         Ok(vec![Bytes::from_static(opening(kind)), list, rest])
@@ -71,7 +73,7 @@ impl Frontend {
     /// A legacy client wants to be told of changes of a resource.
     async fn subscribe(&self, params: &Object, sender: &Sender) -> Answer {
         let uri = uri(params)?;
-        if self.gateway.settled().await.resource(&uri).is_none() {
+        if self.gateway.settled_for(&sender.caller).await.resource(&uri).is_none() {
             return Err(super::convert::resource_not_found(&uri, sender.era));
         }
         let peer = sender.peer.as_ref().ok_or_else(no_session)?;

@@ -19,7 +19,7 @@ use toolyard_core::Caller;
 use toolyard_net::{guard, sse};
 
 use super::duplex::{self, Inbound, Outbound};
-use super::http::{HttpOptions, is_json, principal, session_not_found};
+use super::http::{HttpOptions, caller, is_json, principal, session_not_found};
 use super::reply::{self, empty, refusal};
 use super::session::random_id;
 use super::{Frontend, batch};
@@ -63,16 +63,16 @@ impl Endpoint {
     }
 
     /// Opens a stream; `None` where there are too many.
-    fn add(self: &Arc<Self>, principal: Option<Arc<str>>) -> Option<(Registered, mpsc::Receiver<Bytes>)> {
+    fn add(self: &Arc<Self>, parts: &Parts) -> Option<(Registered, mpsc::Receiver<Bytes>)> {
         let (messages, taken) = mpsc::channel(QUEUE);
         let id = random_id()?;
         let mut streams = self.streams();
         if streams.len() >= self.options.sessions.sessions {
             return None;
         }
-        streams.insert(id.clone(), Open { principal: principal.clone(), messages });
+        streams.insert(id.clone(), Open { principal: principal(parts), messages });
         drop(streams);
-        let caller = Caller { session: Some(id.clone()), principal };
+        let caller = caller(parts, Some(id.clone()));
         Some((Registered { endpoint: self.clone(), id, caller }, taken))
     }
 }
@@ -103,7 +103,7 @@ async fn open(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body
         return refusal;
     }
     let (parts, _) = request.into_parts();
-    let Some((registered, inbound)) = endpoint.add(principal(&parts)) else {
+    let Some((registered, inbound)) = endpoint.add(&parts) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     let first = sse::event("endpoint", &format!("{}/message?sessionId={}", prefix(&parts), registered.id));

@@ -100,7 +100,7 @@ fn who_calls_what() {
         json!({}),
         &Arc::new(Scripted::with(json!({"roots": {}}))),
     );
-    call.caller = Caller { session: Some("s".into()), principal: None };
+    call.caller = Caller { session: Some("s".into()), ..Caller::default() };
     call.meta = Json::from_value(&json!({"io.modelcontextprotocol/clientInfo": {"name": "c"}, "x/y": [1]}))
         .to_object()
         .unwrap();

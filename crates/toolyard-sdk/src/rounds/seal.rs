@@ -33,7 +33,7 @@ pub(super) fn refused(why: &str) -> ToolFailure {
 fn binding(call: &Call) -> Vec<u8> {
     let mut arguments = call.arguments().map_or_else(|| json!({}), Json::to_value);
     arguments.sort_all_objects();
-    let Caller { session, principal } = &call.caller;
+    let Caller { session, principal, .. } = &call.caller;
     let caller = [session.as_deref(), principal.as_deref()];
     let binding: Value = json!(["state", kind(&call.target), &**call.target.name(), caller, arguments]);
     binding.to_string().into_bytes()

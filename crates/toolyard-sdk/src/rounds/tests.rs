@@ -132,6 +132,7 @@ fn a_state_opens_for_the_same_call_only() {
     let someone = |session: Option<&str>, principal: Option<&str>| Caller {
         session: session.map(Into::into),
         principal: principal.map(Into::into),
+        ..Caller::default()
     };
     for caller in [someone(Some("s"), None), someone(None, Some("s"))] {
         check(Call { caller: caller.clone(), ..first() }, &state, TAMPERED);

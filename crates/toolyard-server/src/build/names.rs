@@ -28,6 +28,7 @@ fn change(change: &manifest::Change) -> Change {
         title: title.clone(),
         description: description.clone(),
         arguments: arguments.iter().map(|(name, changed)| (name.clone(), argument(changed))).collect(),
+        price: None,
     }
 }
 
