@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::call::{Call, Caller};
 use crate::gate::{Gate, GateSize};
 use crate::layers::{
-    Answer, Arguments, Concurrency, Deadline, Layer, Meter, Next, Observer, Policy, Shape, contained,
+    Answer, Arguments, Concurrency, Deadline, Layer, Leg, Meter, Next, Observer, Policy, Shape, contained,
 };
 use crate::registry::Registry;
 
@@ -16,6 +16,15 @@ use crate::registry::Registry;
 pub struct Gateway {
     registry: watch::Receiver<Arc<Registry>>,
     layers: Vec<Box<dyn Layer>>,
+}
+
+/// Who is told of calls.
+#[derive(Default)]
+pub struct Observers {
+    /// Of whole calls: see [`Meter`].
+    pub of_calls: Vec<Arc<dyn Observer>>,
+    /// Of their way to their owners and back: see [`Leg`].
+    pub of_legs: Vec<Arc<dyn Observer>>,
 }
 
 impl Gateway {
@@ -27,10 +36,10 @@ impl Gateway {
 
     /// Every layer in its order.
     #[must_use]
-    pub fn layers(observer: Arc<dyn Observer>, size: GateSize) -> Vec<Box<dyn Layer>> {
+    pub fn layers(observers: Observers, size: GateSize) -> Vec<Box<dyn Layer>> {
         vec![
             // Outermost, so that refusals are counted and the time of waiting is part of the call's.
-            Box::new(Meter::new(observer)),
+            Box::new(Meter::new(observers.of_calls)),
             // It refuses before anything is spent on the call.
             Box::new(Policy),
             // Before the arguments are looked at: checking them is work too.
@@ -44,6 +53,8 @@ impl Gateway {
             Box::new(Shape),
             // One budget, set when the call came in: for waiting, and for all the attempts together.
             Box::new(Deadline),
+            // Innermost: what its owner takes, and the last word about the context of the trace.
+            Box::new(Leg::new(observers.of_legs)),
             // Retry and breaker come next, in the backends that want them: what may be repeated, and when,
             // shows in the protocol only (see `crate::retry`).
         ]
@@ -55,7 +66,11 @@ impl Gateway {
     /// When the yard cannot run the call or its backend does not answer. A tool that ran and failed is
     /// an outcome.
     pub async fn invoke(&self, mut call: Call) -> Answer {
-        let entry = self.settled_for(&call.caller).await.resolve(&call.target)?.clone();
+        let registry = self.settled_for(&call.caller).await;
+        let entry = registry.resolve(&call.target);
+        let entry =
+            entry.inspect_err(|error| self.layers.iter().for_each(|layer| layer.unknown(&call, error)));
+        let entry = entry?.clone();
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
         contained(&entry, Next::new(&self.layers, &entry).run(call)).await

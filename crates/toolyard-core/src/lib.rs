@@ -47,7 +47,7 @@ pub use breaker::Breaker;
 pub use call::{Call, Caller, Reference, Target};
 pub use client::{Ask, AskError, AskKind, Client, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, Observers};
 pub use item::{Item, Prompt, Resource, Template};
 pub use json::{Json, JsonError, Object};
 pub use outcome::{Outcome, Output};

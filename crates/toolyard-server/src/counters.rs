@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolyard_core::Code;
-use toolyard_core::layers::{Finished, Observer};
+use toolyard_core::layers::{Ended, Observation, Observer};
+use toolyard_core::{Call, Code, Entry};
 
 /// Counts calls by how they ended.
 #[derive(Debug, Default)]
@@ -41,14 +41,26 @@ impl Counters {
 }
 
 impl Observer for Counters {
-    fn finished(&self, call: Finished<'_>) {
-        let counter = match call.verdict {
-            Ok(true) => &self.succeeded,
-            Ok(false) => &self.tool_failed,
-            Err(Code::Cancelled) => &self.cancelled,
-            Err(_) => &self.refused,
+    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
+        Box::new(Counted { counters: self, entry })
+    }
+}
+
+struct Counted<'a> {
+    counters: &'a Counters,
+    entry: &'a Entry,
+}
+
+impl Observation for Counted<'_> {
+    fn end(self: Box<Self>, ended: Ended<'_>) {
+        let verdict = ended.verdict();
+        let counter = match verdict {
+            Ok(true) => &self.counters.succeeded,
+            Ok(false) => &self.counters.tool_failed,
+            Err(Code::Cancelled) => &self.counters.cancelled,
+            Err(_) => &self.counters.refused,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(tool = %call.entry.name, took = ?call.took, verdict = ?call.verdict, "a call is over");
+        tracing::debug!(tool = %self.entry.name, took = ?ended.took, ?verdict, "a call is over");
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::GateSize;
-use toolyard_core::{Gateway, Registry};
+use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_manifest::{Manifest, Process};
 use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo};
 use toolyard_net::listener::{self, ListenerLimits};
@@ -170,7 +170,8 @@ fn gateway(
     options: &Options,
 ) -> Result<Gateway, StartError> {
     let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
-    let mut layers = Gateway::layers(counters, size);
+    let observers = Observers { of_calls: vec![counters], ..Observers::default() };
+    let mut layers = Gateway::layers(observers, size);
     for name in &options.without_layers {
         let at = layers.iter().position(|layer| layer.name() == name);
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);

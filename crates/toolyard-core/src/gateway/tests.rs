@@ -4,22 +4,52 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::*;
-use crate::error::Code;
+use crate::error::{Code, ToolError};
 use crate::json::Json;
-use crate::layers::Finished;
+use crate::layers::{Ended, Observation};
 use crate::outcome::{Outcome, Output};
 use crate::overrides::{Argument, Change, Override};
-use crate::registry::Handler;
+use crate::registry::{Entry, Handler};
 use crate::testing::{FakeBackend, handler, registry_of};
 
 /// Notes how calls ended.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
-impl Observer for Notes {
-    fn finished(&self, call: Finished<'_>) {
-        self.0.lock().unwrap().push(format!("{} {:?}", call.entry.name, call.verdict));
+impl Notes {
+    fn note(&self, line: String) {
+        self.0.lock().unwrap().push(line);
     }
+}
+
+impl Observer for Notes {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
+        // What the backend is to see, and who comes next.
+        let seen = call.meta.get("seen").and_then(|seen| seen.as_text().parse().ok()).unwrap_or(0);
+        call.meta.set("seen", Json::integer(seen + 1));
+        Box::new(Note { notes: self, entry, seen })
+    }
+
+    fn unknown(&self, call: &Call, error: &ToolError) {
+        self.note(format!("{} {:?}", call.target.name(), error.code()));
+    }
+}
+
+struct Note<'a> {
+    notes: &'a Notes,
+    entry: &'a Entry,
+    seen: i64,
+}
+
+impl Observation for Note<'_> {
+    fn end(self: Box<Self>, ended: Ended<'_>) {
+        let of = if self.seen == 0 { "" } else { " (the leg)" };
+        self.notes.note(format!("{}{of} {:?} {:?}", self.entry.name, ended.verdict(), ended.took));
+    }
+}
+
+fn observers(notes: &Arc<Notes>) -> Observers {
+    Observers { of_calls: vec![notes.clone()], of_legs: vec![notes.clone()] }
 }
 
 const TOOL: &str =
@@ -29,7 +59,7 @@ fn gateway(notes: &Arc<Notes>) -> Gateway {
     let fake = FakeBackend::new(&[TOOL], Box::new(behave));
     let registry = registry_of(&[handler("h", fake)]);
     let (_, registry) = watch::channel(registry);
-    Gateway::new(registry, Gateway::layers(notes.clone(), GateSize { running: 2, waiting: 0 }))
+    Gateway::new(registry, Gateway::layers(observers(notes), GateSize { running: 2, waiting: 0 }))
 }
 
 /// What the tool does depends on its argument.
@@ -81,13 +111,18 @@ async fn every_way_that_a_call_can_end() {
     ToolNotFound: Unknown tool: unknown
     "#);
     insta::assert_snapshot!(notes.0.lock().unwrap().join("\n"), @"
-    t Ok(true)
-    t Ok(false)
-    t Err(ExecutionFailed)
-    t Err(Timeout)
-    t Err(InvalidArguments)
-    t Err(InvalidArguments)
-    t Err(InvalidArguments)
+    t (the leg) Ok(true) 0ns
+    t Ok(true) 0ns
+    t (the leg) Ok(false) 0ns
+    t Ok(false) 0ns
+    t (the leg) Err(ExecutionFailed) 0ns
+    t Err(ExecutionFailed) 0ns
+    t (the leg) Err(Cancelled) 30s
+    t Err(Timeout) 30s
+    t Err(InvalidArguments) 0ns
+    t Err(InvalidArguments) 0ns
+    t Err(InvalidArguments) 0ns
+    unknown ToolNotFound
     ");
 }
 
@@ -101,7 +136,7 @@ async fn a_dropped_call_is_counted_and_gives_its_place_back() {
     assert!(call(&gateway, "t", r#"{"n":0}"#).await.starts_with(&format!("{:?}", Code::Overloaded)));
     drop(hanging);
     assert!(call(&gateway, "t", r#"{"n":0}"#).await.contains("yes"));
-    assert!(notes.0.lock().unwrap().contains(&"t Err(Cancelled)".to_owned()));
+    assert!(notes.0.lock().unwrap().iter().any(|note| note.starts_with("t Err(Cancelled)")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +172,7 @@ async fn pinned_and_default_arguments() {
     let overrides = Arc::new([("t".into(), Override::Change(change))].into());
     let handler = Handler { overrides, ..handler("h", FakeBackend::new(&[definition], Box::new(echo))) };
     let (_, registry) = watch::channel(registry_of(&[handler]));
-    let layers = Gateway::layers(Arc::new(Notes::default()), GateSize { running: 1, waiting: 0 });
+    let layers = Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 });
     let gateway = Gateway::new(registry, layers);
     let mut ends = Vec::new();
     for arguments in ["{}", "null", r#"{"b":1e2,"c":5}"#, r#"{"a":1}"#, r#"{"c":"x"}"#, r#"{"c":null}"#] {
@@ -198,7 +233,7 @@ fn asking(at_work: &Arc<std::sync::atomic::AtomicUsize>) -> Gateway {
     };
     let fake = FakeBackend::new(&[r#"{"name":"t"}"#], Box::new(behave));
     let (_, registry) = watch::channel(registry_of(&[handler("h", fake)]));
-    Gateway::new(registry, Gateway::layers(Arc::new(Notes::default()), GateSize { running: 1, waiting: 0 }))
+    Gateway::new(registry, Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,7 +293,7 @@ async fn who_waits_for_a_slow_server_again_holds_no_place_of_the_gateway() {
     let gate = crate::gate::Gate::new(GateSize { running: 1, waiting: 10 });
     slow.limits = Arc::new(crate::registry::Limits { timeout: Duration::from_secs(1000), gate });
     let (_, registry) = watch::channel(registry_of(&[slow, handler("other", other)]));
-    let layers = Gateway::layers(Arc::new(Notes::default()), GateSize { running: 2, waiting: 10 });
+    let layers = Gateway::layers(Observers::default(), GateSize { running: 2, waiting: 10 });
     let gateway = Gateway::new(registry, layers);
     let capabilities = Json::parse(r#"{"roots":{}}"#).unwrap();
     let thinker = Arc::new(Thinker { capabilities, answers: tokio::sync::Semaphore::new(0) });

@@ -24,7 +24,7 @@ use crate::registry::Entry;
 pub use arguments::Arguments;
 pub use concurrency::Concurrency;
 pub use deadline::{Deadline, in_time};
-pub use meter::{Finished, Meter, Observer};
+pub use meter::{Ended, Leg, Meter, Observation, Observer};
 pub use policy::Policy;
 pub use shape::Shape;
 
@@ -38,6 +38,9 @@ pub trait Layer: Send + Sync {
 
     /// Does its part and calls `next`, or refuses.
     fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer>;
+
+    /// Hears of a call that goes through no layer, because nobody has what it asks for.
+    fn unknown(&self, _call: &Call, _error: &ToolError) {}
 }
 
 /// The rest of the way: the layers that are left, and the backend.

@@ -15,10 +15,11 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::item::{Item, Keyed};
-use toolyard_core::layers::{Finished, Observer};
+use toolyard_core::layers::{self, Observation, Observer};
 use toolyard_core::registry::{Handler, Limits};
 use toolyard_core::{
-    Backend, Call, Catalog, Gateway, Json, Outcome, Phase, Registry, Template, Tool, ToolError,
+    Backend, Call, Catalog, Entry, Gateway, Json, Observers, Outcome, Phase, Registry, Template, Tool,
+    ToolError,
 };
 use toolyard_mcp::server::http::{HttpOptions, router};
 use toolyard_mcp::server::{
@@ -174,8 +175,20 @@ impl Default for Setup {
 struct Verdicts(watch::Sender<Vec<String>>);
 
 impl Observer for Verdicts {
-    fn finished(&self, call: Finished<'_>) {
-        self.0.send_modify(|ended| ended.push(format!("{} {:?}", call.entry.name, call.verdict)));
+    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
+        Box::new(Begun { verdicts: self, entry })
+    }
+}
+
+struct Begun<'a> {
+    verdicts: &'a Verdicts,
+    entry: &'a Entry,
+}
+
+impl Observation for Begun<'_> {
+    fn end(self: Box<Self>, call: layers::Ended<'_>) {
+        let line = format!("{} {:?}", self.entry.name, call.verdict());
+        self.verdicts.0.send_modify(|ended| ended.push(line));
     }
 }
 
@@ -239,7 +252,8 @@ impl Yard {
         let handler = Handler::new("h", backend.clone(), limits);
         let (registry, registry_now) = watch::channel(Arc::default());
         let verdicts = Arc::<Verdicts>::default();
-        let layers = Gateway::layers(verdicts.clone(), GateSize { running: 1000, waiting: 0 });
+        let observers = Observers { of_calls: vec![verdicts.clone()], ..Observers::default() };
+        let layers = Gateway::layers(observers, GateSize { running: 1000, waiting: 0 });
         let gateway = Arc::new(Gateway::new(registry_now, layers));
         let info = ServerInfo { name: "yard".into(), version: "1".into(), ..ServerInfo::default() };
         let options = FrontendOptions {
