@@ -1,0 +1,35 @@
+//! Who may do something alone.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, params};
+use toolyard_core::store::{Lease, Stored};
+
+use super::{Sqlite, now};
+use crate::convert;
+
+impl Lease for Sqlite {
+    fn acquire<'a>(&'a self, name: &'a str, holder: &'a str, time: Duration) -> Stored<'a, Option<u64>> {
+        // Who was late begins anew, also where nobody else came.
+        const ACQUIRE: &str = "INSERT INTO lease AS old (name, holder, number, until_ms) VALUES (?1, ?2, 1, ?4) \
+            ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms, \
+            number = old.number + (old.until_ms <= ?3) \
+            WHERE old.holder = excluded.holder OR old.until_ms <= ?3 RETURNING number";
+        let (name, holder) = (name.to_owned(), holder.to_owned());
+        Box::pin(self.write(move |connection| {
+            let now = now();
+            let until = now.saturating_add(convert::span(time));
+            let mut statement = connection.prepare_cached(ACQUIRE)?;
+            let number = statement.query_row(params![name, holder, now, until], |row| row.get(0)).optional();
+            Ok(number?.map(convert::number))
+        }))
+    }
+
+    fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> Stored<'a, ()> {
+        const RELEASE: &str = "UPDATE lease SET until_ms = 0 WHERE name = ?1 AND holder = ?2";
+        let (name, holder) = (name.to_owned(), holder.to_owned());
+        Box::pin(self.write(move |connection| {
+            connection.prepare_cached(RELEASE)?.execute(params![name, holder]).map(drop)
+        }))
+    }
+}

@@ -1,0 +1,61 @@
+//! Connections that are encrypted: to whom the certificate says, or not at all.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+
+use toolyard_store::{Location, PostgresUrl, StoreOptions, open};
+
+use crate::child;
+use crate::opening::said;
+use crate::server::{Server, give};
+
+/// A server that takes nobody unencrypted, and where it is.
+fn encrypted() -> (Server, String) {
+    let server = Server::prepare();
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let files = [
+        ("server.crt", certified.cert.pem()),
+        ("server.key", certified.signing_key.serialize_pem()),
+        ("data/pg_hba.conf", "hostssl all all 127.0.0.1/32 trust\n".to_owned()),
+    ];
+    for (name, text) in files {
+        let path = server.folder().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        give(&path);
+    }
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let file = |name: &str| server.folder().join(name).to_str().unwrap().to_owned();
+    let (certificate, key, number) = (file("server.crt"), file("server.key"), port.to_string());
+    let settings = [
+        ("ssl", "on"),
+        ("ssl_cert_file", &*certificate),
+        ("ssl_key_file", &*key),
+        ("listen_addresses", "127.0.0.1"),
+        ("port", &*number),
+    ];
+    (server.running(&settings), format!("postgres://toolyard@localhost:{port}/postgres"))
+}
+
+async fn refusal(url: &str) -> String {
+    let url = PostgresUrl::parse(url).unwrap();
+    said(&open(&StoreOptions::at(Location::Postgres(url))).await.err().unwrap())
+}
+
+#[tokio::test]
+async fn certificates_are_checked() {
+    let (server, plain) = encrypted();
+    let require = format!("{plain}?sslmode=require");
+
+    let unencrypted = refusal(&plain).await;
+    assert!(unencrypted.contains("no encryption"), "{unencrypted}");
+    let unknown = refusal(&require).await;
+    assert!(unknown.contains("invalid peer certificate: UnknownIssuer"), "{unknown}");
+    let other_name = refusal(&require.replace("localhost", "127.0.0.1")).await;
+    assert!(other_name.contains("invalid peer certificate"), "{other_name}");
+
+    let mut trusting = child::command("open", &require);
+    let done = trusting.env("SSL_CERT_FILE", server.folder().join("server.crt")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
