@@ -25,6 +25,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
             "toolyard-mcp",
             "toolyard-net",
             "toolyard-process",
+            "toolyard-store",
         ],
     ),
     (

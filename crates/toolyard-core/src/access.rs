@@ -125,6 +125,40 @@ fn fits(pattern: &str, text: &str) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price(pub u64);
 
+const MILLIONTHS: u64 = 1_000_000;
+
+/// The text is no price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a price is a number that is not negative, with at most 6 decimals")]
+pub struct BadPrice;
+
+impl FromStr for Price {
+    type Err = BadPrice;
+
+    fn from_str(text: &str) -> Result<Self, BadPrice> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(whole) || !is_number(decimals) || decimals.len() > 6 {
+            return Err(BadPrice);
+        }
+        let whole: u64 = whole.parse().map_err(|_| BadPrice)?;
+        let decimals: u64 = format!("{decimals:0<6}").parse().map_err(|_| BadPrice)?;
+        let sum = whole.checked_mul(MILLIONTHS).and_then(|whole| whole.checked_add(decimals));
+        // Stores count in signed numbers of 64 bits.
+        sum.filter(|sum| *sum <= i64::MAX.unsigned_abs()).map(Self).ok_or(BadPrice)
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, decimals) = (self.0 / MILLIONTHS, self.0 % MILLIONTHS);
+        match decimals {
+            0 => write!(f, "{whole}"),
+            _ => f.write_str(format!("{whole}.{decimals:06}").trim_end_matches('0')),
+        }
+    }
+}
+
 /// What somebody has left to spend.
 pub trait Allowance: Send + Sync + fmt::Debug {
     /// Takes what one call costs.
@@ -179,5 +213,39 @@ mod tests {
     fn many_stars_take_no_time() {
         let pattern: Pattern = format!("{}b", "*a".repeat(50)).parse().expect("a pattern");
         assert!(!pattern.matches("h", &"a".repeat(5_000)));
+    }
+
+    #[test]
+    fn prices() {
+        let check = |text: &str, expected: Result<(u64, &str), BadPrice>| {
+            let price = text.parse::<Price>();
+            assert_eq!(
+                price.map(|price| (price.0, price.to_string())),
+                expected.map(|(n, text)| (n, text.to_owned())),
+                "{text:?}"
+            );
+        };
+        check("0", Ok((0, "0")));
+        check("1", Ok((1_000_000, "1")));
+        check("2.5", Ok((2_500_000, "2.5")));
+        check("0.000001", Ok((1, "0.000001")));
+        check("10.010", Ok((10_010_000, "10.01")));
+        check("9223372036854.775807", Ok((i64::MAX.unsigned_abs(), "9223372036854.775807")));
+        for text in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "-1",
+            "+1",
+            "1e3",
+            "1.0000001",
+            "1,5",
+            " 1",
+            "9223372036854.775808",
+            "99999999999999999999",
+        ] {
+            check(text, Err(BadPrice));
+        }
     }
 }

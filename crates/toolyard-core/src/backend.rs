@@ -25,6 +25,9 @@ pub trait Backend: Send + Sync {
         stream::pending().boxed()
     }
 
+    /// Is to look anew what there is, and if it is not connected, to try that now.
+    fn refresh(&self) {}
+
     /// Lets go of what it holds, in the order that those on the other side expect. No call is running
     /// any more. Dropping a backend that was not stopped ends the same things at once.
     fn stop(&self) -> BoxFuture<'_, ()> {

@@ -45,9 +45,61 @@ pub struct Names {
     remarked: HashSet<Remark>,
 }
 
+/// A name, and to whom it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// What is called by it.
+    pub named: Named,
+    /// Whose that is.
+    pub handler: Arc<str>,
+    /// What its owner calls it.
+    pub own: Arc<str>,
+    /// What callers call it.
+    pub name: Arc<str>,
+    /// The name that the manifest asked for when it was given.
+    pub asked: Option<Arc<str>>,
+    /// What the manifest said of prefixes then.
+    pub prefix: Prefix,
+}
+
+/// What has a name of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// A tool.
+    Tool,
+    /// A prompt.
+    Prompt,
+}
+
 // === impl Names ===
 
 impl Names {
+    /// Every name that was given out, for whoever keeps them beyond the end of the process.
+    pub fn given(&self) -> impl Iterator<Item = Given> {
+        let tables = [(Named::Tool, &self.tools), (Named::Prompt, &self.prompts)];
+        tables.into_iter().flat_map(|(named, table)| table.given(named))
+    }
+
+    /// Gives names out as they were before. Only those of handlers that there are: others will not come to claim theirs.
+    #[must_use]
+    pub fn restored(given: impl IntoIterator<Item = Given>, is_there: impl Fn(&str) -> bool) -> Self {
+        let mut names = Self::default();
+        for given in given.into_iter().filter(|given| is_there(&given.handler)) {
+            let table = match given.named {
+                Named::Tool => &mut names.tools,
+                Named::Prompt => &mut names.prompts,
+            };
+            table.restore(given);
+        }
+        names
+    }
+
+    /// A number that grows with every name that is given out or becomes free.
+    #[must_use]
+    pub const fn changes(&self) -> u64 {
+        self.tools.changes + self.prompts.changes
+    }
+
     /// Gives the names of a handler free. To be called when a manifest does not have it any more, before the next
     /// assembly; never for a handler whose server is gone and may come back.
     pub fn forget(&mut self, handler: &str) {

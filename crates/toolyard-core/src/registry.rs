@@ -189,6 +189,12 @@ impl Registry {
         &self.part(kind).listed
     }
 
+    /// The same, each with its definition under its published name.
+    pub fn listed(&self, kind: Kind) -> impl Iterator<Item = (&Arc<Entry>, &Json)> {
+        let part = self.part(kind);
+        part.listed.iter().zip(&part.definitions)
+    }
+
     /// Everything of one kind that a call finds, in no order: also what is not listed because its handler is not ready.
     pub fn known(&self, kind: Kind) -> impl Iterator<Item = &Arc<Entry>> {
         self.part(kind).by_name.values()

@@ -1,6 +1,6 @@
 //! Points in time, as JSON has them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -29,9 +29,74 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
+/// Reads a time as RFC 3339 has it, `2026-11-21T08:30:00Z` or with an offset such as `+01:00`; `None` where the text is
+/// none, or lies before 1970. What is finer than a millisecond is cut off.
+#[must_use]
+pub fn parse(text: &str) -> Option<SystemTime> {
+    let (date, rest) = text.split_at_checked(10)?;
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let rest = rest.strip_prefix(['T', 't', ' '])?;
+    let (clock, rest) = rest.split_at_checked(8)?;
+    let [hour, minute, second] = numbers(clock, ':', [2, 2, 2])?;
+    let (millis, zone) = match rest.strip_prefix('.') {
+        None => (0, rest),
+        Some(rest) => {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+            let (digits, zone) = rest.split_at(end);
+            (format!("{digits:0<3}")[..3].parse().ok()?, zone)
+        }
+    };
+    let days = days(year, month, day)?;
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let seconds = i64::try_from(days * DAY + hour * 3600 + minute * 60 + second).ok()? - offset(zone)?;
+    let since = Duration::from_secs(u64::try_from(seconds).ok()?) + Duration::from_millis(millis);
+    UNIX_EPOCH.checked_add(since)
+}
+
+/// Numbers of so many digits each, with a separator between them.
+fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[u64; N]> {
+    let mut parts = text.split(separator);
+    let mut numbers = [0; N];
+    for (number, digits) in numbers.iter_mut().zip(digits) {
+        let part =
+            parts.next().filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()))?;
+        *number = part.parse().ok()?;
+    }
+    parts.next().is_none().then_some(numbers)
+}
+
+/// How many seconds a zone is ahead of UTC.
+fn offset(zone: &str) -> Option<i64> {
+    let sign = match zone.as_bytes().first()? {
+        b'Z' | b'z' => return (zone.len() == 1).then_some(0),
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let [hours, minutes] = numbers(&zone[1..], ':', [2, 2])?;
+    let is_one = hours <= 23 && minutes <= 59;
+    is_one.then_some(sign * i64::try_from(hours * 3600 + minutes * 60).ok()?)
+}
+
+/// The days from 1970-01-01 to a date: the inverse of [`date`].
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year_from_march = if month > 2 { year } else { year - 1 };
+    let month_from_march = (month + 9) % 12;
+    let (era, year_of_era) = (year_from_march / 400, year_from_march % 400);
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
+    // The 30th of February is none.
+    (date(days) == (year, month, day)).then_some(days)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
 
@@ -46,7 +111,50 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ];
         for (millis, expected) in cases {
-            assert_eq!(iso_8601(UNIX_EPOCH + Duration::from_millis(millis)), expected);
+            let time = UNIX_EPOCH + Duration::from_millis(millis);
+            assert_eq!(iso_8601(time), expected);
+            assert_eq!(parse(expected), Some(time), "{expected}");
+        }
+    }
+
+    #[test]
+    fn other_forms_of_the_same() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(parse(text).map(iso_8601).as_deref(), Some(expected), "{text}");
+        };
+        check("2026-11-21T08:30:00Z", "2026-11-21T08:30:00.000Z");
+        check("2026-11-21 08:30:00z", "2026-11-21T08:30:00.000Z");
+        check("2026-11-21t08:30:00.5Z", "2026-11-21T08:30:00.500Z");
+        check("2026-11-21T08:30:00.123456789Z", "2026-11-21T08:30:00.123Z");
+        check("2026-11-21T08:30:00+01:30", "2026-11-21T07:00:00.000Z");
+        check("2026-12-31T23:30:00-01:00", "2027-01-01T00:30:00.000Z");
+    }
+
+    #[test]
+    fn what_is_no_time() {
+        let texts = [
+            "",
+            "2026",
+            "2026-11-21",
+            "2026-11-21T08:30:00",
+            "2026-11-21T08:30Z",
+            "2026-11-21T08:30:00.Z",
+            "2026-11-21T24:00:00Z",
+            "2026-02-30T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-00-01T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:00:00+01:00",
+            "2026-11-21T08:30:00ZZ",
+            "2026-11-21T08:30:00+1:00",
+            "2026-11-21T08:30:00+25:00",
+            "+026-11-21T08:30:00Z",
+            "2026-11-21T08:30:00.5",
+            "2026-11-2\u{e9}T08:30:00Z",
+            "\u{1f600}",
+        ];
+        for text in texts {
+            assert_eq!(parse(text), None, "{text:?}");
         }
     }
 }

@@ -93,9 +93,33 @@ impl Tool {
             Check::Nothing => Ok(()),
             Check::Schema(schema) => {
                 let value = arguments.map_or_else(|| serde_json::json!({}), Json::to_value);
-                check_value(schema, &value)
+                check_value(schema, &value).map_err(|faults| {
+                    ToolError::new(Code::InvalidArguments, format!("Invalid arguments: {faults}"))
+                })
             }
         }
+    }
+
+    /// Checks the structure of a result against the output schema; `None` where the tool publishes none. For whoever
+    /// tries a tool: the results of calls are not checked.
+    ///
+    /// # Errors
+    /// [`Code::ExecutionFailed`], with a message that names the place of each fault.
+    #[must_use]
+    pub fn check_result(&self, result: &Object) -> Option<Result<(), ToolError>> {
+        let schema = self.definition.get("outputSchema")?.to_value();
+        let wrong = |problem: String| ToolError::new(Code::ExecutionFailed, problem);
+        let schema = match jsonschema::validator_for(&schema) {
+            Ok(schema) => schema,
+            Err(error) => return Some(Err(wrong(format!("The output schema does not compile: {error}")))),
+        };
+        let Some(value) = result.get("structuredContent") else {
+            return Some(Err(wrong(
+                "The tool has an output schema, and its result no `structuredContent`".to_owned(),
+            )));
+        };
+        let checked = check_value(&schema, &value.to_value());
+        Some(checked.map_err(|faults| wrong(format!("The result does not fit the output schema: {faults}"))))
     }
 
     fn compile(&self) -> Check {
@@ -124,13 +148,13 @@ impl std::fmt::Debug for Check {
 /// How many faults a message names: a model mends the first ones and tries again.
 const FAULTS_NAMED: usize = 5;
 
-fn check_value(schema: &jsonschema::Validator, value: &serde_json::Value) -> Result<(), ToolError> {
+fn check_value(schema: &jsonschema::Validator, value: &serde_json::Value) -> Result<(), String> {
     if schema.is_valid(value) {
         return Ok(());
     }
     let faults: Vec<_> =
         schema.iter_errors(value).flat_map(|error| faults(&error)).take(FAULTS_NAMED).collect();
-    Err(ToolError::new(Code::InvalidArguments, format!("Invalid arguments: {}", faults.join("; "))))
+    Err(faults.join("; "))
 }
 
 /// What is wrong, and where. Of several forms that a value could have, the one that it comes closest to is taken: that

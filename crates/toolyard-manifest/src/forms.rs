@@ -9,6 +9,8 @@ mod web;
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use toolyard_core::access::Price;
+
 pub(crate) use self::{
     duration::{DURATION, duration},
     header::{
@@ -83,6 +85,12 @@ pub(crate) fn multiplier(text: &str) -> Result<f64, Invalid> {
     let invalid = Invalid::new("a multiplier", "a number of 1 or more in quotes, such as '2.0'");
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 1.0);
     number.ok_or(invalid)
+}
+
+/// What a call costs. In quotes like every fraction, so that it is exact.
+pub(crate) fn price(text: &str) -> Result<Price, Invalid> {
+    text.parse()
+        .map_err(|_| Invalid::new("a price", "a number with at most 6 decimals, in quotes, such as '0.25'"))
 }
 
 /// The name of a variable in the environment of a process.

@@ -10,6 +10,8 @@ mod retry;
 
 use std::time::Duration;
 
+use toolyard_core::access::Price;
+
 pub use self::{
     auth::{Auth, AuthScheme, Credential, Secret},
     grpc::{GrpcHandler, GrpcRetry, Tls},
@@ -35,6 +37,8 @@ pub struct Handler {
     pub prefix: Prefix,
     /// `overrides`: what is changed about its tools, by the names that its server has for them.
     pub overrides: Vec<(String, Override)>,
+    /// `price`: what a call costs of those of its tools that have no price of their own.
+    pub price: Price,
     /// `probe` of its registry: how a server that hangs is found. `None`: it is not.
     pub probe: Option<Probe>,
     /// How to reach it.

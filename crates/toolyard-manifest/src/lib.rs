@@ -48,7 +48,7 @@ pub use self::{
     limits::{Limits, Timeouts},
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
-    process::Process,
+    process::{AuditTrail, KeptArguments, Process},
     report::Environment,
     source::{Source, files},
     stamp::Stamp,

@@ -44,6 +44,9 @@ pub struct Limits {
     /// `queuedNotices`: notifications that wait for one client. 256: a client that reads this slowly has to
     /// ask for the state anew anyhow.
     pub queued_notices: usize,
+    /// `queuedRecords`: records of the audit trail that wait to be written; more are lost, and counted. 20 000: what comes
+    /// together while a database is away for some seconds.
+    pub queued_records: usize,
     /// `toolsPerHandler`: tools that one handler may list. 10 000: far beyond what a model can choose from,
     /// and short of a list that never ends.
     pub tools_per_handler: usize,
@@ -85,6 +88,9 @@ pub struct Timeouts {
     /// `manifestCheck`: how often the files of the manifest are looked at for edits. 1 s: an editor's user waits no
     /// longer, and it costs a few system calls.
     pub manifest_check: Duration,
+    /// `keyCheck`: how often it is looked whether other processes have made or revoked keys. 1 s: a revoked key may go on
+    /// for as long, and the store does not notice one question a second.
+    pub key_check: Duration,
     /// `laneIdle`: how long a connection of one client is kept without a call. 5 min: few clients say when they leave.
     pub lane_idle: Duration,
     /// `processIdle`: how long the program of a handler runs without a call before it is ended until the next one.
@@ -105,6 +111,7 @@ impl Default for Limits {
             concurrent_calls_per_handler: 512,
             queued_calls: 4096,
             queued_notices: 256,
+            queued_records: 20_000,
             tools_per_handler: 10_000,
             processes: 256,
             lanes_per_handler: 8,
@@ -124,6 +131,7 @@ impl Default for Timeouts {
             request_head: Duration::from_secs(90),
             request_body: Duration::from_secs(60),
             manifest_check: Duration::from_secs(1),
+            key_check: Duration::from_secs(1),
             lane_idle: Duration::from_secs(5 * 60),
             process_idle: None,
         }
@@ -151,6 +159,7 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
         ),
         queued_calls: fields.with_default("queuedCalls", Cursor::count, default.queued_calls),
         queued_notices: fields.with_default("queuedNotices", Cursor::count, default.queued_notices),
+        queued_records: fields.with_default("queuedRecords", Cursor::count, default.queued_records),
         tools_per_handler: fields.with_default("toolsPerHandler", Cursor::count, default.tools_per_handler),
         processes: fields.with_default("processes", Cursor::count, default.processes),
         lanes_per_handler: fields.with_default("lanesPerHandler", Cursor::count, default.lanes_per_handler),
@@ -172,6 +181,7 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
         request_body: fields.with_default("requestBody", Cursor::timeout, default.request_body),
         manifest_check: fields.with_default("manifestCheck", Cursor::timeout, default.manifest_check),
+        key_check: fields.with_default("keyCheck", Cursor::timeout, default.key_check),
         lane_idle: fields.with_default("laneIdle", Cursor::timeout, default.lane_idle),
         process_idle: fields.optional("processIdle", Cursor::timeout),
     };

@@ -1,5 +1,7 @@
 //! The process itself, and the reader of `Toolyard` documents.
 
+mod audit;
+
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
@@ -12,6 +14,8 @@ use crate::{
     limits::{Limits, Timeouts, limits, timeouts},
     metadata::metadata,
 };
+
+pub use self::audit::{AuditTrail, KeptArguments};
 
 /// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub struct Process {
     /// `secretsDir`: the folder with the secrets that handlers name, as a cluster mounts them: the key `token`
     /// of the secret `api` is the file `api/token`. None: handlers cannot name any.
     pub secrets_dir: Option<PathBuf>,
+    /// `audit`: who called what.
+    pub audit: AuditTrail,
     /// `limits`.
     pub limits: Limits,
     /// `timeouts`.
@@ -42,6 +48,7 @@ impl Default for Process {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             secrets_dir: None,
+            audit: AuditTrail::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
         }
@@ -69,6 +76,7 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         allowed_hosts: fields.with_default("allowedHosts", hosts, default.allowed_hosts),
         allowed_origins: fields.with_default("allowedOrigins", origins, default.allowed_origins),
         secrets_dir: fields.optional("secretsDir", |cursor| cursor.parse(forms::folder)),
+        audit: fields.with_default("audit", audit::audit, default.audit),
         limits: fields.with_default("limits", limits, default.limits),
         timeouts: fields.with_default("timeouts", timeouts, default.timeouts),
     };

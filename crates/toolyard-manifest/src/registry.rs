@@ -17,6 +17,7 @@ mod tool;
 use std::time::Duration;
 
 use ::http::HeaderName;
+use toolyard_core::access::Price;
 
 use crate::{
     cursor::{Choice, Cursor},
@@ -117,11 +118,12 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     };
     let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
     let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
+    let price = fields.with_default("price", |cursor| cursor.parse(forms::price), Price::default());
     fields.not_yet(HANDLER_NOT_YET);
     fields.misplaced(&["probe"], "it belongs to `spec`, and is for all handlers");
     fields.finish();
     let (registry, kind) = (registry.name.clone(), kind?);
-    Some(Handler { name: name?, registry, timeout, prefix, overrides, probe: None, kind })
+    Some(Handler { name: name?, registry, timeout, prefix, overrides, price, probe: None, kind })
 }
 
 fn kind(

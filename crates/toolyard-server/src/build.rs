@@ -76,7 +76,8 @@ impl Builder {
 /// A handler that publishes its tools as the manifest has it.
 pub(crate) fn named(declared: &manifest::Handler, handler: Handler) -> Handler {
     let prefix = names::prefix(declared.prefix);
-    Handler { prefix, overrides: Arc::new(names::overrides(&declared.overrides)), ..handler }
+    let overrides = Arc::new(names::overrides(&declared.overrides));
+    Handler { prefix, overrides, price: declared.price, ..handler }
 }
 
 fn uses_tls(handler: &manifest::Handler) -> bool {

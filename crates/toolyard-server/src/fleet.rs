@@ -1,6 +1,7 @@
 //! The handlers that run: what they offer becomes one registry, again at each change, and an edit of the manifest
 //! changes those that it is about, and no other.
 
+pub(crate) mod memory;
 mod standing;
 
 use std::io;
@@ -32,6 +33,14 @@ pub struct Patience {
     pub drain: Duration,
 }
 
+/// What the fleet is told to do.
+pub enum Order {
+    /// To make the handlers others.
+    Edit(Edit),
+    /// To have this handler look anew what its server offers. Whoever wants to know is told whether there is one.
+    Refresh(String, oneshot::Sender<bool>),
+}
+
 /// What an edit is to do: these handlers, and no others.
 pub struct Edit {
     /// In the order of the manifest.
@@ -60,6 +69,8 @@ pub struct Fleet {
     patience: Patience,
     published: Published,
     names: Names,
+    /// Which state of the names is kept.
+    kept: u64,
     members: Vec<Member>,
     /// Those that are gone for callers, and let their last calls end.
     leaving: JoinSet<()>,
@@ -71,6 +82,8 @@ pub struct Published {
     pub registry: watch::Sender<Arc<Registry>>,
     /// How the handlers are, in the order of the manifest.
     pub standings: watch::Sender<Arc<[Standing]>>,
+    /// The names that were given out, as they are kept.
+    pub names: watch::Sender<Vec<u8>>,
 }
 
 /// A handler.
@@ -100,13 +113,14 @@ enum Event {
 }
 
 impl Fleet {
-    /// Starts these handlers.
+    /// Starts these handlers, with the names that their tools had before.
     ///
     /// # Errors
     /// When something is missing that they need of this system.
     pub fn start(
         mut builder: Builder,
         handlers: &[manifest::Handler],
+        names: Names,
         published: Published,
         patience: Patience,
     ) -> io::Result<Self> {
@@ -114,12 +128,12 @@ impl Fleet {
         let members: Vec<_> =
             handlers.iter().map(|declared| Member::new(&builder, declared.clone())).collect();
         published.standings.send_replace(members.iter().map(|member| member.standing.clone()).collect());
-        let (names, leaving) = (Names::default(), JoinSet::new());
-        Ok(Self { builder, patience, published, names, members, leaving })
+        let (kept, leaving) = (names.changes(), JoinSet::new());
+        Ok(Self { builder, patience, published, names, kept, members, leaving })
     }
 
-    /// Publishes registries and takes edits, until nobody can send one any more; then it stops the handlers.
-    pub async fn run(mut self, mut edits: mpsc::Receiver<Edit>) {
+    /// Publishes registries and takes orders, until nobody can send one any more; then it stops the handlers.
+    pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         let firsts = self.members.iter_mut().map(|member| member.serving.answered());
         if timeout(self.patience.first_list, join_all(firsts)).await.is_err() {
             tracing::warn!("some handlers have not answered yet: the first list comes without them");
@@ -131,11 +145,10 @@ impl Fleet {
                     Event::Changed => sleep(TOGETHER).await,
                     Event::Succeeded(number) => self.succeed(number),
                 },
-                edit = edits.recv() => match edit {
-                    Some(edit) => {
-                        // Whoever wanted to know may have left.
-                        let _left = edit.done.send(self.apply(edit.handlers));
-                    }
+                // Whoever wanted to know may have left.
+                order = orders.recv() => match order {
+                    Some(Order::Edit(edit)) => drop(edit.done.send(self.apply(edit.handlers))),
+                    Some(Order::Refresh(name, done)) => drop(done.send(self.refresh(&name))),
                     None => return self.stop().await,
                 },
                 Some(_) = self.leaving.join_next() => {}
@@ -151,10 +164,14 @@ impl Fleet {
             (member.serving.handler.clone(), catalog)
         };
         let parts: Vec<_> = self.members.iter_mut().map(part).collect();
-        let Published { registry, standings } = &self.published;
+        let Published { registry, standings, names } = &self.published;
         // First, so that whoever sees a change in the registry finds the reason here.
         standings.send_replace(self.members.iter().map(|member| member.standing.clone()).collect());
         registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
+        if self.names.changes() != self.kept {
+            self.kept = self.names.changes();
+            names.send_replace(memory::written(&self.names));
+        }
     }
 
     /// Makes the members those that are declared. All or nothing: what may fail comes first.
@@ -197,6 +214,11 @@ impl Fleet {
             [Some(member.serving), member.successor].into_iter().flatten().for_each(|gone| self.retire(gone));
         }
         Ok(difference)
+    }
+
+    fn refresh(&self, name: &str) -> bool {
+        let member = self.members.iter().find(|member| member.standing.declared.name.as_str() == name);
+        member.map(|member| member.serving.handler.backend.refresh()).is_some()
     }
 
     fn succeed(&mut self, number: usize) {
@@ -274,10 +296,10 @@ fn inherited(catalog: Arc<Catalog>, before: &Arc<Catalog>) -> Arc<Catalog> {
     Arc::new(Catalog { phase, tools, ..Catalog::default() })
 }
 
-/// Whether an edit changes no more than what tools are called, and what callers see of them.
+/// Whether an edit changes no more than what tools are called and cost, and what callers see of them.
 fn is_renamed(before: &manifest::Handler, declared: &manifest::Handler) -> bool {
-    let (prefix, overrides) = (before.prefix, before.overrides.clone());
-    *before == manifest::Handler { prefix, overrides, ..declared.clone() }
+    let (prefix, overrides, price) = (before.prefix, before.overrides.clone(), before.price);
+    *before == manifest::Handler { prefix, overrides, price, ..declared.clone() }
 }
 
 async fn next(members: &mut [Member]) -> Event {

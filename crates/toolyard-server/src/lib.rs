@@ -4,16 +4,19 @@
 //! - [`build`]: a handler of the manifest becomes a backend;
 //! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
 //! - [`edits`]: the files of the manifest, followed;
-//! - [`routes`]: the doors;
+//! - [`routes`]: the doors; [`keys`]: who may come in; [`rest`]: what is behind the doors that are not MCP's;
 //! - [`status`]: how the gateway is;
 //! - [`counters`]: what is known of all calls.
 //!
 //! Here crates meet that do not know each other. There is no logic of a protocol.
 
+pub mod audit;
 pub mod build;
 pub mod counters;
 pub mod edits;
 pub mod fleet;
+pub mod keys;
+pub mod rest;
 pub mod routes;
 pub mod server;
 pub mod status;

@@ -1,22 +1,19 @@
 //! The doors of the gateway.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
-use toolyard_manifest::Process;
+use toolyard_mcp::server::Frontend;
 use toolyard_mcp::server::http::{self as mcp, HttpOptions};
-use toolyard_mcp::server::{Frontend, SessionLimits};
-use toolyard_net::guard::Guard;
 
-use crate::status::Observatory;
+use crate::keys::Door;
+use crate::rest::{self, Rest};
 
 /// Where the gateway is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,55 +26,21 @@ pub enum Stage {
     Draining,
 }
 
-/// Every route.
+/// Every route. Whoever comes by another one than `/health` has to show a key, where there are any.
 pub fn routes(
     frontend: Arc<Frontend>,
-    observatory: Arc<Observatory>,
-    process: &Process,
-    address: SocketAddr,
+    options: HttpOptions,
+    rest: Arc<Rest>,
     stage: watch::Receiver<Stage>,
 ) -> Router {
-    let guard = Guard {
-        own: host_of(address.ip()),
-        hosts: process.allowed_hosts.clone(),
-        origins: process.allowed_origins.clone(),
-        exposed: !address.ip().is_loopback(),
-    };
-    let sessions = SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle };
-    let status = Router::new().route("/api/v1/status", get(status)).with_state((guard.clone(), observatory));
-    let options = HttpOptions {
-        guard,
-        body_bytes: process.limits.request_body_bytes,
-        body_time: process.timeouts.request_body,
-        sessions,
-    };
+    let door = Door::new(rest.ring.clone());
+    let behind = mcp::router(frontend, options).nest("/api/v1", rest::router(rest)).layer(door);
     let health = get(move || std::future::ready(health(*stage.borrow())));
-    mcp::router(frontend, options).route("/health", health).merge(status)
-}
-
-/// How the gateway is, for operators. It names handlers and programs, so pages of other origins do not get it.
-async fn status(
-    State((guard, observatory)): State<(Guard, Arc<Observatory>)>,
-    request: http::Request<Body>,
-) -> Response {
-    if let Err(refusal) = guard.check(&request) {
-        let problem = serde_json::json!({"error": {"code": "denied", "message": refusal.to_string()}});
-        return json(StatusCode::FORBIDDEN, problem.to_string());
-    }
-    // It reads files of the system.
-    match spawn_blocking(move || observatory.status()).await {
-        Ok(status) => json(StatusCode::OK, status),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
-}
-
-fn json(status: StatusCode, body: impl Into<Body>) -> Response {
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-    (status, headers, body.into()).into_response()
+    Router::new().route("/health", health).merge(behind)
 }
 
 /// An address as a `Host` header has it.
-fn host_of(address: IpAddr) -> String {
+pub fn host_of(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
@@ -92,5 +55,6 @@ fn health(stage: Stage) -> Response {
         Stage::Serving => (StatusCode::OK, r#"{"status":"ok"}"#),
         Stage::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
     };
-    json(status, body)
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, Body::from(body)).into_response()
 }

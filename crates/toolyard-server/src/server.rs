@@ -9,26 +9,45 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::GateSize;
+use toolyard_core::layers::Observer;
+use toolyard_core::store::Store;
 use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_manifest::{Manifest, Process};
-use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo};
+use toolyard_mcp::server::http::HttpOptions;
+use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo, SessionLimits};
+use toolyard_net::guard::Guard;
 use toolyard_net::listener::{self, ListenerLimits};
 use toolyard_net::workers::Workers;
 use toolyard_process::{ProcessInfo, Processes, Spawner};
+use toolyard_store::{Location, OpenError, StoreOptions};
 
+use crate::audit::Trail;
 use crate::build::Builder;
 use crate::counters::{Counters, Counts};
-use crate::fleet::{Difference, Edit, Fleet, Patience, Published};
-use crate::routes::{Stage, routes};
+use crate::fleet::{Difference, Edit, Fleet, Order, Patience, Published, memory};
+use crate::keys::{KeyRing, Policy};
+use crate::rest::Rest;
+use crate::routes::{Stage, host_of, routes};
 use crate::status::{LastEdit, Observatory};
 
 /// What is not in the manifest.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// How the programs of handlers are started.
     pub spawner: Spawner,
+    /// What outlives the process: keys, and what is left of quotas.
+    /// `None`: nothing does.
+    pub store: Option<Arc<dyn Store>>,
     /// Layers to leave out, by name. For measuring what each costs.
     pub without_layers: Vec<String>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { spawner, store: _, without_layers } = self;
+        let mut shown = f.debug_struct("Options");
+        shown.field("spawner", spawner).field("without_layers", without_layers).finish_non_exhaustive()
+    }
 }
 
 /// Why the gateway does not start.
@@ -39,13 +58,17 @@ pub enum StartError {
     Listen(SocketAddr, #[source] io::Error),
     /// Anybody who reaches the address could call every tool.
     #[error(
-        "{0} is reached from other machines, and nothing asks callers who they are: listen on 127.0.0.1, \
-         or set `allowUnauthenticated: true` in the Toolyard document if something in front of it does"
+        "{0} is reached from other machines, and there is no key that callers could show: make one with `toolyard key \
+         create`, listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in \
+         front of it asks callers who they are"
     )]
     Unauthenticated(SocketAddr),
     /// The system's root certificates cannot be read.
     #[error("cannot read the system's root certificates")]
     Tls(#[source] io::Error),
+    /// Not even memory can be used as a store.
+    #[error("there is no store")]
+    Store(#[source] OpenError),
     /// The threads that serve connections cannot be started.
     #[error("cannot start the threads that serve connections")]
     Workers(#[source] io::Error),
@@ -78,10 +101,10 @@ impl fmt::Display for Applied {
     }
 }
 
-/// A program that links this crate is no supervisor of processes unless it says so.
+/// A program that links this crate is no supervisor of processes unless it says so, and keeps nothing.
 impl Default for Options {
     fn default() -> Self {
-        Self { spawner: Spawner::Direct, without_layers: Vec::new() }
+        Self { spawner: Spawner::Direct, store: None, without_layers: Vec::new() }
     }
 }
 
@@ -93,9 +116,13 @@ pub struct Running {
     stage: watch::Sender<Stage>,
     stopping: watch::Sender<bool>,
     serving: JoinSet<()>,
+    ring: Arc<KeyRing>,
+    trail: Trail,
+    /// Keeps up with the store, until it is dropped: the keys, and the names.
+    _following: JoinSet<()>,
     /// What the process was started with: an edit changes handlers only.
     process: Process,
-    edits: mpsc::Sender<Edit>,
+    orders: mpsc::Sender<Order>,
     last_edit: watch::Sender<Option<LastEdit>>,
     /// Dropping it ends the handlers and their processes.
     fleet: JoinSet<()>,
@@ -108,9 +135,12 @@ pub struct Running {
 /// When the address is not to be had, or would be open to everybody.
 pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, StartError> {
     let process = &manifest.process;
-    if !process.listen.ip().is_loopback() && !process.allow_unauthenticated {
-        return Err(StartError::Unauthenticated(process.listen));
-    }
+    let store = match &options.store {
+        Some(store) => store.clone(),
+        None => toolyard_store::open(&StoreOptions::at(Location::Memory)).await.map_err(StartError::Store)?,
+    };
+    let ring = Arc::new(KeyRing::new(store.clone(), key_policy(process)));
+    ask_for_keys(&ring, process).await?;
     let listener = TcpListener::bind(process.listen).await;
     let listener = listener.map_err(|error| StartError::Listen(process.listen, error))?;
     let address = listener.local_addr().map_err(|error| StartError::Listen(process.listen, error))?;
@@ -119,7 +149,8 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let (stopping, stopping_now) = watch::channel(false);
     let (registry, registry_now) = watch::channel(Arc::<Registry>::default());
     let counters = Arc::new(Counters::default());
-    let gateway = Arc::new(gateway(registry_now, counters.clone(), process, options)?);
+    let trail = Trail::start(process, &store);
+    let gateway = Arc::new(gateway(registry_now, observers(counters.clone(), &trail), process, options)?);
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let processes = Processes::new(options.spawner.clone(), process.limits.processes);
@@ -131,7 +162,19 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         processes: processes.clone(),
         last_edit: last_edit_now,
     };
-    let routes = routes(frontend, Arc::new(observatory), process, address, stage_now);
+    let (orders, orders_to_come) = mpsc::channel(1);
+    let guard = guard(process, address);
+    let rest = Rest {
+        gateway: gateway.clone(),
+        observatory: Arc::new(observatory),
+        orders: orders.downgrade(),
+        audit: trail.audit.clone(),
+        ring: ring.clone(),
+        guard: guard.clone(),
+        body_bytes: process.limits.request_body_bytes,
+        body_time: process.timeouts.request_body,
+    };
+    let routes = routes(frontend, http_options(process, guard), Arc::new(rest), stage_now);
     let mut serving = JoinSet::new();
     let limits = limits(process);
     let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
@@ -141,11 +184,17 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
 
     let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
-    let published = Published { registry, standings };
-    let started = Fleet::start(builder, &manifest.handlers, published, patience).map_err(StartError::Tls)?;
-    let (edits, edits_to_come) = mpsc::channel(1);
+    let (names, names_now) = watch::channel(Vec::new());
+    let published = Published { registry, standings, names };
+    let recalled = memory::recall(&*store, &manifest.handlers).await;
+    let started =
+        Fleet::start(builder, &manifest.handlers, recalled, published, patience).map_err(StartError::Tls)?;
     let mut fleet = JoinSet::new();
-    fleet.spawn(started.run(edits_to_come));
+    fleet.spawn(started.run(orders_to_come));
+    let mut following = JoinSet::new();
+    let (followed, every) = (ring.clone(), process.timeouts.key_check);
+    following.spawn(async move { followed.follow(every).await });
+    following.spawn(memory::keep(store, names_now));
     stage.send_replace(Stage::Serving);
     let process = process.clone();
     Ok(Running {
@@ -155,22 +204,68 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         stage,
         stopping,
         serving,
+        ring,
+        trail,
+        _following: following,
         process,
-        edits,
+        orders,
         last_edit,
         fleet,
         processes,
     })
 }
 
+const fn key_policy(process: &Process) -> Policy {
+    if process.allow_unauthenticated { Policy::Never } else { Policy::OnceThereIsOne }
+}
+
+/// Sees to it that not everybody who reaches the gateway gets in, unless somebody wants that.
+async fn ask_for_keys(ring: &KeyRing, process: &Process) -> Result<(), StartError> {
+    let there_are_some = match ring.read().await {
+        Ok(there_are_some) => there_are_some,
+        // Until it can be read nobody gets in.
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "cannot read the keys");
+            true
+        }
+    };
+    match process.listen.ip().is_loopback() || process.allow_unauthenticated || there_are_some {
+        true => Ok(()),
+        false => Err(StartError::Unauthenticated(process.listen)),
+    }
+}
+
+fn guard(process: &Process, address: SocketAddr) -> Guard {
+    Guard {
+        own: host_of(address.ip()),
+        hosts: process.allowed_hosts.clone(),
+        origins: process.allowed_origins.clone(),
+        exposed: !address.ip().is_loopback(),
+    }
+}
+
+fn http_options(process: &Process, guard: Guard) -> HttpOptions {
+    HttpOptions {
+        guard,
+        body_bytes: process.limits.request_body_bytes,
+        body_time: process.timeouts.request_body,
+        sessions: SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle },
+    }
+}
+
+fn observers(counters: Arc<Counters>, trail: &Trail) -> Observers {
+    let of_calls = [Some(counters as Arc<dyn Observer>), trail.observer()];
+    Observers { of_calls: of_calls.into_iter().flatten().collect(), ..Observers::default() }
+}
+
 fn gateway(
     registry: watch::Receiver<Arc<Registry>>,
-    counters: Arc<Counters>,
+    observers: Observers,
     process: &Process,
     options: &Options,
 ) -> Result<Gateway, StartError> {
     let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
-    let observers = Observers { of_calls: vec![counters], ..Observers::default() };
     let mut layers = Gateway::layers(observers, size);
     for name in &options.without_layers {
         let at = layers.iter().position(|layer| layer.name() == name);
@@ -251,7 +346,7 @@ impl Running {
         let (done, difference) = oneshot::channel();
         let stopping = || io::Error::other("the gateway is stopping");
         let edit = Edit { handlers: manifest.handlers.clone(), done };
-        self.edits.send(edit).await.map_err(|_| stopping())?;
+        self.orders.send(Order::Edit(edit)).await.map_err(|_| stopping())?;
         let handlers = difference.await.map_err(|_| stopping())??;
         let applied = Applied { handlers, needs_restart: manifest.process != self.process };
         self.last_edit.send_replace(Some(LastEdit::now(true, applied.to_string())));
@@ -268,7 +363,9 @@ impl Running {
         self.stage.send_replace(Stage::Draining);
         self.stopping.send_replace(true);
         while self.serving.join_next().await.is_some() {}
-        drop(self.edits);
+        self.ring.stop().await;
+        self.trail.stop(self.process.timeouts.drain).await;
+        drop(self.orders);
         while self.fleet.join_next().await.is_some() {}
         self.counters.read()
     }

@@ -10,10 +10,11 @@ use serde::Serialize;
 use tokio::sync::watch;
 use toolyard_core::registry::{Entry, Kind};
 use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{Gateway, Phase};
+use toolyard_core::{Gateway, Phase, Registry};
 use toolyard_process::{ProcessInfo, Processes};
 
 use crate::fleet::Standing;
+use crate::keys::Visitor;
 
 /// Characters of a list that make a token of a model, about: JSON in English, over the tokenizers of large models.
 const CHARACTERS_A_TOKEN: usize = 4;
@@ -151,10 +152,61 @@ struct List {
 }
 
 impl Observatory {
-    /// The status now, as JSON. It reads the system's tables of processes, which may take a moment.
+    /// The status now, as JSON, of what exists for a visitor. It reads the system's tables of processes, which may take a
+    /// moment.
     #[must_use]
-    pub fn status(&self) -> String {
-        let (registry, standings) = (self.gateway.registry(), self.standings.borrow().clone());
+    pub fn status(&self, visitor: &Visitor) -> String {
+        let registry = Registry::seen_by(self.gateway.registry(), &visitor.caller());
+        let standings = self.standings_for(visitor, &registry);
+        let (handlers, discovered_tools) = self.seen(&registry, &standings);
+        let available = discovered_tools.iter().filter(|tool| tool.status == Availability::Available).count();
+        let characters = registry.list(Kind::Tools).as_text().chars().count();
+        let status = Status {
+            phase: Overall::of(&standings),
+            discovered_tools_count: discovered_tools.len(),
+            available_tools_count: available,
+            conditions: conditions(&standings, discovered_tools.len()),
+            discovered_tools,
+            handlers,
+            list: List {
+                tools: registry.entries(Kind::Tools).len(),
+                characters,
+                estimated_tokens: characters.div_ceil(CHARACTERS_A_TOKEN),
+            },
+            last_edit: self.last_edit.borrow().clone().filter(|_| visitor.access.admin),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        // Nothing in it can fail to be written.
+        serde_json::to_string(&status).unwrap_or_default()
+    }
+
+    /// The handlers, as the status has them, as JSON.
+    #[must_use]
+    pub fn handlers(&self, visitor: &Visitor) -> String {
+        let registry = Registry::seen_by(self.gateway.registry(), &visitor.caller());
+        let (handlers, _) = self.seen(&registry, &self.standings_for(visitor, &registry));
+        serde_json::to_string(&serde_json::json!({"handlers": handlers})).unwrap_or_default()
+    }
+
+    /// Of which type a handler is.
+    #[must_use]
+    pub fn kind_of(&self, name: &str) -> Option<String> {
+        let standings = self.standings.borrow();
+        let standing = standings.iter().find(|standing| standing.declared.name.as_str() == name)?;
+        Some(standing.declared.kind.name().to_owned())
+    }
+
+    /// The handlers that exist for a visitor: operators see all of them, others those that have something for them.
+    fn standings_for(&self, visitor: &Visitor, registry: &Registry) -> Vec<Standing> {
+        let has_something = |standing: &Standing| {
+            registry.phases().iter().any(|(handler, _)| **handler == *standing.declared.name.as_str())
+        };
+        let standings = self.standings.borrow().clone();
+        let seen = standings.iter().filter(|standing| visitor.access.admin || has_something(standing));
+        seen.cloned().collect()
+    }
+
+    fn seen(&self, registry: &Registry, standings: &[Standing]) -> (Vec<Handler>, Vec<Tool>) {
         let mut running = self.processes.list();
         let mut discovered_tools = Vec::new();
         let mut handlers = Vec::new();
@@ -173,25 +225,7 @@ impl Observatory {
                 ..Handler::new(standing, endpoint)
             });
         }
-        let available = discovered_tools.iter().filter(|tool| tool.status == Availability::Available).count();
-        let characters = registry.list(Kind::Tools).as_text().chars().count();
-        let status = Status {
-            phase: Overall::of(&standings),
-            discovered_tools_count: discovered_tools.len(),
-            available_tools_count: available,
-            conditions: conditions(&standings, discovered_tools.len()),
-            discovered_tools,
-            handlers,
-            list: List {
-                tools: registry.entries(Kind::Tools).len(),
-                characters,
-                estimated_tokens: characters.div_ceil(CHARACTERS_A_TOKEN),
-            },
-            last_edit: self.last_edit.borrow().clone(),
-            version: env!("CARGO_PKG_VERSION"),
-        };
-        // Nothing in it can fail to be written.
-        serde_json::to_string(&status).unwrap_or_default()
+        (handlers, discovered_tools)
     }
 }
 

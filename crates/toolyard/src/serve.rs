@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     let manifest = manifest(&args)?;
     toolyard_process::raise_file_limit();
     let spawner = Spawner::supervised_by_ourselves();
-    let options = Options { spawner, without_layers: args.without_layer.clone() };
+    let options = Options { spawner, store: None, without_layers: args.without_layer.clone() };
     let running = toolyard_server::start(&manifest, &options).await?;
     tokio::select! {
         () = async {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::Prefix;
 use super::legal::{is_legal, legalized, with_hash};
+use super::{Given, Named, Prefix};
 
 /// How many things that a handler does not offer any more are remembered at least. A server could go on offering
 /// new ones for ever.
@@ -22,13 +22,15 @@ pub(crate) struct Taken {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// By handler, then by what that calls it.
-    pub(super) given: HashMap<Arc<str>, HashMap<Arc<str>, Given>>,
+    pub(super) given: HashMap<Arc<str>, HashMap<Arc<str>, Has>>,
     /// The handler that has a name.
     pub(super) owners: HashMap<Arc<str>, Arc<str>>,
+    /// How often one was given or became free.
+    pub(super) changes: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct Has {
     name: Arc<str>,
     /// What the manifest wanted when it was given.
     wish: Wish,
@@ -47,12 +49,13 @@ pub(super) struct Wish {
 impl Table {
     /// Keeps some of a handler's names, and gives the others free.
     pub(super) fn retain(&mut self, handler: &str, keep: impl Fn(&Arc<str>, &Wish) -> bool) {
-        let Self { given, owners } = self;
+        let Self { given, owners, changes } = self;
         let Some(given) = given.get_mut(handler) else { return };
         given.retain(|own, given| {
             let kept = keep(own, &given.wish);
             if !kept {
                 owners.remove(&given.name);
+                *changes += 1;
             }
             kept
         });
@@ -67,7 +70,7 @@ impl Table {
     /// Gives a tool the name that is asked for, if that is free.
     pub(super) fn claim(&mut self, handler: &Arc<str>, own: &Arc<str>, wish: Wish) {
         if let Some(name) = wish.asked.clone().filter(|name| self.is_free(name)) {
-            self.set(handler, own, Given { name, wish });
+            self.set(handler, own, Has { name, wish });
         }
     }
 
@@ -77,15 +80,38 @@ impl Table {
             return Ok(given.name.clone());
         }
         let name = self.choose(handler, own, &wish)?;
-        self.set(handler, own, Given { name: name.clone(), wish });
+        self.set(handler, own, Has { name: name.clone(), wish });
         Ok(name)
     }
 
-    fn set(&mut self, handler: &Arc<str>, own: &Arc<str>, given: Given) {
+    fn set(&mut self, handler: &Arc<str>, own: &Arc<str>, given: Has) {
+        self.changes += 1;
         self.owners.insert(given.name.clone(), handler.clone());
         let before = self.given.entry(handler.clone()).or_default().insert(own.clone(), given);
         if let Some(before) = before {
             self.owners.remove(&before.name);
+        }
+    }
+
+    /// Everything that was given.
+    pub(super) fn given(&self, named: Named) -> impl Iterator<Item = Given> {
+        self.given.iter().flat_map(move |(handler, given)| {
+            given.iter().map(move |(own, Has { name, wish })| Given {
+                named,
+                handler: handler.clone(),
+                own: own.clone(),
+                name: name.clone(),
+                asked: wish.asked.clone(),
+                prefix: wish.prefix,
+            })
+        })
+    }
+
+    /// Gives a name as it was given before, if it is free.
+    pub(super) fn restore(&mut self, given: Given) {
+        let Given { handler, own, name, asked, prefix, .. } = given;
+        if self.is_free(&name) {
+            self.set(&handler, &own, Has { name, wish: Wish { asked, prefix } });
         }
     }
 

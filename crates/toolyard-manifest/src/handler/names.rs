@@ -1,6 +1,7 @@
 //! What a manifest changes about the tools of a handler: what they are called, and what callers see of them.
 
 use serde_json::Value;
+use toolyard_core::access::Price;
 
 /// `prefix`: when the name of a handler stands before those of its tools and prompts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Change {
     pub description: Option<String>,
     /// `arguments`, by their names, in the order of the document.
     pub arguments: Vec<(String, Argument)>,
+    /// `price`: what a call costs.
+    pub price: Option<Price>,
 }
 
 /// What is changed about one argument.

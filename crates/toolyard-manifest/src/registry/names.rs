@@ -16,7 +16,7 @@ const PREFIX: Choice<Prefix> = Choice {
 };
 
 /// What `hide` leaves nobody to see.
-const SHOWN: &[&str] = &["name", "title", "description", "arguments"];
+const SHOWN: &[&str] = &["name", "title", "description", "arguments", "price"];
 
 pub(super) fn prefix(fields: &mut Fields<'_>) -> Prefix {
     fields.with_default("prefix", |cursor| cursor.choice(&PREFIX), Prefix::default())
@@ -47,6 +47,7 @@ fn tool_override(cursor: Cursor<'_>, list: &str) -> Option<Override> {
         title: fields.optional("title", Cursor::text),
         description: fields.optional("description", Cursor::text),
         arguments: fields.with_default("arguments", arguments, Vec::new()),
+        price: fields.optional("price", |cursor| cursor.parse(forms::price)),
     };
     fields.finish();
     Some(Override::Change(change))

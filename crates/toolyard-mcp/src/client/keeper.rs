@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use toolyard_core::{Catalog, Phase, Tool};
 
@@ -36,6 +36,8 @@ pub(super) struct Keeper {
     pub(super) link: watch::Sender<Link>,
     /// Where the server is ended when it is not used.
     pub(super) usage: Option<Arc<Usage>>,
+    /// Somebody wants to know what there is now.
+    pub(super) refresh: Arc<Notify>,
 }
 
 /// Why a connection is left.
@@ -73,7 +75,8 @@ impl Keeper {
                 }
                 Err(error) => self.give_up(&error),
             }
-            sleep(pause).await;
+            // Whoever asks for it has a new attempt at once.
+            let _early = timeout(pause, self.refresh.notified()).await;
             pause = (pause * 2).min(BACKOFF.1);
         }
     }
@@ -108,6 +111,7 @@ impl Keeper {
             tokio::select! {
                 () = connection.lost() => return Left::Lost,
                 () = connection.changed() => sleep(DAMPING).await,
+                () = self.refresh.notified() => {}
                 () = probe::unanswered(connection, self.opener.options.probe) => {
                     tracing::warn!(handler = %self.opener.name, "the server does not answer any more");
                     return Left::Lost;

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use toolyard_core::{Backend, Call, Catalog, Code, Outcome, ToolError};
@@ -115,6 +115,7 @@ pub struct McpBackend {
     lanes: Lanes,
     /// Whether the log says already that there are too few lanes.
     has_warned: AtomicBool,
+    refresh: Arc<Notify>,
     /// The task that keeps the connection. It ends when this is dropped, and with it the connection.
     keeper: Mutex<JoinSet<()>>,
 }
@@ -132,12 +133,24 @@ impl McpBackend {
         let declared = if mode == LaneMode::Client { Declared::everything() } else { Declared::nothing() };
         let opener = Arc::new(Opener::new(name, endpoint, options));
         let lanes = Lanes::new(opener.clone());
-        let keeper = Keeper { opener, declared, catalog, link, usage: usage.clone() };
+        let refresh = Arc::<Notify>::default();
+        let keeper =
+            Keeper { opener, declared, catalog, link, usage: usage.clone(), refresh: refresh.clone() };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.keep());
         let has_warned = AtomicBool::new(false);
         let keeper = Mutex::new(tasks);
-        Self { catalog: catalog_now, link: link_now, attempts, usage, mode, lanes, has_warned, keeper }
+        Self {
+            catalog: catalog_now,
+            link: link_now,
+            attempts,
+            usage,
+            mode,
+            lanes,
+            has_warned,
+            refresh,
+            keeper,
+        }
     }
 
     /// Makes a call once, on the lane of its client if it is to have one.
@@ -220,6 +233,10 @@ async fn within(deadline: Option<Instant>, lease: impl Future<Output = Lease>) -
 impl Backend for McpBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.catalog.clone()
+    }
+
+    fn refresh(&self) {
+        self.refresh.notify_one();
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {

@@ -6,20 +6,24 @@
 
 #![cfg(test)]
 
+mod audit;
 mod bad_upstreams;
 mod catalogs;
 mod client;
 mod complete_example;
+mod door;
 mod edits;
 mod fidelity;
 mod http1;
 mod http_tools;
 mod json;
+mod keys;
 mod legacy_sse;
 mod load;
 mod lost_sessions;
 mod malformed;
 mod reach;
+mod rest;
 mod sessions;
 mod sse_upstream;
 mod status;

@@ -1,0 +1,185 @@
+//! What stands in front of every route: who comes, and whether this door is open to them.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::response::Response;
+use futures_util::future::{BoxFuture, FutureExt};
+use http::{HeaderMap, Method, Request, header};
+use toolyard_core::access::Grant;
+use toolyard_core::{Caller, Code};
+use toolyard_mcp::server::Principal;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::key::{Key, KeyScope};
+use super::ring::{KeyRing, Verdict};
+use crate::rest::Problem;
+
+/// Which doors are open to somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// Calls and lists by REST, and the status.
+    pub rest: bool,
+    /// What operators do.
+    pub admin: bool,
+    /// Hosted functions.
+    pub functions: bool,
+    /// What Prometheus reads.
+    pub metrics: bool,
+}
+
+impl Access {
+    /// All of them.
+    pub const ALL: Self = Self { rest: true, admin: true, functions: true, metrics: true };
+
+    pub(super) fn of(scopes: &[KeyScope]) -> Self {
+        let has = |scope: &KeyScope| scopes.contains(scope);
+        Self {
+            rest: has(&KeyScope::Rest),
+            admin: has(&KeyScope::Admin),
+            functions: has(&KeyScope::Functions),
+            metrics: has(&KeyScope::Metrics),
+        }
+    }
+}
+
+/// Who has come in. Every request behind the door has one among its extensions.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    /// The id and the name of the key, where one was shown.
+    pub key: Option<Arc<(String, String)>>,
+    /// Which doors are open.
+    pub access: Access,
+    /// What exists; `None`: everything.
+    pub grant: Option<Arc<Grant>>,
+}
+
+impl Visitor {
+    /// Somebody who did not have to show a key.
+    #[must_use]
+    pub const fn anybody() -> Self {
+        Self { key: None, access: Access::ALL, grant: None }
+    }
+
+    pub(super) fn with_key(key: &Key, access: Access, grant: Arc<Grant>) -> Self {
+        let key = Some(Arc::new((key.id.clone(), key.name.clone())));
+        Self { key, access, grant: Some(grant) }
+    }
+
+    /// Whom the calls of this visitor are made for: the key's id, which unlike its name is unique.
+    #[must_use]
+    pub fn principal(&self) -> Option<Arc<str>> {
+        self.key.as_ref().map(|key| key.0.as_str().into())
+    }
+
+    /// The caller of a call that this visitor makes by REST.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        Caller { session: None, principal: self.principal(), grant: self.grant.clone() }
+    }
+}
+
+/// Puts the door in front of routes.
+#[derive(Clone)]
+pub struct Door {
+    ring: Arc<KeyRing>,
+}
+
+impl Door {
+    /// A door that these keys open.
+    #[must_use]
+    pub const fn new(ring: Arc<KeyRing>) -> Self {
+        Self { ring }
+    }
+}
+
+impl<S> Layer<S> for Door {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded { ring: self.ring.clone(), inner }
+    }
+}
+
+/// Routes behind a door.
+#[derive(Clone)]
+pub struct Guarded<S> {
+    ring: Arc<KeyRing>,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Guarded<S>
+where
+    S: Service<Request<Body>, Response = Response> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // A browser asks without credentials whether it may send them (Fetch, CORS protocol).
+        if request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN) {
+            return self.inner.call(request).boxed();
+        }
+        match self.ring.look(shown(request.headers())) {
+            Ok(Verdict::Open(visitor)) => {
+                admit(&mut request, visitor);
+                self.inner.call(request).boxed()
+            }
+            Ok(verdict) => std::future::ready(Ok(refusal(&verdict, &request))).boxed(),
+            Err(secret) => {
+                // The one that was said to be ready, and not its clone.
+                let clone = self.inner.clone();
+                let mut inner = std::mem::replace(&mut self.inner, clone);
+                let ring = self.ring.clone();
+                async move {
+                    match ring.ask(secret).await {
+                        Verdict::Open(visitor) => {
+                            admit(&mut request, visitor);
+                            inner.call(request).await
+                        }
+                        verdict => Ok(refusal(&verdict, &request)),
+                    }
+                }
+                .boxed()
+            }
+        }
+    }
+}
+
+/// What a request shows: the token of its `Authorization` header. A header that is something else shows a key that
+/// opens nothing.
+fn shown(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default();
+    let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
+    Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
+}
+
+fn admit(request: &mut Request<Body>, visitor: Visitor) {
+    let extensions = request.extensions_mut();
+    if let Some(principal) = visitor.principal() {
+        extensions.insert(Principal(principal));
+    }
+    if let Some(grant) = &visitor.grant {
+        extensions.insert(grant.clone());
+    }
+    extensions.insert(visitor);
+}
+
+fn refusal(verdict: &Verdict, request: &Request<Body>) -> Response {
+    match verdict {
+        Verdict::Unknown => Problem::new(Code::Unavailable, "Nobody can say now which keys there are").into(),
+        _ if request.headers().contains_key(header::AUTHORIZATION) => {
+            Problem::unauthenticated("This key opens nothing").into()
+        }
+        _ => Problem::unauthenticated("A key is needed: `Authorization: Bearer KEY`").into(),
+    }
+}

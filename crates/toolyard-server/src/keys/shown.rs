@@ -1,0 +1,62 @@
+//! A key as people and programs are shown it.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use toolyard_core::timestamp::iso_8601;
+
+use super::key::{Amount, Key, KeyScope, Secret};
+
+/// A key as it is shown: everything but what it is proven by.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownKey {
+    id: String,
+    name: String,
+    scopes: Vec<KeyScope>,
+    created: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revoked: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<Amount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<Amount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Amount>,
+    /// Whether it opens anything now.
+    valid: bool,
+    /// The text of the key, in the answer that it is made by and never again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+impl From<Key> for ShownKey {
+    fn from(key: Key) -> Self {
+        let valid = key.is_valid(SystemTime::now());
+        let time = |millis| iso_8601(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+        let Key { id, name, hash: _, scopes, created, expires, revoked, rate, calls, cost } = key;
+        Self {
+            id,
+            name,
+            scopes,
+            created: time(created),
+            expires: expires.map(time),
+            revoked: revoked.map(time),
+            rate,
+            calls,
+            cost,
+            valid,
+            key: None,
+        }
+    }
+}
+
+impl ShownKey {
+    /// A key that was just made, with what its owner has to keep.
+    #[must_use]
+    pub fn new(key: Key, secret: &Secret) -> Self {
+        Self { key: Some(secret.reveal()), ..key.into() }
+    }
+}

@@ -1,0 +1,132 @@
+//! What is said where something is wrong: `application/problem+json` (RFC 9457).
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use toolyard_core::store::StoreError;
+use toolyard_core::{Code, ToolError};
+
+/// Why a request is not answered as its sender wants.
+#[derive(Debug, Serialize)]
+pub struct Problem {
+    /// What kind of problem it is, for programs that go by URIs.
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    /// What kind of problem it is: one of the codes of [`Code`], or of those that only HTTP has.
+    code: &'static str,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+    /// What a server said, as it said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer: Option<Box<RawValue>>,
+}
+
+impl Problem {
+    /// A problem of one of the codes.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let row = code.row();
+        Self::of(row.http, row.wire, row.retryable, detail.into())
+    }
+
+    fn of(status: u16, code: &'static str, retryable: bool, detail: String) -> Self {
+        let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+        let title = reason.unwrap_or("Client Closed Request");
+        Self {
+            r#type: format!("urn:toolyard:problem:{code}"),
+            title,
+            status,
+            detail,
+            code,
+            retryable,
+            peer: None,
+        }
+    }
+
+    /// Who sends this has not said who it is.
+    pub fn unauthenticated(detail: &str) -> Self {
+        Self::of(401, "unauthenticated", false, detail.to_owned())
+    }
+
+    /// Who sends this may not.
+    pub(super) fn denied(detail: String) -> Self {
+        Self::new(Code::Denied, detail)
+    }
+
+    pub(super) fn bad_request(detail: String) -> Self {
+        Self::of(400, "bad_request", false, detail)
+    }
+
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::of(404, "not_found", false, detail.into())
+    }
+
+    pub(super) fn conflict(code: &'static str, retryable: bool, detail: &str) -> Self {
+        Self::of(409, code, retryable, detail.to_owned())
+    }
+
+    pub(super) fn unprocessable(code: &'static str, detail: &str) -> Self {
+        Self::of(422, code, false, detail.to_owned())
+    }
+
+    pub(super) fn too_large(limit: usize) -> Self {
+        Self::of(413, "too_large", false, format!("The body is larger than {limit} bytes"))
+    }
+
+    pub(super) fn too_slow() -> Self {
+        Self::of(408, "too_slow", true, "The body took too long".to_owned())
+    }
+
+    pub(super) fn unsupported_media_type() -> Self {
+        Self::of(415, "unsupported_media_type", false, "The body is to be application/json".to_owned())
+    }
+
+    /// It is our own fault.
+    pub(super) fn fault() -> Self {
+        Self::of(500, "fault", false, "The request failed because of a fault in the server".to_owned())
+    }
+}
+
+impl From<ToolError> for Problem {
+    fn from(error: ToolError) -> Self {
+        let code = error.code().row().wire;
+        tracing::debug!(code, error = &error as &dyn std::error::Error, "a call failed");
+        let peer = error.peer().and_then(|peer| RawValue::from_string(peer.as_text().to_owned()).ok());
+        Self { peer, ..Self::new(error.code(), error.message()) }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(error = &error as &dyn std::error::Error, "the store is in trouble");
+        Self::new(Code::Unavailable, error.to_string())
+    }
+}
+
+impl From<Problem> for Response {
+    fn from(problem: Problem) -> Self {
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers =
+            [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut response = (status, headers, body).into_response();
+        let mut say = |name, value| response.headers_mut().insert(name, HeaderValue::from_static(value));
+        match status {
+            // RFC 6750, section 3.
+            StatusCode::UNAUTHORIZED => drop(say(header::WWW_AUTHENTICATE, "Bearer realm=\"toolyard\"")),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                drop(say(header::RETRY_AFTER, "1"))
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.into()
+    }
+}

@@ -1,0 +1,281 @@
+//! REST: what is asked, and what is answered.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::door::{Yard, short};
+
+async fn body(yard: &Yard, line: &str) -> String {
+    let response = yard.ask("", line, "").await;
+    format!("{} {}", response.head.status(), response.body)
+}
+
+#[tokio::test]
+async fn tools_in_each_form() {
+    let yard = Yard::start("").await;
+    let mut lines = Vec::new();
+    for query in [
+        "",
+        "?format=mcp",
+        "?format=openai",
+        "?format=anthropic",
+        "?handler=web&format=anthropic",
+        "?handler=x",
+    ] {
+        lines.push(format!("{query}\n  {}", body(&yard, &format!("GET /api/v1/tools{query}")).await));
+    }
+    for query in [
+        "search",
+        "delete?format=openai",
+        "delete?format=anthropic",
+        "none",
+        "add?format=x",
+        "add?form=mcp",
+        "add?format=mcp&format=mcp",
+    ] {
+        lines.push(format!("{query}\n  {}", body(&yard, &format!("GET /api/v1/tools/{query}")).await));
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+
+      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete"}]}
+    ?format=mcp
+      200 {"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}},"required":["sum"]}},{"name":"search","description":"Searches.","inputSchema":{"type":"object"}},{"name":"delete"}]}
+    ?format=openai
+      200 {"tools":[{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}}},{"type":"function","function":{"name":"search","description":"Searches.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"delete","parameters":{"type":"object"}}}]}
+    ?format=anthropic
+      200 {"tools":[{"name":"add","description":"Adds.","input_schema":{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}},{"name":"search","description":"Searches.","input_schema":{"type":"object"}},{"name":"delete","input_schema":{"type":"object"}}]}
+    ?handler=web&format=anthropic
+      200 {"tools":[{"name":"search","description":"Searches.","input_schema":{"type":"object"}},{"name":"delete","input_schema":{"type":"object"}}]}
+    ?handler=x
+      200 {"tools":[]}
+    search
+      200 {"name":"search","description":"Searches.","inputSchema":{"type":"object"}}
+    delete?format=openai
+      200 {"type":"function","function":{"name":"delete","parameters":{"type":"object"}}}
+    delete?format=anthropic
+      200 {"name":"delete","input_schema":{"type":"object"}}
+    none
+      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","code":"tool_not_found","retryable":false}
+    add?format=x
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"`format` is `mcp`, `openai` or `anthropic`","code":"bad_request","retryable":false}
+    add?form=mcp
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"There is no query parameter \"form\" here: format","code":"bad_request","retryable":false}
+    add?format=mcp&format=mcp
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The query parameter \"format\" is there twice","code":"bad_request","retryable":false}
+    "#);
+}
+
+#[tokio::test]
+async fn calls() {
+    let yard = Yard::start("limits: {requestBodyBytes: 1KiB}").await;
+    let mut lines = Vec::new();
+    let cases = [
+        ("search", "{}"),
+        ("search", r#"{"arguments":{"q":1.10}}"#),
+        ("delete", r#"{"arguments":null}"#),
+        ("add", r#"{"arguments":{"a":"x"}}"#),
+        ("none", "{}"),
+        ("search", "[]"),
+        ("search", "{"),
+        ("search", r#"{"args":{}}"#),
+        ("search", r#"{"arguments":{},"arguments":{}}"#),
+        ("search", r#"{"arguments":7}"#),
+    ];
+    for (name, body) in cases {
+        let response = yard.ask("", &format!("POST /api/v1/tools/{name}/call"), body).await;
+        lines.push(format!("{name} {body}\n  {} {}", response.head.status(), response.body));
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+    search {}
+      200 {"content":[{"type":"text","text":"found"}]}
+    search {"arguments":{"q":1.10}}
+      200 {"content":[{"type":"text","text":"found"}]}
+    delete {"arguments":null}
+      200 {"content":[{"type":"text","text":"no"}],"isError":true}
+    add {"arguments":{"a":"x"}}
+      400 {"type":"urn:toolyard:problem:invalid_arguments","title":"Bad Request","status":400,"detail":"Invalid arguments: /a: value is not of type \"number\"","code":"invalid_arguments","retryable":false}
+    none {}
+      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","code":"tool_not_found","retryable":false}
+    search []
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is no object: expected an object at byte 0","code":"bad_request","retryable":false}
+    search {
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is no object: expected a string at byte 1","code":"bad_request","retryable":false}
+    search {"args":{}}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"There is no member \"args\" here, only `arguments`","code":"bad_request","retryable":false}
+    search {"arguments":{},"arguments":{}}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is no object: a member is named twice in the object at byte 0","code":"bad_request","retryable":false}
+    search {"arguments":7}
+      400 {"type":"urn:toolyard:problem:invalid_arguments","title":"Bad Request","status":400,"detail":"Invalid arguments: expected an object","code":"invalid_arguments","retryable":false}
+    "#);
+    let long = format!(r#"{{"arguments":{{"a":"{}"}}}}"#, "x".repeat(2000));
+    assert_eq!(yard.short("", "POST /api/v1/tools/search/call", &long, "").await, "413 too_large");
+    assert_eq!(yard.short("", "POST /api/v1/tools/search/call", "", "").await, "415 unsupported_media_type");
+    // Numbers go through as they were written.
+    let [_, web] = &yard.upstreams;
+    assert!(web.now(|log| log.requests.iter().any(|request| request.body.contains(r#""q":1.10"#))));
+}
+
+#[tokio::test]
+async fn the_same_call_twice_is_one() {
+    let yard = Yard::start("").await;
+    let call = async |key: &str, id: &str, name: &str, body: &str| {
+        let line = format!("POST /api/v1/tools/{name}/call");
+        short(
+            &yard.ask_with(key, &line, &format!("idempotency-key: {id}\r\n"), body).await,
+            "/content/0/text",
+        )
+    };
+    let [math, web] = &yard.upstreams;
+    for _ in 0..3 {
+        assert_eq!(call("", "a", "search", "{}").await, "200 \"found\"");
+    }
+    assert_eq!(web.now(|log| log.count("tools/call")), 1);
+    assert_eq!(call("", "a", "search", r#"{"arguments":{}}"#).await, "422 idempotency_key_reused");
+    assert_eq!(call("", "a", "delete", "{}").await, "422 idempotency_key_reused");
+    assert_eq!(call("", "\"a\"", "search", "{}").await, "200 \"found\"");
+    // What was not run may be sent again.
+    assert_eq!(call("", "b", "add", "{}").await, "400 invalid_arguments");
+    assert_eq!(call("", "b", "add", r#"{"arguments":{"a":1}}"#).await, "200 \"2\"");
+    assert_eq!(math.now(|log| log.count("tools/call")), 1);
+    // Another caller's key is another one.
+    let other = yard.key_for("tools:* rest").await;
+    assert_eq!(call(&other, "a", "search", "{}").await, "200 \"found\"");
+    assert_eq!(web.now(|log| log.count("tools/call")), 2);
+    assert_eq!(call(&other, &"x".repeat(256), "search", "{}").await, "400 bad_request");
+    assert_eq!(call(&other, "", "search", "{}").await, "400 bad_request");
+}
+
+#[tokio::test]
+async fn tests_of_handlers() {
+    let yard = Yard::start("").await;
+    let mut lines = Vec::new();
+    let cases = [
+        ("math", r#"{"arguments":{"a":1}}"#),
+        ("math", r#"{"toolName":"add","arguments":{"a":13}}"#),
+        ("math", r#"{"arguments":{"a":"x"}}"#),
+        ("math", r#"{"toolName":"search"}"#),
+        ("web", "{}"),
+        ("web", r#"{"toolName":"search"}"#),
+        ("web", r#"{"toolName":"delete"}"#),
+        ("none", "{}"),
+        ("web", r#"{"tool":"x"}"#),
+    ];
+    for (name, body) in cases {
+        let response = yard.ask("", &format!("POST /api/v1/handlers/{name}/test"), body).await;
+        let mut report: Value = serde_json::from_str(&response.body).unwrap();
+        if let Some(took) = report.get_mut("durationMs") {
+            assert!(took.as_f64().is_some_and(|took| took >= 0.0), "{took}");
+            *took = Value::from("(ms)");
+        }
+        lines.push(format!("{name} {body}\n  {} {report}", response.head.status()));
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+    math {"arguments":{"a":1}}
+      200 {"success":true,"toolName":"add","result":{"content":[{"type":"text","text":"2"}],"structuredContent":{"sum":2}},"durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":true},"response":{"valid":true}}}
+    math {"toolName":"add","arguments":{"a":13}}
+      422 {"success":false,"toolName":"add","result":{"content":[],"structuredContent":{"sum":"?"}},"durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":true},"response":{"valid":false,"error":"The result does not fit the output schema: /sum: value is not of type \"number\""}}}
+    math {"arguments":{"a":"x"}}
+      422 {"success":false,"toolName":"add","error":"The arguments do not fit the tool's schema","code":"invalid_arguments","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":false,"error":"Invalid arguments: /a: value is not of type \"number\""}}}
+    math {"toolName":"search"}
+      404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: search","code":"tool_not_found","retryable":false}
+    web {}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The handler has several tools: `toolName` says which","code":"bad_request","retryable":false}
+    web {"toolName":"search"}
+      200 {"success":true,"toolName":"search","result":{"content":[{"type":"text","text":"found"}]},"durationMs":"(ms)","handlerType":"mcp","warning":"the tool has no output schema: what came is not checked","validation":{"request":{"valid":true}}}
+    web {"toolName":"delete"}
+      422 {"success":false,"toolName":"delete","result":{"content":[{"type":"text","text":"no"}],"isError":true},"error":"the tool says that it failed","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":true}}}
+    none {}
+      404 {"type":"urn:toolyard:problem:not_found","title":"Not Found","status":404,"detail":"There is no handler \"none\"","code":"not_found","retryable":false}
+    web {"tool":"x"}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is not what is expected: tool: unknown field `tool`, expected `toolName` or `arguments` at line 1 column 7","code":"bad_request","retryable":false}
+    "#);
+    // What does not fit was not sent.
+    let [math, _] = &yard.upstreams;
+    assert_eq!(math.now(|log| log.count("tools/call")), 2);
+}
+
+#[tokio::test]
+async fn a_list_that_is_asked_for_again() {
+    let yard = Yard::start("").await;
+    let [_, web] = &yard.upstreams;
+    let before = web.now(|log| log.count("tools/list"));
+    assert_eq!(yard.short("", "POST /api/v1/handlers/web/refresh", "", "/refreshing").await, "202 true");
+    web.saw(|log| log.count("tools/list") > before, |_| ()).await;
+    assert_eq!(yard.short("", "POST /api/v1/handlers/none/refresh", "", "").await, "404 not_found");
+}
+
+#[tokio::test]
+async fn keys_by_rest() {
+    let yard = Yard::start("").await;
+    let wanted = r#"{"name":"ci","scopes":["tools:web/*","rest"],"expiresIn":60,"rate":"10/s","calls":"100/day","cost":"2.5"}"#;
+    let made = yard.ask("", "POST /api/v1/keys", wanted).await;
+    assert_eq!(made.head.status(), 201);
+    let made: Value = serde_json::from_str(&made.body).unwrap();
+    let text = made["key"].as_str().unwrap();
+    assert_eq!(yard.short(text, "GET /api/v1/tools", "", "/tools/0/name").await, "200 \"search\"");
+    let admin = yard.key_for("admin").await;
+    let list = yard.ask(&admin, "GET /api/v1/keys", "").await.body;
+    let mut list: Value = serde_json::from_str(&list).unwrap();
+    let first = &mut list["keys"][0];
+    assert_eq!(first["id"], made["id"]);
+    for time in ["id", "created", "expires"] {
+        first[time] = Value::from("(..)");
+    }
+    assert_snapshot!(first, @r#"
+    {"id":"(..)","name":"ci","scopes":["tools:web/*","rest"],"created":"(..)","expires":"(..)","rate":"10/s","calls":"100/day","cost":"2.5","valid":true}
+    "#);
+    let bad = [
+        "{}",
+        r#"{"name":"x"}"#,
+        r#"{"name":"x","scopes":[]}"#,
+        r#"{"name":"","scopes":["rest"]}"#,
+        r#"{"name":"x","scopes":["root"]}"#,
+        r#"{"name":"x","scopes":["rest"],"rate":"10"}"#,
+        r#"{"name":"x","scopes":["rest"],"calls":"many"}"#,
+        r#"{"name":"x","scopes":["rest"],"owner":"y"}"#,
+        r#"{"name":"x","scopes":["rest"]} {}"#,
+    ];
+    let mut lines = Vec::new();
+    for body in bad {
+        let problem: Value =
+            serde_json::from_str(&yard.ask(&admin, "POST /api/v1/keys", body).await.body).unwrap();
+        lines.push(format!(
+            "{body}\n  {} {}",
+            problem["status"],
+            problem["detail"].as_str().unwrap_or_default()
+        ));
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+    {}
+      400 The body is not what is expected: .: missing field `name` at line 1 column 2
+    {"name":"x"}
+      400 The body is not what is expected: .: missing field `scopes` at line 1 column 12
+    {"name":"x","scopes":[]}
+      400 a key has between 1 and 100 scopes
+    {"name":"","scopes":["rest"]}
+      400 a key has a name, of at most 100 characters and without control characters
+    {"name":"x","scopes":["root"]}
+      400 The body is not what is expected: scopes[0]: a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions` or `metrics` at line 1 column 29
+    {"name":"x","scopes":["rest"],"rate":"10"}
+      400 a rate is for a period: `10/s`
+    {"name":"x","scopes":["rest"],"calls":"many"}
+      400 The body is not what is expected: calls: an amount is a number of at most 6 decimals, and with a period `NUMBER/s`, `/min`, `/h`, `/day` or `/week` at line 1 column 45
+    {"name":"x","scopes":["rest"],"owner":"y"}
+      400 The body is not what is expected: owner: unknown field `owner`, expected one of `name`, `scopes`, `expiresIn`, `rate`, `calls`, `cost` at line 1 column 37
+    {"name":"x","scopes":["rest"]} {}
+      400 The body goes on behind its end: trailing characters at line 1 column 32
+    "#);
+}
+
+#[tokio::test]
+async fn what_there_is_not() {
+    let yard = Yard::start("").await;
+    for (line, expected) in [
+        ("GET /api/v1/none", "404 not_found"),
+        ("GET /api/v1", "404 not_found"),
+        ("PUT /api/v1/tools", "405 null"),
+        ("GET /api/v1/tools/add/call", "405 null"),
+    ] {
+        assert_eq!(yard.short("", line, "", "/none").await, expected, "{line}");
+    }
+}
