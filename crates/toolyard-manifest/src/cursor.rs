@@ -4,15 +4,15 @@
 //! says why; the caller goes on with the next value.
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
 use crate::{
     expand::{Outside, expand},
     fields::Fields,
-    forms::{self, Invalid},
+    forms::{self, Invalid, Listen},
     handler::Secret,
     problem::{FieldPath, Place, Position, Problem, one_of, quoted},
     report::Report,
@@ -97,6 +97,10 @@ impl<'a> Cursor<'a> {
     /// Kubernetes.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.node.content, Content::Null)
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.node.content, Content::List(_))
     }
 
     pub(crate) fn wrong_kind(&self, expected: &str, hint: Option<&str>) {
@@ -223,11 +227,11 @@ impl<'a> Cursor<'a> {
         Some(duration)
     }
 
-    /// An address to listen on.
-    pub(crate) fn address(self) -> Option<SocketAddr> {
+    /// A place to listen on.
+    pub(crate) fn listen(self) -> Option<Listen> {
         match &self.node.content {
-            Content::Integer(_) => self.refuse(forms::ADDRESS, None),
-            _ => self.parse(forms::address),
+            Content::Integer(_) => self.refuse(forms::LISTEN, None),
+            _ => self.parse(Listen::from_str),
         }
     }
 

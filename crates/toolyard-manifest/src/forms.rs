@@ -1,13 +1,14 @@
-//! Strings that have a form: names, durations, sizes, addresses.
+//! Strings that have a form: names, durations, sizes, places.
 
 mod duration;
 mod header;
+mod listen;
 mod name;
 mod size;
 mod template;
 mod web;
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use toolyard_core::access::Price;
 
@@ -17,11 +18,12 @@ pub(crate) use self::{
         header_name, header_value, is_header_name, is_mcp_header_name, secret_header_value, token,
         user_and_password,
     },
+    listen::{LISTEN, network},
     name::{namespace, published_name, registry_name, service_name, some_name, tool_name},
     size::{SIZE, size},
     web::{host, host_and_port, origin},
 };
-pub use self::{name::HandlerName, template::UrlTemplate, web::Endpoint};
+pub use self::{listen::Listen, name::HandlerName, template::UrlTemplate, web::Endpoint};
 use crate::problem::{Place, Problem};
 
 /// A string does not have the form it should have. It does not repeat the string, which may hold a secret.
@@ -47,14 +49,6 @@ impl Invalid {
         let problem = Problem::new(place, format!("{shown} is not {}", self.noun));
         problem.expected(self.expected).maybe_hint(self.hint)
     }
-}
-
-/// What an address to listen on looks like.
-pub(crate) const ADDRESS: &str = "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080";
-
-/// An address to listen on. A host name may stand for several, so it is not one.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, Invalid> {
-    text.parse().map_err(|_| Invalid::new("a socket address", ADDRESS))
 }
 
 /// A program to start.

@@ -8,7 +8,7 @@
 //!
 //! The modules, in the order in which a text goes through them: `source` finds it, `builder` makes trees of
 //! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them and `value` any JSON,
-//! `registry` and `process` say what belongs where, and `report` collects what is wrong. `import` makes documents
+//! `registry`, `process` and `listener` say what belongs where, and `report` collects what is wrong. `import` makes documents
 //! of other software's files, and `yaml` writes them.
 
 mod builder;
@@ -19,6 +19,7 @@ mod forms;
 mod handler;
 mod import;
 mod limits;
+mod listener;
 mod manifest;
 mod metadata;
 mod problem;
@@ -37,7 +38,7 @@ mod value;
 mod yaml;
 
 pub use self::{
-    forms::{Endpoint, HandlerName, Invalid, UrlTemplate},
+    forms::{Endpoint, HandlerName, Invalid, Listen, UrlTemplate},
     handler::{
         Args, Argument, Auth, AuthScheme, Change, Credential, Env, GrpcHandler, GrpcRetry, Handler,
         HandlerKind, HttpHandler, HttpRetry, Lane, Mapping, McpHandler, McpHttp, McpHttpStyle, McpTransport,
@@ -46,6 +47,7 @@ pub use self::{
     },
     import::{Import, Note, import},
     limits::{Limits, Timeouts},
+    listener::ListenerTls,
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
     process::{AuditTrail, KeptArguments, Process},

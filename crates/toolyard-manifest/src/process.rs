@@ -7,11 +7,14 @@ use std::{
     path::PathBuf,
 };
 
+use ipnet::IpNet;
+
 use crate::{
     cursor::Cursor,
     fields::Fields,
-    forms,
+    forms::{self, Listen},
     limits::{Limits, Timeouts, limits, timeouts},
+    listener::{self, ListenerTls},
     metadata::metadata,
 };
 
@@ -20,9 +23,14 @@ pub use self::audit::{AuditTrail, KeptArguments};
 /// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// `listen`: the address to serve on. 127.0.0.1:8080: nobody else's machine reaches it unless somebody
-    /// wants that.
-    pub listen: SocketAddr,
+    /// `listen`: the places to serve on, at least one. 127.0.0.1:8080: nobody else's machine reaches it unless
+    /// somebody wants that.
+    pub listen: Vec<Listen>,
+    /// `tls`: how connections on TCP are encrypted. None: they are not.
+    pub tls: Option<ListenerTls>,
+    /// `proxyProtocol.from`: the networks of those who say by the PROXY protocol whom they speak for. Empty: nobody is
+    /// believed that.
+    pub proxy_protocol: Vec<IpNet>,
     /// `allowUnauthenticated`: whether callers need no key. False: it has to be somebody's decision.
     pub allow_unauthenticated: bool,
     /// `allowedHosts`: what a request may name as its host, beside the address that is listened on.
@@ -43,7 +51,9 @@ pub struct Process {
 impl Default for Process {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            listen: vec![Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))],
+            tls: None,
+            proxy_protocol: Vec::new(),
             allow_unauthenticated: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -67,7 +77,13 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
     let mut fields = cursor.fields()?;
     let default = Process::default();
     let process = Process {
-        listen: fields.with_default("listen", Cursor::address, default.listen),
+        listen: fields.with_default("listen", listener::listen, default.listen),
+        tls: fields.optional("tls", listener::tls),
+        proxy_protocol: fields.with_default(
+            "proxyProtocol",
+            listener::proxy_protocol,
+            default.proxy_protocol,
+        ),
         allow_unauthenticated: fields.with_default(
             "allowUnauthenticated",
             Cursor::flag,

@@ -7,6 +7,7 @@ mod files;
 mod grpc;
 mod http;
 mod import;
+mod listener;
 mod mcp;
 mod names;
 mod openapi;

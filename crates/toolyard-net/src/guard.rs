@@ -9,13 +9,16 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN,
     VARY,
 };
+use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+
+use crate::listener::ClientAddress;
 
 /// Which `Host` and `Origin` a request may carry.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
-    /// The host of the address that is listened on, as a `Host` header has it.
-    pub own: String,
+    /// The hosts of the addresses that are listened on, as a `Host` header has them.
+    pub own: Vec<String>,
     /// Hosts (a port does not matter) that are ours beside that one and the loopback names. Where this is empty and the
     /// listener is reached from other machines, any host is: nobody can know all names of a machine.
     pub hosts: Vec<String>,
@@ -42,9 +45,9 @@ impl Guard {
     /// # Errors
     /// Names the header that is wrong.
     pub fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
-        let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
-        let host = header(HOST).or_else(|| request.uri().authority().map(|authority| authority.as_str()));
-        if !host.map(without_port).is_some_and(|host| self.is_our_host(host)) {
+        // No browser connects to a Unix socket, and who does has no name for this machine to give.
+        let is_local = request.extensions().get() == Some(&ClientAddress::Unix);
+        if !is_local && !host_of(request).is_some_and(|host| self.is_our_host(host)) {
             return Err(Refusal::Host);
         }
         match request.headers().get(ORIGIN) {
@@ -59,7 +62,7 @@ impl Guard {
         let listed = self.hosts.iter().any(|ours| without_port(ours).eq_ignore_ascii_case(host));
         listed
             || is_loopback(host)
-            || (host == self.own && !host.is_empty())
+            || self.own.iter().any(|own| own == host)
             || (self.exposed && self.hosts.is_empty())
     }
 
@@ -93,6 +96,12 @@ pub fn let_send<B>(request: &HeaderMap, response: &mut Response<B>, methods: &'s
     if let Some(asked) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
     }
+}
+
+/// What a request names as its host, without the port.
+fn host_of<B>(request: &Request<B>) -> Option<&str> {
+    let header = request.headers().get(HOST).and_then(|value| value.to_str().ok());
+    header.or_else(|| request.uri().authority().map(Authority::as_str)).map(without_port)
 }
 
 fn without_port(host: &str) -> &str {
@@ -139,10 +148,24 @@ mod tests {
         let open = Guard { exposed: true, ..Guard::default() };
         check(&open, "gateway.internal:8080", None, Ok(()));
         check(&open, "gateway.internal", Some("http://localhost:3000"), Err(Refusal::Origin));
-        let named = Guard { own: "10.0.0.1".into(), hosts: vec!["gateway.internal:8080".into()], ..open };
+        let named =
+            Guard { own: vec!["10.0.0.1".into()], hosts: vec!["gateway.internal:8080".into()], ..open };
         check(&named, "gateway.internal:8080", None, Ok(()));
         check(&named, "10.0.0.1:8080", None, Ok(()));
         check(&named, "other.internal", None, Err(Refusal::Host));
+    }
+
+    #[test]
+    fn on_a_unix_socket() {
+        let check = |client: ClientAddress, origin: Option<&str>| {
+            let request = Request::get("/mcp").header(HOST, "whatever").extension(client);
+            let request = origin.into_iter().fold(request, |request, origin| request.header(ORIGIN, origin));
+            Guard::default().check(&request.body(()).unwrap())
+        };
+        let elsewhere = ClientAddress::Tcp("127.0.0.1:1".parse().unwrap());
+        assert_eq!(check(ClientAddress::Unix, None), Ok(()));
+        assert_eq!(check(ClientAddress::Unix, Some("https://evil.example")), Err(Refusal::Origin));
+        assert_eq!(check(elsewhere, None), Err(Refusal::Host));
     }
 
     #[test]

@@ -161,12 +161,12 @@ impl Server {
         }
         let workers = Workers::start(self.options.workers).map_err(Error::Start)?;
         let limits = self.options.listener();
-        let guard = guard(&self.options, host_of(address.ip()), exposed);
+        let guard = guard(&self.options, vec![host_of(address.ip())], exposed);
         let site = Arc::new(Site::open(self));
         let (routes, stopping) = (site.routes(guard), site.yard.stopping());
         let mut serving = JoinSet::new();
         serving.spawn(async move {
-            listener::serve(listener, routes, limits, &workers, until(stopping)).await;
+            listener::serve(vec![listener.into()], routes, limits, &workers, until(stopping)).await;
         });
         Ok(HttpServer { address, site, serving })
     }
@@ -193,7 +193,7 @@ impl Server {
     /// # Ok(()) }
     /// ```
     pub fn into_router(self) -> Router {
-        let guard = guard(&self.options, String::new(), self.options.allow_unauthenticated);
+        let guard = guard(&self.options, Vec::new(), self.options.allow_unauthenticated);
         Arc::new(Site::open(self)).routes(guard)
     }
 
@@ -233,7 +233,7 @@ fn unbounded() -> Gate {
     Gate::new(GateSize { running: usize::MAX, waiting: 0 })
 }
 
-fn guard(options: &ServerOptions, own: String, exposed: bool) -> Guard {
+fn guard(options: &ServerOptions, own: Vec<String>, exposed: bool) -> Guard {
     Guard { own, hosts: options.allowed_hosts.clone(), origins: options.allowed_origins.clone(), exposed }
 }
 

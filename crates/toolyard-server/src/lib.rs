@@ -4,6 +4,7 @@
 //! - [`build`]: a handler of the manifest becomes a backend;
 //! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
 //! - [`edits`]: the files of the manifest, followed;
+//! - `site`: where the gateway listens, and its certificate;
 //! - [`routes`]: the doors; [`keys`]: who may come in; [`rest`]: what is behind the doors that are not MCP's;
 //! - [`status`]: how the gateway is;
 //! - [`counters`]: what is known of all calls.
@@ -19,6 +20,7 @@ pub mod keys;
 pub mod rest;
 pub mod routes;
 pub mod server;
+mod site;
 pub mod status;
 
 pub use server::{Applied, Options, Running, StartError, start};

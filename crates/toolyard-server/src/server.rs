@@ -5,18 +5,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::GateSize;
 use toolyard_core::layers::Observer;
 use toolyard_core::store::Store;
 use toolyard_core::{Gateway, Observers, Registry};
-use toolyard_manifest::{Manifest, Process};
+use toolyard_manifest::{Listen, Manifest, Process};
 use toolyard_mcp::server::http::HttpOptions;
 use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo, SessionLimits};
 use toolyard_net::guard::Guard;
-use toolyard_net::listener::{self, ListenerLimits};
+use toolyard_net::listener::{self, ListenerLimits, TlsError};
 use toolyard_net::workers::Workers;
 use toolyard_process::{ProcessInfo, Processes, Spawner};
 use toolyard_store::{Location, OpenError, StoreOptions};
@@ -28,6 +27,7 @@ use crate::fleet::{Difference, Edit, Fleet, Order, Patience, Published, memory};
 use crate::keys::{KeyRing, Policy};
 use crate::rest::Rest;
 use crate::routes::{Stage, host_of, routes};
+use crate::site::{Certificate, Site};
 use crate::status::{LastEdit, Observatory};
 
 /// What is not in the manifest.
@@ -53,16 +53,19 @@ impl fmt::Debug for Options {
 /// Why the gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address cannot be listened on.
+    /// A place cannot be listened on.
     #[error("cannot listen on {0}")]
-    Listen(SocketAddr, #[source] io::Error),
+    Listen(Listen, #[source] io::Error),
     /// Anybody who reaches the address could call every tool.
     #[error(
         "{0} is reached from other machines, and there is no key that callers could show: make one with `toolyard key \
          create`, listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in \
          front of it asks callers who they are"
     )]
-    Unauthenticated(SocketAddr),
+    Unauthenticated(Listen),
+    /// The certificate of the listener cannot be used.
+    #[error("cannot listen with TLS")]
+    Certificate(#[source] TlsError),
     /// The system's root certificates cannot be read.
     #[error("cannot read the system's root certificates")]
     Tls(#[source] io::Error),
@@ -110,7 +113,8 @@ impl Default for Options {
 
 /// A gateway that serves. Dropping it ends it at once; [`Running::stop`] lets calls end.
 pub struct Running {
-    address: SocketAddr,
+    listening: Vec<Listen>,
+    certificate: Option<Arc<Certificate>>,
     gateway: Arc<Gateway>,
     counters: Arc<Counters>,
     stage: watch::Sender<Stage>,
@@ -120,6 +124,8 @@ pub struct Running {
     trail: Trail,
     /// Keeps up with the store, until it is dropped: the keys, and the names.
     _following: JoinSet<()>,
+    /// Reads the certificate again when its files change.
+    _renewing: JoinSet<()>,
     /// What the process was started with: an edit changes handlers only.
     process: Process,
     orders: mpsc::Sender<Order>,
@@ -141,9 +147,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     };
     let ring = Arc::new(KeyRing::new(store.clone(), key_policy(process)));
     ask_for_keys(&ring, process).await?;
-    let listener = TcpListener::bind(process.listen).await;
-    let listener = listener.map_err(|error| StartError::Listen(process.listen, error))?;
-    let address = listener.local_addr().map_err(|error| StartError::Listen(process.listen, error))?;
+    let Site { listeners, listening, certificate, renewals } = Site::open(process).await?;
 
     let (stage, stage_now) = watch::channel(Stage::Starting);
     let (stopping, stopping_now) = watch::channel(false);
@@ -163,7 +167,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         last_edit: last_edit_now,
     };
     let (orders, orders_to_come) = mpsc::channel(1);
-    let guard = guard(process, address);
+    let guard = guard(process, &listening);
     let rest = Rest {
         gateway: gateway.clone(),
         observatory: Arc::new(observatory),
@@ -179,8 +183,12 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let limits = limits(process);
     let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
     serving.spawn(async move {
-        listener::serve(listener, routes, limits, &workers, until(stopping_now)).await;
+        listener::serve(listeners, routes, limits, &workers, until(stopping_now)).await;
     });
+    let mut renewing = JoinSet::new();
+    if let Some(certificate) = certificate.clone() {
+        renewing.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
+    }
 
     let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
@@ -198,7 +206,8 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     stage.send_replace(Stage::Serving);
     let process = process.clone();
     Ok(Running {
-        address,
+        listening,
+        certificate,
         gateway,
         counters,
         stage,
@@ -207,6 +216,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         ring,
         trail,
         _following: following,
+        _renewing: renewing,
         process,
         orders,
         last_edit,
@@ -230,18 +240,19 @@ async fn ask_for_keys(ring: &KeyRing, process: &Process) -> Result<(), StartErro
             true
         }
     };
-    match process.listen.ip().is_loopback() || process.allow_unauthenticated || there_are_some {
-        true => Ok(()),
-        false => Err(StartError::Unauthenticated(process.listen)),
+    let exposed = process.listen.iter().find(|place| place.is_exposed());
+    match exposed.filter(|_| !process.allow_unauthenticated && !there_are_some) {
+        None => Ok(()),
+        Some(place) => Err(StartError::Unauthenticated(place.clone())),
     }
 }
 
-fn guard(process: &Process, address: SocketAddr) -> Guard {
+fn guard(process: &Process, listening: &[Listen]) -> Guard {
     Guard {
-        own: host_of(address.ip()),
+        own: listening.iter().filter_map(Listen::tcp).map(|address| host_of(address.ip())).collect(),
         hosts: process.allowed_hosts.clone(),
         origins: process.allowed_origins.clone(),
-        exposed: !address.ip().is_loopback(),
+        exposed: listening.iter().any(Listen::is_exposed),
     }
 }
 
@@ -302,16 +313,37 @@ async fn until(mut stopping: watch::Receiver<bool>) {
 }
 
 impl Running {
-    /// The address that is listened on, with the port that the system chose.
+    /// The places that are listened on, with the ports that the system chose.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub fn listening(&self) -> &[Listen] {
+        &self.listening
     }
 
-    /// The URL of the MCP endpoint.
+    /// The first address that is listened on.
+    ///
+    /// # Panics
+    /// Where there are Unix sockets only.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.listening.iter().find_map(Listen::tcp).expect("the gateway listens on TCP")
+    }
+
+    /// The URL of the MCP endpoint, where it is first listened on; a Unix socket has none, and is named instead.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        match self.listening.iter().find_map(Listen::tcp) {
+            Some(address) => format!("{scheme}://{address}/mcp"),
+            None => self.listening.first().map(Listen::to_string).unwrap_or_default(),
+        }
+    }
+
+    /// Reads the certificate of the listener again, where it has one, as when its files change. What cannot be used is
+    /// refused, logged and shown in the status, and the old one stays.
+    pub async fn reload_certificate(&self) {
+        if let Some(certificate) = &self.certificate {
+            certificate.reload(&self.last_edit).await;
+        }
     }
 
     /// The door.

@@ -1,6 +1,5 @@
 //! `toolyard serve`: the gateway.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 use toolyard_core::registry::Kind;
 use toolyard_core::{Phase, Registry};
-use toolyard_manifest::{Manifest, Problems, Source};
+use toolyard_manifest::{Listen, Manifest, Problems, Source};
 use toolyard_process::Spawner;
 use toolyard_server::edits::Edits;
 use toolyard_server::{Options, Running};
@@ -26,9 +25,11 @@ Examples:
   toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
   toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
   toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
+  toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
 
 An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-problems is refused as a whole. SIGHUP has the files read at once. Standard input is read once.
+problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well. Standard
+input is read once.
 
 SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
 A second one ends at once.")]
@@ -41,9 +42,10 @@ pub(crate) struct Args {
     #[arg(long = "import", value_name = "FILE")]
     imports: Vec<PathBuf>,
 
-    /// The address to listen on, instead of the manifest's
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    /// Where to listen, instead of where the manifest says: an address such as 127.0.0.1:8080, or a socket such as
+    /// unix:/run/toolyard.sock
+    #[arg(long, value_name = "PLACE")]
+    listen: Vec<Listen>,
 
     /// A layer to leave out, for measuring what it costs
     #[arg(long, value_name = "NAME", hide = true)]
@@ -101,13 +103,14 @@ impl Stops {
 /// refused as a whole.
 async fn follow(args: &Args, mut edits: Edits, mut hangups: Signal, running: &Running, every: Duration) {
     // It cannot be read a second time.
-    if args.files.iter().chain(&args.imports).any(|path| path.as_os_str() == "-") {
-        return std::future::pending().await;
-    }
+    let reads_stdin = args.files.iter().chain(&args.imports).any(|path| path.as_os_str() == "-");
     loop {
         tokio::select! {
             () = edits.next(every) => {}
-            _ = hangups.recv() => {}
+            _ = hangups.recv() => running.reload_certificate().await,
+        }
+        if reads_stdin {
+            continue;
         }
         let args = args.clone();
         let edited = spawn_blocking(move || manifest(&args)).await;
@@ -147,7 +150,9 @@ fn manifest(args: &Args) -> anyhow::Result<Manifest> {
     };
     let problems = |problems| BadInput(format!("the manifest has problems\n\n{problems}"));
     let mut manifest = read.map_err(problems)?;
-    manifest.process.listen = args.listen.unwrap_or(manifest.process.listen);
+    if !args.listen.is_empty() {
+        manifest.process.listen.clone_from(&args.listen);
+    }
     Ok(manifest)
 }
 
@@ -162,10 +167,14 @@ fn demo() -> anyhow::Result<Result<Manifest, Problems>> {
 async fn greet(running: &Running, format: Format) {
     let url = running.url();
     if format == Format::Json {
-        print(&serde_json::json!({"url": url}).to_string());
+        let listening: Vec<_> = running.listening().iter().map(ToString::to_string).collect();
+        print(&serde_json::json!({"url": url, "listening": listening}).to_string());
         return;
     }
     print(&format!("Toolyard {} serves MCP on {url}", env!("CARGO_PKG_VERSION")));
+    for place in running.listening().iter().map(ToString::to_string).filter(|place| !url.contains(place)) {
+        print(&format!("  and on {place}"));
+    }
     let registry = running.gateway().settled().await;
     print(&found(&registry));
     print(&format!("\nPaste this into your MCP client:\n\n{}\n", snippet(&url)));

@@ -132,9 +132,8 @@ fn registry_in_json(command: &str) -> String {
     )
 }
 
-#[test]
-fn a_process_with_everything_set() {
-    let text = "
+/// A specification of the process whose fields are all set.
+const EVERYTHING_SET: &str = "
 listen: '[::]:9000'
 allowUnauthenticated: true
 allowedHosts: [tools.example.com]
@@ -166,9 +165,18 @@ timeouts:
   laneIdle: 70s
   processIdle: 15m
 ";
-    assert_debug_snapshot!(valid(&toolyard(text.trim())).process, @r#"
+
+#[test]
+fn a_process_with_everything_set() {
+    assert_debug_snapshot!(valid(&toolyard(EVERYTHING_SET.trim())).process, @r#"
     Process {
-        listen: [::]:9000,
+        listen: [
+            Tcp(
+                [::]:9000,
+            ),
+        ],
+        tls: None,
+        proxy_protocol: [],
         allow_unauthenticated: true,
         allowed_hosts: [
             "tools.example.com",
@@ -220,7 +228,13 @@ fn the_defaults_are_those_of_the_documentation() {
     process.limits.workers = 1;
     assert_debug_snapshot!(process, @"
     Process {
-        listen: 127.0.0.1:8080,
+        listen: [
+            Tcp(
+                127.0.0.1:8080,
+            ),
+        ],
+        tls: None,
+        proxy_protocol: [],
         allow_unauthenticated: false,
         allowed_hosts: [],
         allowed_origins: [],
@@ -273,7 +287,7 @@ fn handlers_keep_the_order_of_sources_and_documents() {
     let names: Vec<_> = manifest.handlers.iter().map(|handler| handler.name.as_str()).collect();
     assert_eq!(names, ["one", "three", "two"]);
     assert_eq!(manifest.handlers[1].registry, "three");
-    assert_eq!(manifest.process.listen.port(), 1);
+    assert_eq!(manifest.process.listen[0].tcp().unwrap().port(), 1);
 }
 
 #[test]
@@ -321,8 +335,8 @@ fn names_clash_across_files_and_no_problem_hides_another() {
     a.yaml:9:14: spec.handlers[0].timeout: found a number
       expected a duration such as 500ms, 30s, 1m30s or 2h
       hint: add a unit, as in `30s`
-    b.json:4:11: spec.listen: `x` is not a socket address
-      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    b.json:4:11: spec.listen: `x` is not a place to listen on
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     b.json:11:11: spec.handlers[0].name: a second handler of this name
       hint: the first one is at a.yaml:6:11: spec.handlers[0].name
     c.yaml:4:1: spec[0]: this is neither YAML nor JSON: while parsing a node, did not find expected node content

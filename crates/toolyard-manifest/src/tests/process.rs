@@ -23,12 +23,12 @@ fn its_version() {
 #[test]
 fn addresses() {
     assert_snapshot!(problems(&toolyard("listen: localhost:8080")), @"
-    tools.yaml:4:11: spec.listen: `localhost:8080` is not a socket address
-      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    tools.yaml:4:11: spec.listen: `localhost:8080` is not a place to listen on
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     ");
     assert_snapshot!(problems(&toolyard("listen: 8080")), @"
     tools.yaml:4:11: spec.listen: found a number
-      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     ");
     assert_snapshot!(problems(&toolyard("allowedHosts: [http://a, '*']\nallowedOrigins: [https://a/, b]")), @"
     tools.yaml:4:18: spec.allowedHosts[0]: `http://a` is not a host
@@ -122,13 +122,13 @@ timeouts:
   drain: soon
 ";
     assert_snapshot!(problems(&toolyard(text.trim())), @"
-    tools.yaml:4:11: spec.listen: `nowhere` is not a socket address
-      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    tools.yaml:4:11: spec.listen: `nowhere` is not a place to listen on
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     tools.yaml:5:25: spec.allowUnauthenticated: found a string
       expected true or false
       hint: a boolean has no quotes, and `yes` is not one
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, limits, timeouts
+      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, limits, timeouts
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
       expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes

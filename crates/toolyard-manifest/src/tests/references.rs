@@ -77,8 +77,8 @@ fn files_that_are_not_there() {
 #[test]
 fn what_a_file_holds_is_never_shown() {
     assert_snapshot!(problems(&toolyard("listen: '${file:fixtures/secrets/token}'")), @"
-    tools.yaml:4:11: spec.listen: `${file:fixtures/secrets/token}` is not a socket address
-      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080
+    tools.yaml:4:11: spec.listen: `${file:fixtures/secrets/token}` is not a place to listen on
+      expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     ");
     assert_snapshot!(problems(&mcp("transport: streamable-http\nendpoint: '${file:fixtures/secrets/token}'")), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint

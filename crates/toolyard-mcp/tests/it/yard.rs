@@ -353,7 +353,7 @@ impl Yard {
         serving.spawn(async move {
             let workers = Workers::start(1).unwrap();
             let stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
-            listener::serve(listener, routes, limits, &workers, stop).await;
+            listener::serve(vec![listener.into()], routes, limits, &workers, stop).await;
         });
         Site { address, serving }
     }

@@ -64,7 +64,8 @@ async fn routes_of_another_application() {
     };
     let workers = toolyard_net::workers::Workers::start(1).unwrap();
     let serving = tokio::spawn(async move {
-        toolyard_net::listener::serve(listener, app, limits, &workers, std::future::pending()).await;
+        toolyard_net::listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending())
+            .await;
     });
     let client = Client::connect(&format!("http://{address}/tools/door/mcp")).await.unwrap();
     assert_eq!(client.call::<_, String>("open", &json!({})).await.unwrap(), "open");

@@ -66,7 +66,7 @@ async fn serve() -> (SocketAddr, JoinHandle<()>) {
     let limits = ListenerLimits { connections: 100, head_bytes: 8 << 10, head_time: hour, drain_time: hour };
     let workers = Workers::start(1).unwrap();
     let serving = tokio::spawn(async move {
-        listener::serve(listener, app, limits, &workers, std::future::pending()).await;
+        listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending()).await;
     });
     (address, serving)
 }

@@ -96,7 +96,7 @@ async fn routes_of_an_application_let_it_end() {
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
         let stopped = async { drop(stopped.await) };
-        listener::serve(listener, app, limits, &workers, stopped).await;
+        listener::serve(vec![listener.into()], app, limits, &workers, stopped).await;
     });
     let get = format!("GET /sse HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let (mut stream, _) = ask(address, &get, |said| !said.contains("sessionId=")).await;

@@ -7,6 +7,8 @@ use http::request::Parts;
 use toolyard_core::layers::{Ended, Observation, Observer};
 use toolyard_core::{Call, Code, Entry, Target, ToolError};
 
+use toolyard_net::listener::ClientAddress;
+
 use super::Audit;
 use super::record::{Arguments, By, Seen, SeenCall};
 use crate::keys::Visitor;
@@ -81,6 +83,6 @@ pub(crate) fn by(head: &Parts) -> By {
         principal: key.as_ref().map(|key| Arc::from(key.0.as_str())),
         key_name: key.map(|key| key.1.clone()),
         session: None,
-        address: None,
+        address: head.extensions.get::<ClientAddress>().map(ToString::to_string),
     }
 }

@@ -22,7 +22,7 @@ async fn records(yard: &Yard, query: &str, count: usize) -> Vec<String> {
 fn shown(record: &Value) -> String {
     let mut record = record.clone();
     let members = record.as_object_mut().unwrap();
-    for member in ["time", "durationMs"] {
+    for member in ["time", "durationMs", "address"] {
         members.remove(member);
     }
     if members.get("requestId").is_some_and(|id| id.as_str().is_some_and(|id| !id.starts_with("mine"))) {

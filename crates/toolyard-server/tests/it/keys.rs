@@ -184,7 +184,7 @@ async fn beyond_this_machine_a_key_is_needed() {
     let store = memory().await;
     let start = async |process: &str| {
         let mut manifest = manifest(&[("x", "127.0.0.1:9".parse().unwrap(), "")], process);
-        manifest.process.listen = "0.0.0.0:0".parse().unwrap();
+        manifest.process.listen = vec!["0.0.0.0:0".parse().unwrap()];
         let options = Options { store: Some(store.clone()), ..Options::default() };
         toolyard_server::start(&manifest, &options).await.map(drop)
     };

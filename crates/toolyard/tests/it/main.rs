@@ -18,6 +18,7 @@ mod edits;
 mod examples;
 mod lanes;
 mod life;
+mod listener;
 mod overrides;
 mod processes;
 mod progress;

@@ -78,8 +78,8 @@ fn of_serve() {
           --import <FILE>
               The file of an MCP client, whose servers are served as well: see `toolyard import`
 
-          --listen <ADDR>
-              The address to listen on, instead of the manifest's
+          --listen <PLACE>
+              Where to listen, instead of where the manifest says: an address such as 127.0.0.1:8080, or a socket such as unix:/run/toolyard.sock
 
           --output <OUTPUT>
               How results are printed
@@ -98,9 +98,11 @@ fn of_serve() {
       toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
       toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
       toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
+      toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
 
     An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-    problems is refused as a whole. SIGHUP has the files read at once. Standard input is read once.
+    problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well. Standard
+    input is read once.
 
     SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
     A second one ends at once.

@@ -25,7 +25,7 @@ fn wrong_usage() {
     ");
     assert_snapshot!(toolyard_with(&["serve", "--listen", "localhost"]), @"
     --- stderr
-    error: invalid value 'localhost' for '--listen <ADDR>': invalid socket address syntax
+    error: invalid value 'localhost' for '--listen <PLACE>': this is not a place to listen on: expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
 
     For more information, try '--help'.
     --- exit status 2

@@ -45,6 +45,7 @@ fn for_programs() {
     let line = process.stdout.wait_for("a line", |text| text.strip_suffix('\n').map(str::to_owned));
     let started: Value = serde_json::from_str(&line).unwrap();
     let url = started["url"].as_str().unwrap();
-    assert_eq!(started, json!({"url": url}));
-    assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"), "{url}");
+    let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp"));
+    assert_eq!(started, json!({"url": url, "listening": [address.unwrap()]}));
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
 }

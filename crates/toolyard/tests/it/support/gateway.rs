@@ -60,7 +60,7 @@ impl Gateway {
     pub(crate) fn start(folder: TempDir, command: &mut Command) -> Self {
         let process = Process::start(command.args(["--listen", "127.0.0.1:0"]));
         let address = process.stdout.wait_for("the URL", |text| {
-            let (_, rest) = text.split_once("http://")?;
+            let (_, rest) = text.split_once("://")?;
             rest.split_once("/mcp\n").map(|(address, _)| address.parse().unwrap())
         });
         Self { process, address, folder }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -144,7 +144,9 @@ impl Printed {
 
     /// What was printed so far.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.state.lock().unwrap().bytes).into_owned()
+        // It is asked for also where a test has failed in the middle of a look.
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&state.bytes).into_owned()
     }
 
     /// Waits until what was printed has something in it.
