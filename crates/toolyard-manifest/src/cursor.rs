@@ -193,6 +193,22 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// A part of a whole: from 0 for nothing to 1 for all of it.
+    pub(crate) fn share(self) -> Option<f64> {
+        const EXPECTED: &str = "a number from 0 to 1, such as 0.1";
+        let share = match &self.node.content {
+            Content::Integer(number) => f64::from(i32::try_from(*number).unwrap_or(-1)),
+            Content::Float(number) => *number,
+            Content::Text(_) => return self.refuse(EXPECTED, "a number has no quotes"),
+            _ => return self.refuse(EXPECTED, None),
+        };
+        if !(0.0..=1.0).contains(&share) {
+            self.report(self.problem("this number is out of range").expected(EXPECTED));
+            return None;
+        }
+        Some(share)
+    }
+
     /// A number of bytes, at least `least`.
     pub(crate) fn size(self, least: usize) -> Option<usize> {
         let size = match &self.node.content {

@@ -5,6 +5,7 @@ mod header;
 mod listen;
 mod name;
 mod size;
+mod telemetry;
 mod template;
 mod web;
 
@@ -21,6 +22,7 @@ pub(crate) use self::{
     listen::{LISTEN, network},
     name::{namespace, published_name, registry_name, service_name, some_name, tool_name},
     size::{SIZE, size},
+    telemetry::{log_filter, metric_prefix},
     web::{host, host_and_port, origin},
 };
 pub use self::{listen::Listen, name::HandlerName, template::UrlTemplate, web::Endpoint};

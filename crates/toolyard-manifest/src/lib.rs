@@ -31,6 +31,7 @@ pub mod schema;
 mod source;
 mod stamp;
 mod suggest;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -54,4 +55,5 @@ pub use self::{
     report::Environment,
     source::{Source, files},
     stamp::Stamp,
+    telemetry::{LogFormat, Logs, Otlp, OtlpProtocol, Telemetry},
 };

@@ -13,6 +13,9 @@ const LEAST_HEADER_BYTES: usize = 8 * KIB;
 /// With less, few programs start.
 const LEAST_PROCESS_BYTES: usize = 16 * MIB;
 
+/// With more, a page of metrics is larger than what reads it takes.
+const MOST_LABELS: u32 = 100_000;
+
 /// Bounds, so that no client and no handler can use up the gateway. `limits` in a `Toolyard` document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -60,6 +63,12 @@ pub struct Limits {
     /// `processMemoryBytes`: bytes that a program of a handler, and each process that it starts, may allocate for
     /// itself, at least 16 MiB. No limit: what is right for one server is too little for another.
     pub process_memory_bytes: Option<usize>,
+    /// `metricLabels`: tools that metrics name; what further ones do counts as `other`. 1000: a time series costs every
+    /// system that stores it, for as long as it does.
+    pub metric_labels: usize,
+    /// `queuedSpans`: parts of traces that wait to be sent; more are dropped, and counted. 2048: what the specification of
+    /// OpenTelemetry has.
+    pub queued_spans: usize,
 }
 
 /// How long the process waits. `timeouts` in a `Toolyard` document; a call has the time-out of its handler.
@@ -96,6 +105,9 @@ pub struct Timeouts {
     /// `processIdle`: how long the program of a handler runs without a call before it is ended until the next one.
     /// Unset, it stays: some have state that a call expects to find again.
     pub process_idle: Option<Duration>,
+    /// `export`: how long telemetry may take to be sent, each time and all together at the end. 10 s: what the
+    /// specification of OpenTelemetry has.
+    pub export: Duration,
 }
 
 impl Default for Limits {
@@ -116,6 +128,8 @@ impl Default for Limits {
             processes: 256,
             lanes_per_handler: 8,
             process_memory_bytes: None,
+            metric_labels: 1000,
+            queued_spans: 2048,
         }
     }
 }
@@ -134,6 +148,7 @@ impl Default for Timeouts {
             key_check: Duration::from_secs(1),
             lane_idle: Duration::from_secs(5 * 60),
             process_idle: None,
+            export: Duration::from_secs(10),
         }
     }
 }
@@ -143,6 +158,8 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
     let default = Limits::default();
     let size = |cursor: Cursor<'_>| cursor.size(1);
     let memory_size = |cursor: Cursor<'_>| cursor.size(LEAST_PROCESS_BYTES);
+    let labels =
+        |cursor: Cursor<'_>| cursor.number(1, MOST_LABELS).and_then(|most| usize::try_from(most).ok());
     let header_size = |cursor: Cursor<'_>| cursor.size(LEAST_HEADER_BYTES);
     let limits = Limits {
         workers: fields.with_default("workers", Cursor::count, default.workers),
@@ -164,6 +181,8 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
         processes: fields.with_default("processes", Cursor::count, default.processes),
         lanes_per_handler: fields.with_default("lanesPerHandler", Cursor::count, default.lanes_per_handler),
         process_memory_bytes: fields.optional("processMemoryBytes", memory_size),
+        metric_labels: fields.with_default("metricLabels", labels, default.metric_labels),
+        queued_spans: fields.with_default("queuedSpans", Cursor::count, default.queued_spans),
     };
     fields.finish();
     Some(limits)
@@ -184,6 +203,7 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         key_check: fields.with_default("keyCheck", Cursor::timeout, default.key_check),
         lane_idle: fields.with_default("laneIdle", Cursor::timeout, default.lane_idle),
         process_idle: fields.optional("processIdle", Cursor::timeout),
+        export: fields.with_default("export", Cursor::timeout, default.export),
     };
     fields.finish();
     Some(timeouts)

@@ -16,12 +16,13 @@ use crate::{
     limits::{Limits, Timeouts, limits, timeouts},
     listener::{self, ListenerTls},
     metadata::metadata,
+    telemetry::{Logs, Telemetry, logs, telemetry},
 };
 
 pub use self::audit::{AuditTrail, KeptArguments};
 
 /// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Process {
     /// `listen`: the places to serve on, at least one. 127.0.0.1:8080: nobody else's machine reaches it unless
     /// somebody wants that.
@@ -46,6 +47,10 @@ pub struct Process {
     pub limits: Limits,
     /// `timeouts`.
     pub timeouts: Timeouts,
+    /// `telemetry`.
+    pub telemetry: Telemetry,
+    /// `logs`.
+    pub logs: Logs,
 }
 
 impl Default for Process {
@@ -61,6 +66,8 @@ impl Default for Process {
             audit: AuditTrail::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            telemetry: Telemetry::default(),
+            logs: Logs::default(),
         }
     }
 }
@@ -95,6 +102,8 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         audit: fields.with_default("audit", audit::audit, default.audit),
         limits: fields.with_default("limits", limits, default.limits),
         timeouts: fields.with_default("timeouts", timeouts, default.timeouts),
+        telemetry: fields.with_default("telemetry", telemetry, default.telemetry),
+        logs: fields.with_default("logs", logs, default.logs),
     };
     fields.finish();
     Some(process)

@@ -159,7 +159,7 @@ fn handler_name(cursor: Cursor<'_>) -> Option<HandlerName> {
 }
 
 /// Headers that an author sets; `is_name` says which there may be.
-fn headers(
+pub(crate) fn headers(
     cursor: Cursor<'_>,
     is_name: fn(&str) -> Result<(), forms::Invalid>,
 ) -> Option<Vec<(HeaderName, Secret)>> {

@@ -153,6 +153,8 @@ limits:
   processes: 9
   lanesPerHandler: 10
   processMemoryBytes: 256MiB
+  metricLabels: 11
+  queuedSpans: 12
 timeouts:
   firstList: 0s
   connect: 1s
@@ -164,6 +166,12 @@ timeouts:
   manifestCheck: 5s
   laneIdle: 70s
   processIdle: 15m
+  export: 6s
+telemetry:
+  prefix: rock.bot
+  otlp: {endpoint: 'http://127.0.0.1:4318', protocol: http, headers: {Authorization: 'Bearer b'}, interval: 7s}
+  traces: {sample: 0.25}
+logs: {format: json, filter: 'warn,toolyard_mcp=trace'}
 ";
 
 #[test]
@@ -202,6 +210,8 @@ fn a_process_with_everything_set() {
             process_memory_bytes: Some(
                 268435456,
             ),
+            metric_labels: 11,
+            queued_spans: 12,
         },
         timeouts: Timeouts {
             first_list: 0ns,
@@ -216,6 +226,30 @@ fn a_process_with_everything_set() {
             process_idle: Some(
                 900s,
             ),
+            export: 6s,
+        },
+        telemetry: Telemetry {
+            prefix: "rock.bot",
+            otlp: Some(
+                Otlp {
+                    endpoint: Endpoint(http://127.0.0.1:4318/…),
+                    protocol: Http,
+                    headers: [
+                        (
+                            "authorization",
+                            Secret,
+                        ),
+                    ],
+                    interval: 7s,
+                },
+            ),
+            sample: Some(
+                0.25,
+            ),
+        },
+        logs: Logs {
+            format: Json,
+            filter: "warn,toolyard_mcp=trace",
         },
     }
     "#);
@@ -226,7 +260,7 @@ fn the_defaults_are_those_of_the_documentation() {
     let mut process = valid("").process;
     // As many as the machine has processors.
     process.limits.workers = 1;
-    assert_debug_snapshot!(process, @"
+    assert_debug_snapshot!(process, @r#"
     Process {
         listen: [
             Tcp(
@@ -254,6 +288,8 @@ fn the_defaults_are_those_of_the_documentation() {
             processes: 256,
             lanes_per_handler: 8,
             process_memory_bytes: None,
+            metric_labels: 1000,
+            queued_spans: 2048,
         },
         timeouts: Timeouts {
             first_list: 2s,
@@ -266,9 +302,19 @@ fn the_defaults_are_those_of_the_documentation() {
             manifest_check: 1s,
             lane_idle: 300s,
             process_idle: None,
+            export: 10s,
+        },
+        telemetry: Telemetry {
+            prefix: "toolyard",
+            otlp: None,
+            sample: None,
+        },
+        logs: Logs {
+            format: Human,
+            filter: "info",
         },
     }
-    ");
+    "#);
     assert_eq!(valid("apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\n"), Manifest::default());
     assert_eq!(valid(&toolyard("limits:\ntimeouts: {}")), Manifest::default());
 }

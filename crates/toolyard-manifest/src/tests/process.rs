@@ -86,7 +86,7 @@ fn limits() {
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
       hint: did you mean `concurrentCalls`?
     ");
 }
@@ -128,15 +128,55 @@ timeouts:
       expected true or false
       hint: a boolean has no quotes, and `yes` is not one
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, limits, timeouts
+      expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB
     tools.yaml:11:12: spec.timeouts.drain: `soon` is not a duration
       expected a duration such as 500ms, 30s, 1m30s or 2h
       hint: the units are h, m, s, ms, us and ns, without spaces
+    ");
+}
+
+#[test]
+fn telemetry_and_logs() {
+    let text = "
+telemetry:
+  prefix: my-yard
+  otlp: {endpoint: 'collector:4317', protocol: thrift, headers: {Host: a}, interval: 0s}
+  traces: {sample: 1.5, sampler: always}
+logs: {format: text, filter: 'inof,hyper=loud'}
+";
+    assert_snapshot!(problems(&toolyard(text.trim())), @"
+    tools.yaml:5:13: spec.telemetry.prefix: `my-yard` is not a prefix of metrics
+      expected a letter, then letters, digits, `_` and `.`, up to 64 in all
+    tools.yaml:6:22: spec.telemetry.otlp.endpoint: this is not an endpoint
+      expected a URL such as https://mcp.example.com/mcp
+      hint: it begins with http:// or https://
+    tools.yaml:6:50: spec.telemetry.otlp.protocol: `thrift` is not a known protocol
+      expected one of grpc, http
+    tools.yaml:6:68: spec.telemetry.otlp.headers.Host: `Host` is not the name of a header to set
+      expected a name such as X-Api-Key
+      hint: how a request is framed, and for which host, is not for a manifest to say
+    tools.yaml:6:88: spec.telemetry.otlp.interval: this is zero
+      expected a duration above zero
+    tools.yaml:7:22: spec.telemetry.traces.sample: this number is out of range
+      expected a number from 0 to 1, such as 0.1
+    tools.yaml:7:27: spec.telemetry.traces.sampler: unknown field
+      expected sample
+      hint: did you mean `sample`?
+    tools.yaml:8:18: spec.logs.format: `text` is not a known format of the log
+      expected one of human, json
+    tools.yaml:8:32: spec.logs.filter: `inof,hyper=loud` is not a filter of the log
+      expected off, error, warn, info, debug or trace, for all or for a target, as in `info,toolyard_mcp=debug`
+    ");
+    assert_snapshot!(problems(&toolyard("telemetry: {otlp: {}, traces: {sample: '0.1'}}")), @"
+    tools.yaml:4:21: spec.telemetry.otlp.endpoint: this field is required
+    tools.yaml:4:42: spec.telemetry.traces.sample: found a string
+      expected a number from 0 to 1, such as 0.1
+      hint: a number has no quotes
     ");
 }

@@ -176,7 +176,7 @@ spec:
 ---
 apiVersion: toolyard.dev/v1alpha1
 kind: Toolyard
-spec: {limits: {}, timeouts: {}}
+spec: {limits: {}, timeouts: {}, telemetry: {otlp: {endpoint: 'https://a.example'}}, logs: {}}
 ";
     let mut all = BTreeSet::new();
     let mut compared = BTreeSet::new();
