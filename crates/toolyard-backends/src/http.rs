@@ -27,6 +27,7 @@ use toolyard_core::{
 use toolyard_net::auth::{Auth, Unreadable};
 use toolyard_net::body::{self, ReadError};
 use toolyard_net::client::{Client, RequestError};
+use toolyard_net::trace;
 
 use self::request::Plan;
 use self::response::Reading;
@@ -133,6 +134,7 @@ impl HttpBackend {
         if let Some(auth) = &self.auth {
             request.headers_mut().insert(header::AUTHORIZATION, auth.header().await.map_err(no_credentials)?);
         }
+        request.headers_mut().extend(trace::headers(|name| call.meta.get_str(name)));
         let deadline = call.deadline;
         let attempts =
             self.policy.retry.run(deadline, || self.attempt(&request, deadline), |it| self.policy.judge(it));

@@ -7,6 +7,7 @@
 //! - [`auth`]: who these are made for;
 //! - [`reach`]: which addresses these may go to;
 //! - [`body`]: bodies that are bounded when read and not copied when written;
+//! - [`trace`]: which trace a request belongs to;
 //! - [`sse`]: server-sent events, read and written.
 
 pub mod auth;
@@ -16,4 +17,5 @@ pub mod guard;
 pub mod listener;
 pub mod reach;
 pub mod sse;
+pub mod trace;
 pub mod workers;

@@ -112,7 +112,7 @@ const fn retry(policy: &RetryPolicy) -> Retry {
 }
 
 /// Headers as the manifest has them, which has only values that can be one.
-fn headers(headers: &[(HeaderName, Secret)]) -> HeaderMap {
+pub(crate) fn headers(headers: &[(HeaderName, Secret)]) -> HeaderMap {
     let header = |(name, text): &(HeaderName, Secret)| {
         let mut value = HeaderValue::from_str(text.expose()).ok()?;
         value.set_sensitive(true);

@@ -7,7 +7,9 @@
 //! - `site`: where the gateway listens, and its certificate;
 //! - [`routes`]: the doors; [`keys`]: who may come in; [`rest`]: what is behind the doors that are not MCP's;
 //! - [`status`]: how the gateway is;
-//! - [`counters`]: what is known of all calls.
+//! - [`counters`]: what is known of all calls;
+//! - [`telemetry`]: metrics and traces;
+//! - [`log`]: what is logged, as far as it can be changed.
 //!
 //! Here crates meet that do not know each other. There is no logic of a protocol.
 
@@ -17,10 +19,12 @@ pub mod counters;
 pub mod edits;
 pub mod fleet;
 pub mod keys;
+pub mod log;
 pub mod rest;
 pub mod routes;
 pub mod server;
 mod site;
 pub mod status;
+pub mod telemetry;
 
 pub use server::{Applied, Options, Running, StartError, start};

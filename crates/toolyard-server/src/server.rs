@@ -3,12 +3,11 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::GateSize;
-use toolyard_core::layers::Observer;
 use toolyard_core::store::Store;
 use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_manifest::{Listen, Manifest, Process};
@@ -25,10 +24,12 @@ use crate::build::Builder;
 use crate::counters::{Counters, Counts};
 use crate::fleet::{Difference, Edit, Fleet, Order, Patience, Published, memory};
 use crate::keys::{KeyRing, Policy};
+use crate::log::{FilterError, LogControl};
 use crate::rest::Rest;
 use crate::routes::{Stage, host_of, routes};
 use crate::site::{Certificate, Site};
 use crate::status::{LastEdit, Observatory};
+use crate::telemetry::{self, Telemetry, Watched};
 
 /// What is not in the manifest.
 #[derive(Clone)]
@@ -40,11 +41,13 @@ pub struct Options {
     pub store: Option<Arc<dyn Store>>,
     /// Layers to leave out, by name. For measuring what each costs.
     pub without_layers: Vec<String>,
+    /// The log of the process.
+    pub log: LogControl,
 }
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spawner, store: _, without_layers } = self;
+        let Self { spawner, store: _, without_layers, log: _ } = self;
         let mut shown = f.debug_struct("Options");
         shown.field("spawner", spawner).field("without_layers", without_layers).finish_non_exhaustive()
     }
@@ -75,6 +78,9 @@ pub enum StartError {
     /// The threads that serve connections cannot be started.
     #[error("cannot start the threads that serve connections")]
     Workers(#[source] io::Error),
+    /// There can be no telemetry as it is wanted.
+    #[error("cannot start telemetry")]
+    Telemetry(#[from] telemetry::Error),
     /// There is no layer of this name.
     #[error("there is no layer {0:?}")]
     NoSuchLayer(String),
@@ -107,7 +113,8 @@ impl fmt::Display for Applied {
 /// A program that links this crate is no supervisor of processes unless it says so, and keeps nothing.
 impl Default for Options {
     fn default() -> Self {
-        Self { spawner: Spawner::Direct, store: None, without_layers: Vec::new() }
+        let (spawner, without_layers, log) = (Spawner::Direct, Vec::new(), LogControl::default());
+        Self { spawner, store: None, without_layers, log }
     }
 }
 
@@ -133,6 +140,10 @@ pub struct Running {
     /// Dropping it ends the handlers and their processes.
     fleet: JoinSet<()>,
     processes: Processes,
+    telemetry: Arc<Telemetry>,
+    log: LogControl,
+    /// What the document says of the log, applied last.
+    log_filter: Mutex<String>,
 }
 
 /// Starts a gateway. When this returns the address is listened on; handlers may still be connecting.
@@ -154,10 +165,14 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let (registry, registry_now) = watch::channel(Arc::<Registry>::default());
     let counters = Arc::new(Counters::default());
     let trail = Trail::start(process, &store);
-    let gateway = Arc::new(gateway(registry_now, observers(counters.clone(), &trail), process, options)?);
+    let telemetry = Arc::new(Telemetry::start(process)?);
+    let mut observers = telemetry.observers(counters.clone());
+    observers.of_calls.extend(trail.observer());
+    let gateway = Arc::new(gateway(registry_now.clone(), observers, process, options)?);
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let processes = Processes::new(options.spawner.clone(), process.limits.processes);
+    telemetry.watch(Watched { registry: registry_now, processes: processes.clone() });
     let (standings, standings_now) = watch::channel(Arc::default());
     let (last_edit, last_edit_now) = watch::channel(None);
     let observatory = Observatory {
@@ -178,7 +193,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         body_bytes: process.limits.request_body_bytes,
         body_time: process.timeouts.request_body,
     };
-    let routes = routes(frontend, http_options(process, guard), Arc::new(rest), stage_now);
+    let routes = routes(frontend, http_options(process, guard), Arc::new(rest), telemetry.clone(), stage_now);
     let mut serving = JoinSet::new();
     let limits = limits(process);
     let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
@@ -222,6 +237,9 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         last_edit,
         fleet,
         processes,
+        telemetry,
+        log: options.log.clone(),
+        log_filter: Mutex::new(manifest.process.logs.filter.clone()),
     })
 }
 
@@ -263,11 +281,6 @@ fn http_options(process: &Process, guard: Guard) -> HttpOptions {
         body_time: process.timeouts.request_body,
         sessions: SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle },
     }
-}
-
-fn observers(counters: Arc<Counters>, trail: &Trail) -> Observers {
-    let of_calls = [Some(counters as Arc<dyn Observer>), trail.observer()];
-    Observers { of_calls: of_calls.into_iter().flatten().collect(), ..Observers::default() }
 }
 
 fn gateway(
@@ -375,14 +388,39 @@ impl Running {
             // Handlers would be built with the folder that there was at the start.
             return Err(io::Error::other("`secretsDir` is another folder, which takes a restart"));
         }
+        self.follow_log(&manifest.process.logs.filter).map_err(io::Error::other)?;
         let (done, difference) = oneshot::channel();
         let stopping = || io::Error::other("the gateway is stopping");
         let edit = Edit { handlers: manifest.handlers.clone(), done };
         self.orders.send(Order::Edit(edit)).await.map_err(|_| stopping())?;
         let handlers = difference.await.map_err(|_| stopping())??;
-        let applied = Applied { handlers, needs_restart: manifest.process != self.process };
+        let applied = Applied { handlers, needs_restart: self.needs_restart(&manifest.process) };
         self.last_edit.send_replace(Some(LastEdit::now(true, applied.to_string())));
         Ok(applied)
+    }
+
+    /// Has only that logged, from now on and until the next change of `logs.filter` in the manifest.
+    ///
+    /// # Errors
+    /// When this is no filter, or the log is not the gateway's. Then nothing changes.
+    pub fn set_log_filter(&self, filter: &str) -> Result<(), FilterError> {
+        self.log.set_filter(filter)
+    }
+
+    /// Applies what an edit says of the log. What it said before may have been overruled since, and stays so.
+    fn follow_log(&self, filter: &str) -> Result<(), FilterError> {
+        let mut followed = self.log_filter.lock().unwrap_or_else(PoisonError::into_inner);
+        if *followed != filter {
+            self.log.set_filter(filter)?;
+            filter.clone_into(&mut followed);
+        }
+        Ok(())
+    }
+
+    fn needs_restart(&self, edited: &Process) -> bool {
+        let mut edited = edited.clone();
+        edited.logs.filter.clone_from(&self.process.logs.filter);
+        edited != self.process
     }
 
     /// Notes that an edit was refused, for the status.
@@ -399,6 +437,7 @@ impl Running {
         self.trail.stop(self.process.timeouts.drain).await;
         drop(self.orders);
         while self.fleet.join_next().await.is_some() {}
+        self.telemetry.stop().await;
         self.counters.read()
     }
 }

@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod doctor;
 mod import;
+mod log;
 mod output;
 mod remote;
 mod schema;
@@ -14,8 +15,8 @@ mod tools;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
+use log::Log;
 use output::Format;
 
 /// One yard for every tool an agent uses.
@@ -48,7 +49,8 @@ Exit status:
   2  wrong usage, or a manifest with problems
 
 Environment:
-  TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]";
+  TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
+  OTEL_…        where metrics and traces are sent, where the manifest does not say it";
 
 #[derive(Subcommand)]
 enum Command {
@@ -78,14 +80,14 @@ impl std::error::Error for BadInput {}
 fn main() -> ExitCode {
     toolyard_process::supervise_if_asked();
     let cli = Cli::parse();
-    log_to_stderr(&cli.command);
+    let log = start_log(&cli.command);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return output::failed(&error.into()),
     };
     let done = runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => serve::run(args, cli.output).await,
+            Command::Serve(args) => serve::run(args, cli.output, &log).await,
             Command::Check(args) => Ok(check::run(&args, cli.output)),
             Command::Import(args) => Ok(import::run(&args, cli.output)?),
             Command::Schema(args) => Ok(schema::run(&args)),
@@ -100,14 +102,10 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|error| output::failed(&error))
 }
 
-/// Standard output belongs to results, and on stdio to the protocol. Commands that ask a gateway only
-/// speak up when something is wrong.
-fn log_to_stderr(command: &Command) {
-    let default = match command {
-        Command::Serve(_) => "info",
-        _ => "error",
-    };
-    let filter = EnvFilter::try_from_env("TOOLYARD_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal).init();
+/// Commands that ask a gateway only speak up when something is wrong.
+fn start_log(command: &Command) -> Log {
+    match command {
+        Command::Serve(args) => Log::start("info", args.log_format),
+        _ => Log::start("error", None),
+    }
 }

@@ -15,6 +15,7 @@ use toolyard_server::edits::Edits;
 use toolyard_server::{Options, Running};
 
 use crate::BadInput;
+use crate::log::{self, Log};
 use crate::output::{Format, count, print};
 
 /// Serve the handlers of manifests as one MCP endpoint
@@ -47,6 +48,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PLACE")]
     listen: Vec<Listen>,
 
+    /// How the log looks, instead of what the manifest says
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) log_format: Option<log::Format>,
+
     /// A layer to leave out, for measuring what it costs
     #[arg(long, value_name = "NAME", hide = true)]
     without_layer: Vec<String>,
@@ -55,15 +60,17 @@ pub(crate) struct Args {
 /// What is served where no manifest is named.
 const QUICKSTART: &str = include_str!("quickstart.yaml");
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Args, format: Format, log: &Log) -> anyhow::Result<ExitCode> {
     // First, so that neither a signal nor an edit during the start is lost.
     let mut stops = Stops::listen()?;
     let hangups = signal(SignalKind::hangup())?;
     let edits = Edits::of([args.files.clone(), args.imports.clone()].concat()).await;
     let manifest = manifest(&args)?;
+    log.follow(&manifest.process.logs)?;
     toolyard_process::raise_file_limit();
     let spawner = Spawner::supervised_by_ourselves();
-    let options = Options { spawner, store: None, without_layers: args.without_layer.clone() };
+    let without_layers = args.without_layer.clone();
+    let options = Options { spawner, store: None, without_layers, log: log.control() };
     let running = toolyard_server::start(&manifest, &options).await?;
     tokio::select! {
         () = async {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use super::{Answer, Layer, Next};
 use crate::call::Call;
@@ -28,6 +29,11 @@ pub trait Observer: Send + Sync {
 
 /// One call that an [`Observer`] has seen begin.
 pub trait Observation: Send {
+    /// What the lines of the log that the call causes are to carry. Of several observers the first one decides.
+    fn scope(&self) -> Span {
+        Span::none()
+    }
+
     /// The call is over.
     fn end(self: Box<Self>, ended: Ended<'_>);
 }
@@ -110,9 +116,13 @@ fn observed<'a>(observers: &'a [Arc<dyn Observer>], mut call: Call, next: Next<'
         let start = Instant::now();
         let observations = observers.iter().map(|observer| observer.begin(&mut call, next.entry));
         let mut reading = Reading { observations: observations.collect(), start };
-        let answer = next.run(call).await;
-        reading.end(Some(&answer));
-        answer
+        let scope = reading.scope();
+        let run = async move {
+            let answer = next.run(call).await;
+            reading.end(Some(&answer));
+            answer
+        };
+        run.instrument(scope).await
     })
 }
 
@@ -123,6 +133,11 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
+    fn scope(&self) -> Span {
+        let scopes = self.observations.iter().map(|observation| observation.scope());
+        scopes.into_iter().find(|scope| !scope.is_disabled()).unwrap_or_else(Span::none)
+    }
+
     fn end(&mut self, answer: Option<&Answer>) {
         let ended = Ended { took: self.start.elapsed(), answer };
         // The last to begin is the first to end.

@@ -9,6 +9,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome, Tool};
+use toolyard_net::trace;
 
 use super::asked::Callers;
 use super::repeat::Failure;
@@ -234,8 +235,10 @@ impl Connection {
         let client = call.client.clone();
         let id = self.next_id();
         let method = convert::method_of(&call.target);
+        let trace = self.trace_headers(&call.meta);
         let (name, params) = convert::call_params(call, id, self.revision, &self.info);
-        let headers = self.call_headers(method, &name, &params);
+        let mut headers = self.call_headers(method, &name, &params);
+        headers.extend(trace);
         let message = message::request(&Id::number(id), method, &params);
         // A modern server asks in its results, and whatever else it sends is nobody's.
         let is_legacy = self.revision.era() == Era::Legacy;
@@ -288,6 +291,14 @@ impl Connection {
             }
         }
         headers
+    }
+
+    /// Which trace a call belongs to, for what stands between the gateway and the server: the server reads `_meta`.
+    fn trace_headers(&self, meta: &Object) -> HeaderMap {
+        match &self.transport {
+            Transport::Http(_) => trace::headers(|name| meta.get_str(name)),
+            Transport::Sse(_) | Transport::Stdio(_) => HeaderMap::new(),
+        }
     }
 
     fn method_headers(&self, method: &'static str) -> HeaderMap {

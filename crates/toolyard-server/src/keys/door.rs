@@ -68,6 +68,18 @@ impl Visitor {
         Self { key, access, grant: Some(grant) }
     }
 
+    /// Who sends a request, if this is open to them.
+    ///
+    /// # Errors
+    /// Where it is not. Without a door in front there is nobody, and nothing is open.
+    pub fn of(extensions: &http::Extensions, may: impl FnOnce(&Access) -> bool) -> Result<Self, Problem> {
+        let visitor = extensions.get::<Self>().ok_or_else(|| Problem::unauthenticated("A key is needed"))?;
+        match may(&visitor.access) {
+            true => Ok(visitor.clone()),
+            false => Err(Problem::denied("This key has not the scope for that".to_owned())),
+        }
+    }
+
     /// Whom the calls of this visitor are made for: the key's id, which unlike its name is unique.
     #[must_use]
     pub fn principal(&self) -> Option<Arc<str>> {

@@ -8,13 +8,14 @@ use axum::response::Response;
 use http::StatusCode;
 use toolyard_core::timestamp;
 
-use super::{Problem, Rest, query, visitor, written};
+use super::{Problem, Rest, query, written};
 use crate::audit::query::{self as trail, MOST, Wanted};
+use crate::keys::Visitor;
 
 /// `GET /audit`: records, newest first.
 pub(super) async fn read(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    visitor(&parts.extensions, |access| access.admin)?;
+    Visitor::of(&parts.extensions, |access| access.admin)?;
     let names = ["action", "principal", "name", "handler", "outcome", "since", "until", "before", "limit"];
     let [action, principal, name, handler, outcome, since, until, before, limit] = query(&parts, names)?;
     let wanted = Wanted {

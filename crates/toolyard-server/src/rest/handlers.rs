@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use toolyard_core::registry::{Entry, Kind};
 use toolyard_core::{Call, Code, Json, Outcome, Output, Registry, ToolError};
 
-use super::{Problem, Rest, json, query, visitor, written};
+use super::{Problem, Rest, json, query, written};
 use crate::audit::Deed;
 use crate::fleet::Order;
 use crate::keys::Visitor;
@@ -21,7 +21,7 @@ use crate::keys::Visitor;
 /// `GET /handlers`: how they are, as in the status.
 pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let visitor = visitor(&parts.extensions, |access| access.rest || access.admin)?;
+    let visitor = Visitor::of(&parts.extensions, |access| access.rest || access.admin)?;
     let [] = query(&parts, [])?;
     // It reads files of the system.
     let handlers = spawn_blocking(move || rest.observatory.handlers(&visitor)).await;
@@ -86,7 +86,7 @@ pub(super) async fn test(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let visitor = visitor(&parts.extensions, |access| access.admin)?;
+    let visitor = Visitor::of(&parts.extensions, |access| access.admin)?;
     let handler_type = rest.observatory.kind_of(&name).ok_or_else(|| unknown(&name))?;
     let trial: Trial = rest.read(&parts, body).await?;
     let arguments = trial.arguments.map_or("{}".to_owned(), |arguments| arguments.get().to_owned());
@@ -185,7 +185,7 @@ pub(super) async fn refresh(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    visitor(&parts.extensions, |access| access.admin)?;
+    Visitor::of(&parts.extensions, |access| access.admin)?;
     let (done, is_known) = oneshot::channel();
     let orders = rest.orders.upgrade().ok_or_else(stopping)?;
     orders.send(Order::Refresh(name.clone(), done)).await.map_err(|_| stopping())?;

@@ -6,15 +6,15 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
 
-use super::{Problem, Rest, query, visitor, written};
+use super::{Problem, Rest, query, written};
 use crate::audit::Deed;
 use crate::keys::record::{self, KeyError};
-use crate::keys::{NewKey, ShownKey};
+use crate::keys::{NewKey, ShownKey, Visitor};
 
 /// `GET /keys`
 pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    visitor(&parts.extensions, |access| access.admin)?;
+    Visitor::of(&parts.extensions, |access| access.admin)?;
     let [] = query(&parts, [])?;
     let keys = record::list(&**rest.ring.store()).await?;
     let keys: Vec<_> = keys.into_iter().map(ShownKey::from).collect();
@@ -24,7 +24,7 @@ pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Res
 /// `POST /keys`
 pub(super) async fn create(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    visitor(&parts.extensions, |access| access.admin)?;
+    Visitor::of(&parts.extensions, |access| access.admin)?;
     let wanted: NewKey = rest.read(&parts, body).await?;
     let (key, secret) = record::create(&**rest.ring.store(), wanted).await.map_err(|error| match error {
         KeyError::Bad(bad) => Problem::bad_request(bad.to_string()),
@@ -42,7 +42,7 @@ pub(super) async fn revoke(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    visitor(&parts.extensions, |access| access.admin)?;
+    Visitor::of(&parts.extensions, |access| access.admin)?;
     let revoked = record::revoke(&**rest.ring.store(), &id).await?;
     let key = revoked.ok_or_else(|| Problem::not_found(format!("There is no key {id:?}")))?;
     rest.note(&parts, Deed::KeyRevoked, &key.id);

@@ -36,7 +36,7 @@ use toolyard_net::guard::{self, Guard};
 
 use crate::audit::{Audit, Deed, Event, by};
 use crate::fleet::Order;
-use crate::keys::{Access, KeyRing, Visitor};
+use crate::keys::{KeyRing, Visitor};
 use crate::status::Observatory;
 
 pub use problem::Problem;
@@ -110,20 +110,10 @@ async fn openapi() -> Response {
 
 /// How the gateway is.
 async fn status(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
-    let visitor = visitor(request.extensions(), |access| access.rest || access.admin)?;
+    let visitor = Visitor::of(request.extensions(), |access| access.rest || access.admin)?;
     // It reads files of the system.
     let status = spawn_blocking(move || rest.observatory.status(&visitor)).await;
     status.map(|status| json(StatusCode::OK, status)).map_err(|_| Problem::fault())
-}
-
-/// Who sends a request, if this is open to them.
-fn visitor(extensions: &http::Extensions, may: impl FnOnce(&Access) -> bool) -> Result<Visitor, Problem> {
-    // Without a door in front there is nobody, and nothing is open.
-    let visitor = extensions.get::<Visitor>().ok_or_else(|| Problem::unauthenticated("A key is needed"))?;
-    match may(&visitor.access) {
-        true => Ok(visitor.clone()),
-        false => Err(Problem::denied("This key has not the scope for that".to_owned())),
-    }
 }
 
 impl Rest {

@@ -51,7 +51,7 @@ impl Problem {
     }
 
     /// Who sends this may not.
-    pub(super) fn denied(detail: String) -> Self {
+    pub fn denied(detail: String) -> Self {
         Self::new(Code::Denied, detail)
     }
 
@@ -84,7 +84,7 @@ impl Problem {
     }
 
     /// It is our own fault.
-    pub(super) fn fault() -> Self {
+    pub fn fault() -> Self {
         Self::of(500, "fault", false, "The request failed because of a fault in the server".to_owned())
     }
 }

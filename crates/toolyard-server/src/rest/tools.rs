@@ -10,7 +10,7 @@ use toolyard_core::registry::{Entry, Kind};
 use toolyard_core::{Call, Code, Json, Object, Outcome, ToolError};
 
 use super::idempotency::{self, Begun};
-use super::{Problem, Rest, json, query, visitor};
+use super::{Problem, Rest, json, query};
 use crate::keys::Visitor;
 
 /// In which form tools are described.
@@ -61,7 +61,7 @@ impl Format {
 /// `GET /tools`: what there is for who asks.
 pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let visitor = visitor(&parts.extensions, |access| access.rest)?;
+    let visitor = Visitor::of(&parts.extensions, |access| access.rest)?;
     let [format, handler] = query(&parts, ["format", "handler"])?;
     let format = Format::parse(format.as_deref())?;
     let registry = rest.gateway.settled_for(&visitor.caller()).await;
@@ -79,7 +79,7 @@ pub(super) async fn one(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let visitor = visitor(&parts.extensions, |access| access.rest)?;
+    let visitor = Visitor::of(&parts.extensions, |access| access.rest)?;
     let [format] = query(&parts, ["format"])?;
     let format = Format::parse(format.as_deref())?;
     let registry = rest.gateway.settled_for(&visitor.caller()).await;
@@ -96,7 +96,7 @@ pub(super) async fn call(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let visitor = visitor(&parts.extensions, |access| access.rest)?;
+    let visitor = Visitor::of(&parts.extensions, |access| access.rest)?;
     let text = rest.body(&parts, body).await?;
     let body = Object::parse(text.clone())
         .map_err(|error| Problem::bad_request(format!("The body is no object: {error}")))?;

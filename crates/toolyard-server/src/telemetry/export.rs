@@ -1,0 +1,220 @@
+//! Sends spans and metrics to a collector, off the way of calls. Whatever happens there, calls go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry_otlp::{MetricExporter, SpanExporter};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::metrics::reader::MetricReader;
+use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, MeterProviderBuilder, Pipeline, Temporality};
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter as _};
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use toolyard_manifest::Process;
+
+use super::collector;
+use super::losses::Losses;
+use super::settings::{Collector, Error};
+use super::spans::Queue;
+
+/// Spans in one request, at most: what the specification of OpenTelemetry has.
+const BATCH: usize = 512;
+
+/// How long spans wait for others to go with them.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// How long the log is silent about a collector that is not there after it has said so.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// What a collector adds to the telemetry of a gateway.
+pub(super) struct Parts {
+    pub(super) meters: MeterProviderBuilder,
+    pub(super) tracers: SdkTracerProvider,
+    pub(super) exporting: Exporting,
+}
+
+/// The tasks that send. They end when this is dropped.
+pub(super) struct Exporting {
+    stopping: watch::Sender<bool>,
+    tasks: Mutex<JoinSet<()>>,
+    /// How long the end may take.
+    time: Duration,
+}
+
+/// Begins to send.
+pub(super) fn start(
+    collector: &Collector,
+    process: &Process,
+    resource: &Resource,
+    meters: MeterProviderBuilder,
+    losses: &Arc<Losses>,
+) -> Result<Parts, Error> {
+    let time = process.timeouts.export;
+    let mut span_exporter = collector::span_exporter(collector, time)?;
+    span_exporter.set_resource(resource);
+    let metric_exporter = collector::metric_exporter(collector, time)?;
+
+    let (queue, spans) = Queue::new(process.limits.queued_spans, losses.clone());
+    let mut tracers = SdkTracerProvider::builder().with_resource(resource.clone()).with_span_processor(queue);
+    if let Some(share) = process.telemetry.sample {
+        // A client that keeps its trace wants all of it.
+        tracers = tracers.with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(share))));
+    }
+    let reader = Pushed(Arc::new(ManualReader::builder().build()));
+
+    let (stopping, stopping_now) = watch::channel(false);
+    let report = Report { losses: losses.clone(), said: None };
+    let mut tasks = JoinSet::new();
+    tasks.spawn(send_spans(spans, span_exporter, time, report.clone(), stopping_now.clone()));
+    tasks.spawn(send_metrics(
+        reader.clone(),
+        metric_exporter,
+        collector.interval,
+        time,
+        report,
+        stopping_now,
+    ));
+    let exporting = Exporting { stopping, tasks: Mutex::new(tasks), time };
+    Ok(Parts { meters: meters.with_reader(reader), tracers: tracers.build(), exporting })
+}
+
+impl Exporting {
+    /// Sends what is left.
+    pub(super) async fn stop(&self) {
+        self.stopping.send_replace(true);
+        let mut tasks = self.tasks.lock().await;
+        let all = async { while tasks.join_next().await.is_some() {} };
+        if timeout(self.time, all).await.is_err() {
+            tracing::warn!("the collector did not take the last telemetry in time");
+        }
+    }
+}
+
+async fn send_spans(
+    mut spans: Receiver<SpanData>,
+    exporter: SpanExporter,
+    time: Duration,
+    mut report: Report,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut batch = Vec::with_capacity(BATCH);
+    loop {
+        let is_last = tokio::select! {
+            received = spans.recv_many(&mut batch, BATCH) => received == 0,
+            () = stopped(&mut stopping) => true,
+        };
+        if !is_last {
+            tokio::select! {
+                () = sleep(TOGETHER) => {}
+                () = stopped(&mut stopping) => {}
+            }
+        }
+        while batch.len() < BATCH {
+            let Ok(span) = spans.try_recv() else { break };
+            batch.push(span);
+        }
+        if batch.is_empty() && is_last {
+            return;
+        }
+        let number = batch.len();
+        let sent =
+            in_time(time, exporter.export(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))).await;
+        if sent.is_err() {
+            report.losses.lose_spans(number);
+        }
+        report.say(sent.err());
+    }
+}
+
+async fn send_metrics(
+    reader: Pushed,
+    exporter: MetricExporter,
+    interval: Duration,
+    time: Duration,
+    mut report: Report,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut ticks = interval_at(Instant::now() + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let is_last = tokio::select! {
+            _ = ticks.tick() => false,
+            () = stopped(&mut stopping) => true,
+        };
+        let mut metrics = ResourceMetrics::default();
+        let sent = match reader.collect(&mut metrics) {
+            Ok(()) => in_time(time, exporter.export(&metrics)).await,
+            Err(error) => Err(error),
+        };
+        if sent.is_err() {
+            report.losses.lose_metrics();
+        }
+        report.say(sent.err());
+        if is_last {
+            return;
+        }
+    }
+}
+
+async fn in_time(time: Duration, sending: impl Future<Output = OTelSdkResult>) -> OTelSdkResult {
+    timeout(time, sending).await.unwrap_or(Err(OTelSdkError::Timeout(time)))
+}
+
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // A sender that is gone can say nothing any more, which means stop as well.
+    let _gone = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Says in the log that telemetry is lost, once in a while.
+#[derive(Clone)]
+struct Report {
+    losses: Arc<Losses>,
+    /// When it was said last, and how much was lost by then.
+    said: Option<(Instant, u64)>,
+}
+
+impl Report {
+    fn say(&mut self, error: Option<OTelSdkError>) {
+        let lost = self.losses.all();
+        let (is_silent, before) =
+            self.said.map_or((false, 0), |(when, before)| (when.elapsed() < SILENCE, before));
+        if is_silent || (error.is_none() && lost == before) {
+            return;
+        }
+        let error =
+            error.map_or_else(|| "more spans than the collector takes".to_owned(), |error| error.to_string());
+        tracing::warn!(lost, error, "telemetry is lost");
+        self.said = Some((Instant::now(), lost));
+    }
+}
+
+/// A reader that two own: what the metrics belong to, and the task that sends them.
+#[derive(Debug, Clone)]
+struct Pushed(Arc<ManualReader>);
+
+impl MetricReader for Pushed {
+    fn register_pipeline(&self, pipeline: std::sync::Weak<Pipeline>) {
+        self.0.register_pipeline(pipeline);
+    }
+
+    fn collect(&self, metrics: &mut ResourceMetrics) -> OTelSdkResult {
+        self.0.collect(metrics)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self, kind: InstrumentKind) -> Temporality {
+        self.0.temporality(kind)
+    }
+}

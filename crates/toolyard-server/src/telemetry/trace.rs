@@ -1,0 +1,148 @@
+//! Spans of calls: one of the gateway as a server, and one of its way to the owner of what is called.
+
+use std::sync::Arc;
+
+use opentelemetry::trace::{
+    Span as _, SpanContext, SpanKind, Status as SpanStatus, TraceContextExt, Tracer, TracerProvider,
+};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
+use toolyard_core::layers::{Ended, Observation, Observer};
+use toolyard_core::{Call, Entry, Target};
+use toolyard_mcp::wire::{meta, method};
+
+use super::context::Carrier;
+use super::labels::Status;
+use super::{SCOPE, names};
+
+/// What the conventions call an operation that runs a tool.
+pub(super) const EXECUTE_TOOL: &str = "execute_tool";
+
+/// Makes the spans of calls. Where there is no collector it makes none, and only takes in the context that a client sends, so
+/// that it goes on to servers.
+pub(super) struct Traces {
+    tracer: Option<SdkTracer>,
+    carrier: Carrier,
+}
+
+/// The same, as far as the way to the owners of what is called is concerned.
+pub(super) struct Legs(pub(super) Arc<Traces>);
+
+impl Traces {
+    pub(super) fn new(tracers: Option<SdkTracerProvider>) -> Self {
+        Self { tracer: tracers.map(|tracers| tracers.tracer(SCOPE)), carrier: Carrier::default() }
+    }
+
+    /// Begins a span, and has what the call goes on to belong to it.
+    fn begin(&self, kind: SpanKind, parent: Option<Context>, call: &mut Call, entry: &Entry) -> Traced {
+        let of_client = parent.as_ref().map(|parent| parent.span().span_context().clone());
+        let Some(tracer) = &self.tracer else { return Traced { span: None, context: of_client } };
+        let name = match &kind {
+            SpanKind::Client => &entry.own,
+            _ => &entry.name,
+        };
+        let span = tracer
+            .span_builder(span_name(&call.target, name))
+            .with_kind(kind)
+            .with_attributes(attributes(call, entry, name))
+            .start_with_context(tracer, &parent.unwrap_or_default());
+        let context = span.span_context().clone();
+        self.carrier.write(&context, call);
+        Traced { span: Some(span), context: Some(context) }
+    }
+}
+
+impl Observer for Traces {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
+        let parent = self.carrier.take_in(call);
+        let mut traced = self.begin(SpanKind::Server, parent, call, entry);
+        if let Some(span) = traced.span.as_mut().filter(|span| span.is_recording()) {
+            span.set_attributes(of_client(call));
+        }
+        Box::new(traced)
+    }
+}
+
+impl Observer for Legs {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
+        // Without a tracer there is nothing to begin, and nothing to read.
+        let parent = self.0.tracer.as_ref().and_then(|_| self.0.carrier.read(call));
+        let span = self.0.begin(SpanKind::Client, parent, call, entry).span;
+        // Lines of the log name the trace already.
+        Box::new(Traced { span, context: None })
+    }
+}
+
+/// A call in its trace.
+struct Traced {
+    span: Option<Span>,
+    /// Of the span, or where there is none, of the client's.
+    context: Option<SpanContext>,
+}
+
+impl Observation for Traced {
+    fn scope(&self) -> tracing::Span {
+        match &self.context {
+            // The most urgent level, so that no filter leaves it out.
+            Some(context) => tracing::error_span!("call", trace_id = %context.trace_id()),
+            None => tracing::Span::none(),
+        }
+    }
+
+    fn end(self: Box<Self>, ended: Ended<'_>) {
+        let Some(mut span) = self.span.filter(Span::is_recording) else { return };
+        if let Some(error) = Status::of(ended.verdict()).error_type() {
+            span.set_attribute(error);
+            let message = ended.answer.and_then(|answer| answer.as_ref().err());
+            span.set_status(SpanStatus::error(message.map_or_else(String::new, ToString::to_string)));
+            if let Some(error) = message {
+                span.set_attribute(KeyValue::new(names::RPC_STATUS, error.code().row().json_rpc.to_string()));
+            }
+        }
+        span.end();
+    }
+}
+
+/// The method of MCP by which this is called.
+pub(super) const fn method_of(target: &Target) -> &'static str {
+    match target {
+        Target::Tool(_) => method::TOOLS_CALL,
+        Target::Prompt(_) => method::PROMPTS_GET,
+        Target::Resource(_) => method::RESOURCES_READ,
+        Target::Completion(_) => method::COMPLETE,
+    }
+}
+
+/// The conventions want names of which there are few: URIs are none.
+fn span_name(target: &Target, name: &str) -> String {
+    let method = method_of(target);
+    match target {
+        Target::Tool(_) | Target::Prompt(_) => format!("{method} {name}"),
+        Target::Resource(_) | Target::Completion(_) => method.to_owned(),
+    }
+}
+
+fn attributes(call: &Call, entry: &Entry, name: &Arc<str>) -> Vec<KeyValue> {
+    let mut attributes = Vec::with_capacity(8);
+    attributes.push(KeyValue::new(names::METHOD, method_of(&call.target)));
+    attributes.push(KeyValue::new(names::TOOLYARD_HANDLER, entry.handler.name.clone()));
+    match &call.target {
+        Target::Tool(_) => {
+            attributes.push(KeyValue::new(names::GEN_AI_TOOL, name.clone()));
+            attributes.push(KeyValue::new(names::GEN_AI_OPERATION, EXECUTE_TOOL));
+        }
+        Target::Prompt(_) => attributes.push(KeyValue::new(names::GEN_AI_PROMPT, name.clone())),
+        Target::Resource(uri) => attributes.push(KeyValue::new(names::RESOURCE, uri.clone())),
+        Target::Completion(_) => {}
+    }
+    attributes
+}
+
+/// What is known of the client.
+fn of_client(call: &Call) -> impl Iterator<Item = KeyValue> {
+    let session = call.caller.session.clone().map(|session| KeyValue::new(names::SESSION, session));
+    let version = call.meta.get_str(meta::PROTOCOL_VERSION);
+    let version = version.map(|version| KeyValue::new(names::PROTOCOL_VERSION, version.into_owned()));
+    let transport = KeyValue::new(names::TRANSPORT, if call.origin.is_some() { "tcp" } else { "pipe" });
+    [session, version, Some(transport)].into_iter().flatten()
+}
