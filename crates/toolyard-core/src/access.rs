@@ -80,7 +80,8 @@ impl FromStr for Pattern {
             Some((handler, name)) if !handler.contains(':') => (Some(handler.to_owned()), name),
             _ => (None, text),
         };
-        let is_legal = |part: &str| !part.is_empty() && !part.contains(char::is_whitespace);
+        let is_legal =
+            |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c.is_control());
         match is_legal(name) && handler.as_deref().is_none_or(is_legal) {
             true => Ok(Self { handler, name: name.to_owned() }),
             false => Err(BadPattern),

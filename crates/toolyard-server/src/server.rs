@@ -188,6 +188,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         observatory: Arc::new(observatory),
         orders: orders.downgrade(),
         audit: trail.audit.clone(),
+        log: options.log.clone(),
         ring: ring.clone(),
         guard: guard.clone(),
         body_bytes: process.limits.request_body_bytes,

@@ -55,6 +55,7 @@ fn everything() {
                                 Show,
                             ),
                         ],
+                        price: None,
                     },
                 ),
             ),
@@ -84,6 +85,7 @@ fn a_handler_changes_nothing_unless_it_says_so() {
                         title: None,
                         description: None,
                         arguments: [],
+                        price: None,
                     },
                 ),
             ),
@@ -129,10 +131,10 @@ fn overrides() {
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {nam: b, hidden: true}}")), @"
     tools.yaml:9:21: spec.handlers[0].overrides.a.nam: unknown field
-      expected one of hide, name, title, description, arguments
+      expected one of hide, name, title, description, arguments, price
       hint: did you mean `name`?
     tools.yaml:9:29: spec.handlers[0].overrides.a.hidden: unknown field
-      expected one of hide, name, title, description, arguments
+      expected one of hide, name, title, description, arguments, price
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {hide: yes}, b: {description: 7}}")), @"
     tools.yaml:9:27: spec.handlers[0].overrides.a.hide: found a string

@@ -86,7 +86,7 @@ fn limits() {
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
       hint: did you mean `concurrentCalls`?
     ");
 }
@@ -128,10 +128,10 @@ timeouts:
       expected true or false
       hint: a boolean has no quotes, and `yes` is not one
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, limits, timeouts, telemetry, logs
+      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, audit, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB

@@ -105,8 +105,8 @@ impl NewKey {
     pub fn make(self, now: SystemTime) -> Result<(Key, Secret), BadKey> {
         let Self { name, scopes, expires_in, rate, calls, cost } = self;
         let length = name.chars().count();
-        if !(1..=LONGEST_NAME).contains(&length) || name.contains(char::is_control) || name.trim().is_empty()
-        {
+        let is_blank = name.bytes().all(|byte| byte == b' ');
+        if !(1..=LONGEST_NAME).contains(&length) || name.contains(char::is_control) || is_blank {
             return Err(BadKey::Name);
         }
         if !(1..=MOST_SCOPES).contains(&scopes.len()) {

@@ -2,7 +2,7 @@
 //!
 //! - [`tools`]: what there is, in the forms that models' APIs take, and calls; [`idempotency`]: the same call twice is one;
 //! - [`handlers`]: how handlers are; tests and new lists of them;
-//! - [`keys`]: keys; [`audit`]: who called what;
+//! - [`keys`]: keys; [`audit`]: who called what; [`log`]: what is logged;
 //! - [`problem`]: what is said where something is wrong;
 //! - `schema/openapi.json` describes it all, and is served.
 
@@ -10,6 +10,7 @@ mod audit;
 mod handlers;
 mod idempotency;
 mod keys;
+mod log;
 mod problem;
 mod tools;
 
@@ -21,7 +22,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, post, put};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{StatusCode, header};
@@ -37,6 +38,7 @@ use toolyard_net::guard::{self, Guard};
 use crate::audit::{Audit, Deed, Event, by};
 use crate::fleet::Order;
 use crate::keys::{KeyRing, Visitor};
+use crate::log::LogControl;
 use crate::status::Observatory;
 
 pub use problem::Problem;
@@ -53,6 +55,8 @@ pub struct Rest {
     pub ring: Arc<KeyRing>,
     /// Takes note of what operators do.
     pub audit: Arc<Audit>,
+    /// What is logged.
+    pub log: LogControl,
     /// Which `Host` and `Origin` are ours.
     pub guard: Guard,
     /// Size of a request's body, in bytes.
@@ -78,6 +82,7 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/keys", get(keys::list).post(keys::create))
         .route("/keys/{id}", delete(keys::revoke))
         .route("/audit", get(audit::read))
+        .route("/log", put(log::change))
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(rest.clone(), only_ours))
         .with_state(rest)
@@ -91,7 +96,7 @@ async fn only_ours(State(rest): State<Arc<Rest>>, request: Request, next: Next) 
     let headers = request.headers().clone();
     if request.method() == http::Method::OPTIONS && headers.contains_key(header::ORIGIN) {
         let mut response = StatusCode::NO_CONTENT.into_response();
-        guard::let_send(&headers, &mut response, "GET, POST, DELETE");
+        guard::let_send(&headers, &mut response, "GET, POST, PUT, DELETE");
         guard::let_read(&headers, &mut response, "");
         return response;
     }

@@ -23,7 +23,7 @@ fn shown(record: &Value) -> String {
     let mut record = record.clone();
     let members = record.as_object_mut().unwrap();
     for member in ["time", "durationMs", "address"] {
-        members.remove(member);
+        members.shift_remove(member);
     }
     if members.get("requestId").is_some_and(|id| id.as_str().is_some_and(|id| !id.starts_with("mine"))) {
         members["requestId"] = Value::from("(made)");
@@ -50,11 +50,11 @@ async fn calls_are_noted_however_they_end() {
     let lines =
         records(&yard, "", 5).await.join("\n").replace(id, "(id)").replace(&"n".repeat(200), "n(200)");
     assert_snapshot!(lines, @r#"
-    {"outcome":"ok","action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:a69fbbcf7209c6f659a75067c9fa03037c2ae23f55a6f854d5994209129bbbf6","argumentsBytes":9}
-    {"outcome":"tool_error","action":"call","requestId":"mine","kind":"tool","name":"delete","handler":"web","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2}
-    {"outcome":"invalid_arguments","action":"call","requestId":"mine","kind":"tool","name":"add","handler":"math","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2}
-    {"outcome":"tool_not_found","action":"call","requestId":"mine","kind":"tool","name":"n(200)","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2}
-    {"outcome":"ok","action":"call","requestId":"(made)","principal":"(id)","keyName":"a key","kind":"tool","name":"search","handler":"web"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:a69fbbcf7209c6f659a75067c9fa03037c2ae23f55a6f854d5994209129bbbf6","argumentsBytes":9,"outcome":"ok"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"delete","handler":"web","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2,"outcome":"tool_error"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"add","handler":"math","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2,"outcome":"invalid_arguments"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"n(200)","argumentsDigest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","argumentsBytes":2,"outcome":"tool_not_found"}
+    {"action":"call","requestId":"(made)","principal":"(id)","keyName":"a key","kind":"tool","name":"search","handler":"web","outcome":"ok"}
     "#);
     assert_eq!(records(&yard, "?outcome=tool_error", 1).await.len(), 1);
     assert_eq!(records(&yard, "?name=search", 2).await.len(), 2);
@@ -100,9 +100,9 @@ async fn what_operators_do_is_noted() {
     let lines = records(&yard, "", 3).await.join("\n");
     let lines = lines.replace(made["id"].as_str().unwrap(), "(made)");
     assert_snapshot!(lines.replace(admin.split('_').nth(1).unwrap(), "(admin)"), @r#"
-    {"name":"(made)","action":"key_created","principal":"(admin)","keyName":"a key"}
-    {"name":"(made)","action":"key_revoked","principal":"(admin)","keyName":"a key"}
-    {"name":"web","action":"handler_refreshed","principal":"(admin)","keyName":"a key"}
+    {"action":"key_created","principal":"(admin)","keyName":"a key","name":"(made)"}
+    {"action":"key_revoked","principal":"(admin)","keyName":"a key","name":"(made)"}
+    {"action":"handler_refreshed","principal":"(admin)","keyName":"a key","name":"web"}
     "#);
 }
 
@@ -116,8 +116,8 @@ async fn arguments_are_kept_without_what_nobody_is_to_see() {
     call(&yard, "search", &format!(r#"{{"a":"{}"}}"#, "x".repeat(20_000))).await;
     let lines = records(&yard, "", 2).await;
     assert_snapshot!(lines.join("\n"), @r#"
-    {"outcome":"ok","action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:1cefa000aac2a38727d6110f1159887881fe2bd28529290d9f849e29936afdad","argumentsBytes":54,"arguments":{"pin":"[REDACTED]","a":[{"Token":"[REDACTED]","b":1}],"token":"[REDACTED]"}}
-    {"outcome":"ok","action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:9218cfbc3eebaeafcbf122799c4d9b759c403074d040d624ecafe1ba075dc769","argumentsBytes":20008}
+    {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:1cefa000aac2a38727d6110f1159887881fe2bd28529290d9f849e29936afdad","argumentsBytes":54,"arguments":{"pin":"[REDACTED]","a":[{"Token":"[REDACTED]","b":1}],"token":"[REDACTED]"},"outcome":"ok"}
+    {"action":"call","requestId":"mine","kind":"tool","name":"search","handler":"web","argumentsDigest":"sha256:9218cfbc3eebaeafcbf122799c4d9b759c403074d040d624ecafe1ba075dc769","argumentsBytes":20008,"outcome":"ok"}
     "#);
     yard.running.stop().await;
     let written = std::fs::read_to_string(file).unwrap();
