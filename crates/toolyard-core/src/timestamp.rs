@@ -30,7 +30,8 @@ fn date(days: u64) -> (u64, u64, u64) {
 }
 
 /// Reads a time as RFC 3339 has it, `2026-11-21T08:30:00Z` or with an offset such as `+01:00`; `None` where the text is
-/// none, or lies before 1970. What is finer than a millisecond is cut off.
+/// none. What is finer than a millisecond is cut off, and what was before 1970 is the beginning of 1970: nothing that is
+/// asked about happened before.
 #[must_use]
 pub fn parse(text: &str) -> Option<SystemTime> {
     let (date, rest) = text.split_at_checked(10)?;
@@ -46,13 +47,17 @@ pub fn parse(text: &str) -> Option<SystemTime> {
             (format!("{digits:0<3}")[..3].parse().ok()?, zone)
         }
     };
-    let days = days(year, month, day)?;
+    // The calendar repeats itself every 400 years.
+    let is_ancient = year < 1970;
+    let days = days(if is_ancient { year + 2000 } else { year }, month, day)?;
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let seconds = i64::try_from(days * DAY + hour * 3600 + minute * 60 + second).ok()? - offset(zone)?;
-    let since = Duration::from_secs(u64::try_from(seconds).ok()?) + Duration::from_millis(millis);
-    UNIX_EPOCH.checked_add(since)
+    let offset = offset(zone)?;
+    let seconds = i64::try_from(days * DAY + hour * 3600 + minute * 60 + second).ok()? - offset;
+    let seconds = u64::try_from(seconds).ok().filter(|_| !is_ancient);
+    let since = seconds.map(|seconds| Duration::from_secs(seconds) + Duration::from_millis(millis));
+    UNIX_EPOCH.checked_add(since.unwrap_or_default())
 }
 
 /// Numbers of so many digits each, with a separator between them.
@@ -80,9 +85,9 @@ fn offset(zone: &str) -> Option<i64> {
     is_one.then_some(sign * i64::try_from(hours * 3600 + minutes * 60).ok()?)
 }
 
-/// The days from 1970-01-01 to a date: the inverse of [`date`].
+/// The days from 1970-01-01 to a later date: the inverse of [`date`].
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
-    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
     let year_from_march = if month > 2 { year } else { year - 1 };
@@ -128,6 +133,9 @@ mod tests {
         check("2026-11-21T08:30:00.123456789Z", "2026-11-21T08:30:00.123Z");
         check("2026-11-21T08:30:00+01:30", "2026-11-21T07:00:00.000Z");
         check("2026-12-31T23:30:00-01:00", "2027-01-01T00:30:00.000Z");
+        for ancient in ["0000-02-29T00:00:00Z", "1135-04-28T16:46:08.478Z", "1970-01-01T00:00:00+01:00"] {
+            check(ancient, "1970-01-01T00:00:00.000Z");
+        }
     }
 
     #[test]
@@ -141,10 +149,9 @@ mod tests {
             "2026-11-21T08:30:00.Z",
             "2026-11-21T24:00:00Z",
             "2026-02-30T00:00:00Z",
+            "1900-02-29T00:00:00Z",
             "2026-13-01T00:00:00Z",
             "2026-00-01T00:00:00Z",
-            "1969-12-31T23:59:59Z",
-            "1970-01-01T00:00:00+01:00",
             "2026-11-21T08:30:00ZZ",
             "2026-11-21T08:30:00+1:00",
             "2026-11-21T08:30:00+25:00",

@@ -58,7 +58,7 @@ pub struct NewKey {
     /// What it opens.
     pub scopes: Vec<KeyScope>,
     /// For how long, in seconds. `None`: until it is revoked.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     pub expires_in: Option<u64>,
     /// How often it may call: an amount with a period.
     #[serde(default)]
@@ -69,6 +69,16 @@ pub struct NewKey {
     /// What its calls may cost.
     #[serde(default)]
     pub cost: Option<Amount>,
+}
+
+/// A whole number, which JSON may write as `60.0`, too.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
+    let whole = number.as_u64().or_else(|| {
+        let float = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float))?;
+        format!("{float:.0}").parse().ok()
+    });
+    whole.map(Some).ok_or_else(|| de::Error::custom(format_args!("{number} is no whole number of seconds")))
 }
 
 /// The longest name, in characters.

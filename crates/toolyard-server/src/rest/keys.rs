@@ -42,7 +42,12 @@ pub(super) async fn revoke(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    let visitor = Visitor::of(&parts.extensions, |access| access.admin)?;
+    if visitor.key.is_some_and(|own| own.0 == id) {
+        // Nobody might be left who could make another one.
+        let detail = "A key does not revoke itself: another one does, or `toolyard key revoke`";
+        return Err(Problem::conflict("own_key", false, detail));
+    }
     let revoked = record::revoke(&**rest.ring.store(), &id).await?;
     let key = revoked.ok_or_else(|| Problem::not_found(format!("There is no key {id:?}")))?;
     rest.note(&parts, Deed::KeyRevoked, &key.id);

@@ -224,6 +224,8 @@ async fn keys_by_rest() {
     assert_snapshot!(first, @r#"
     {"id":"(..)","name":"ci","scopes":["tools:web/*","rest"],"created":"(..)","expires":"(..)","rate":"10/s","calls":"100/day","cost":"2.5","valid":true}
     "#);
+    let own = admin.split('_').nth(1).unwrap();
+    assert_eq!(yard.short(&admin, &format!("DELETE /api/v1/keys/{own}"), "", "").await, "409 own_key");
     let bad = [
         "{}",
         r#"{"name":"x"}"#,

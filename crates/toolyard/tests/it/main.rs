@@ -23,6 +23,7 @@ mod overrides;
 mod processes;
 mod progress;
 mod real_servers;
+mod schemathesis;
 mod sdk_examples;
 mod sse_servers;
 mod support;
