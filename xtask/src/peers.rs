@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::process;
+use crate::system;
 
 /// Where the peers are, or are to be, and what stands in that folder.
 pub(crate) struct Peers {
@@ -87,8 +88,9 @@ impl Peers {
     }
 }
 
-/// Installs the peers and says where they are.
+/// Installs the peers, and what the system lacks for them, and says where they are.
 pub(crate) fn run() -> anyhow::Result<()> {
+    system::install()?;
     println!("{}", Peers::prepare()?.folder().display());
     Ok(())
 }

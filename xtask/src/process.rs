@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use tempfile::TempDir;
 
 /// How long a program may take until it can be reached: debug builds on a busy machine are slow.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
@@ -43,7 +44,11 @@ pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
 }
 
 /// A program that runs until this value is dropped.
-pub(crate) struct Process(Child);
+pub(crate) struct Process {
+    child: Child,
+    /// What a gateway keeps goes when it does, and is not its user's.
+    _state: TempDir,
+}
 
 impl Process {
     /// Starts a program. The thread that calls must live as long as the xtask: the kernel watches threads.
@@ -51,12 +56,15 @@ impl Process {
         // Not by its path: a build that runs meanwhile may have put another binary there.
         let mut launcher = Command::new("/proc/self/exe");
         launcher.args(["launch", "--"]).arg(&program).args(args);
+        let state = TempDir::new().context("make a folder for its state")?;
+        launcher.env("TOOLYARD_STATE_DIR", state.path());
         let child = launcher.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn();
-        Ok(Self(child.with_context(|| format!("start {}", program.as_ref().display()))?))
+        let child = child.with_context(|| format!("start {}", program.as_ref().display()))?;
+        Ok(Self { child, _state: state })
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.0.id()
+        self.child.id()
     }
 
     /// Sends a signal and waits for the end that should come of it. A program that has ended is sent none.
@@ -64,7 +72,7 @@ impl Process {
         let asked = Instant::now();
         let mut signal = Some(signal);
         loop {
-            if let Ok(Some(status)) = self.0.try_wait() {
+            if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
             if let Some(signal) = signal.take() {
@@ -80,7 +88,7 @@ impl Process {
     /// The first `http://host:port` that the program prints. What it prints later is read and forgotten, so that it
     /// never blocks on a full pipe.
     pub(crate) fn printed_address(&mut self) -> anyhow::Result<SocketAddr> {
-        let stdout = self.0.stdout.take().context("the output of a program is read once")?;
+        let stdout = self.child.stdout.take().context("the output of a program is read once")?;
         let (found, address) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -98,8 +106,8 @@ impl Drop for Process {
     /// A signal that a program can act on comes first: it may have children of its own, as nginx has.
     fn drop(&mut self) {
         if self.end_by(Signal::TERM, END_LIMIT).is_none() {
-            self.0.kill().ok();
-            self.0.wait().ok();
+            self.child.kill().ok();
+            self.child.wait().ok();
         }
     }
 }

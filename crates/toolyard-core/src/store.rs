@@ -23,7 +23,7 @@ pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Space(pub &'static str);
 
-/// Small values by key.
+/// Small values by key. A key is any text, and is found again as it was given.
 pub trait Kv: Send + Sync {
     /// The value of a key. One that has expired is none.
     fn get<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, Option<Value>>;
@@ -55,7 +55,7 @@ pub struct Value {
     pub bytes: Bytes,
     /// Which of the values of its key it is: no two have the same.
     pub version: u64,
-    /// From when on it is none.
+    /// From when on it is none, by the store's own clock; kept to the millisecond.
     pub expires: Option<SystemTime>,
 }
 
@@ -66,7 +66,7 @@ pub struct Put {
     pub bytes: Bytes,
     /// What must be true of the key.
     pub condition: Condition,
-    /// From when on it is none. `None`: it stays.
+    /// From when on it is none, by the store's own clock. `None`: it stays.
     pub expires: Option<SystemTime>,
 }
 

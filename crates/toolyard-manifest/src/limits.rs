@@ -69,6 +69,12 @@ pub struct Limits {
     /// `queuedSpans`: parts of traces that wait to be sent; more are dropped, and counted. 2048: what the specification of
     /// OpenTelemetry has.
     pub queued_spans: usize,
+    /// `storeQueue`: writes that wait for the store, and as many reads; more are refused as overload. 1024: a few
+    /// commits of a slow disk, since writes that wait share one.
+    pub store_queue: usize,
+    /// `storeConnections`: connections to the database server of a store that is one. 8: of the hundred that
+    /// PostgreSQL takes unless it is told otherwise, so that several gateways fit.
+    pub store_connections: usize,
 }
 
 /// How long the process waits. `timeouts` in a `Toolyard` document; a call has the time-out of its handler.
@@ -130,6 +136,8 @@ impl Default for Limits {
             process_memory_bytes: None,
             metric_labels: 1000,
             queued_spans: 2048,
+            store_queue: 1024,
+            store_connections: 8,
         }
     }
 }
@@ -183,6 +191,8 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
         process_memory_bytes: fields.optional("processMemoryBytes", memory_size),
         metric_labels: fields.with_default("metricLabels", labels, default.metric_labels),
         queued_spans: fields.with_default("queuedSpans", Cursor::count, default.queued_spans),
+        store_queue: fields.with_default("storeQueue", Cursor::count, default.store_queue),
+        store_connections: fields.with_default("storeConnections", Cursor::count, default.store_connections),
     };
     fields.finish();
     Some(limits)

@@ -1,6 +1,7 @@
 //! The process itself, and the reader of `Toolyard` documents.
 
 mod audit;
+mod store;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -20,6 +21,7 @@ use crate::{
 };
 
 pub use self::audit::{AuditTrail, KeptArguments};
+pub use self::store::StorePlace;
 
 /// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +43,8 @@ pub struct Process {
     /// `secretsDir`: the folder with the secrets that handlers name, as a cluster mounts them: the key `token`
     /// of the secret `api` is the file `api/token`. None: handlers cannot name any.
     pub secrets_dir: Option<PathBuf>,
+    /// `store`: where is kept what outlives the process. None: in the usual file of this user.
+    pub store: Option<StorePlace>,
     /// `audit`: who called what.
     pub audit: AuditTrail,
     /// `limits`.
@@ -63,6 +67,7 @@ impl Default for Process {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             secrets_dir: None,
+            store: None,
             audit: AuditTrail::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
@@ -99,6 +104,7 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         allowed_hosts: fields.with_default("allowedHosts", hosts, default.allowed_hosts),
         allowed_origins: fields.with_default("allowedOrigins", origins, default.allowed_origins),
         secrets_dir: fields.optional("secretsDir", |cursor| cursor.parse(forms::folder)),
+        store: fields.optional("store", store::store),
         audit: fields.with_default("audit", audit::audit, default.audit),
         limits: fields.with_default("limits", limits, default.limits),
         timeouts: fields.with_default("timeouts", timeouts, default.timeouts),

@@ -10,6 +10,7 @@ mod output;
 mod remote;
 mod schema;
 mod serve;
+mod store;
 mod tools;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ Examples:
   toolyard tools                        list the tools of a running gateway
   toolyard call add a=1 b=2             call one of them
   toolyard doctor                       say how the gateway and its handlers are
+  toolyard store backup FILE            copy what the gateway keeps, while it serves
 
 Exit status:
   0  done
@@ -49,8 +51,10 @@ Exit status:
   2  wrong usage, or a manifest with problems
 
 Environment:
-  TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
-  OTEL_…        where metrics and traces are sent, where the manifest does not say it";
+  TOOLYARD_LOG        what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
+  TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
+                      [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
+  OTEL_…              where metrics and traces are sent, where the manifest does not say it";
 
 #[derive(Subcommand)]
 enum Command {
@@ -61,6 +65,7 @@ enum Command {
     Tools(tools::Args),
     Call(call::Args),
     Doctor(doctor::Args),
+    Store(store::Args),
     #[command(hide = true)]
     DemoServer,
 }
@@ -94,6 +99,7 @@ fn main() -> ExitCode {
             Command::Tools(args) => tools::run(args, cli.output).await,
             Command::Call(args) => call::run(args, cli.output).await,
             Command::Doctor(args) => doctor::run(args, cli.output).await,
+            Command::Store(args) => store::run(args, cli.output).await,
             Command::DemoServer => demo::run().await,
         }
     });

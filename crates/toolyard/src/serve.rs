@@ -14,9 +14,9 @@ use toolyard_process::Spawner;
 use toolyard_server::edits::Edits;
 use toolyard_server::{Options, Running};
 
-use crate::BadInput;
 use crate::log::{self, Log};
 use crate::output::{Format, count, print};
+use crate::{BadInput, store};
 
 /// Serve the handlers of manifests as one MCP endpoint
 #[derive(Clone, clap::Args)]
@@ -69,8 +69,9 @@ pub(crate) async fn run(args: Args, format: Format, log: &Log) -> anyhow::Result
     log.follow(&manifest.process.logs)?;
     toolyard_process::raise_file_limit();
     let spawner = Spawner::supervised_by_ourselves();
+    let store = Some(store::of_gateway(&manifest.process).await?);
     let without_layers = args.without_layer.clone();
-    let options = Options { spawner, store: None, without_layers, log: log.control() };
+    let options = Options { spawner, store, without_layers, log: log.control() };
     let running = toolyard_server::start(&manifest, &options).await?;
     tokio::select! {
         () = async {

@@ -8,6 +8,7 @@ use http::{
 };
 
 use super::Invalid;
+use crate::handler::Secret;
 
 /// The URL of a server: `http` or `https`, with a host and without user information.
 ///
@@ -86,6 +87,20 @@ pub(crate) fn origin(text: &str) -> Result<String, Invalid> {
     }
     host(rest).map_err(|_| INVALID.hint("an origin has no path and no `/` at its end"))?;
     Ok(text.to_owned())
+}
+
+/// The URL of a PostgreSQL database, which may hold a password. What else is in it is the database's business.
+pub(crate) fn postgres_url(text: &str) -> Result<Secret, Invalid> {
+    const INVALID: Invalid = Invalid::new(
+        "the URL of a PostgreSQL database",
+        "a URL such as postgres://toolyard@db.example.com/toolyard",
+    );
+    let mut schemes = ["postgres://", "postgresql://"].into_iter();
+    if schemes.any(|scheme| text.len() > scheme.len() && text.starts_with(scheme)) {
+        Ok(Secret::new(text))
+    } else {
+        Err(INVALID)
+    }
 }
 
 /// Whether there is a host, and whether what follows it is a port. The parser is content with less, such as

@@ -141,6 +141,7 @@ listen: '[::]:9000'
 allowUnauthenticated: true
 allowedHosts: [tools.example.com]
 allowedOrigins: [https://app.example.com]
+store: {memory: true}
 limits:
   requestBodyBytes: 1MiB
   workers: 7
@@ -158,6 +159,8 @@ limits:
   processMemoryBytes: 256MiB
   metricLabels: 11
   queuedSpans: 12
+  storeQueue: 13
+  storeConnections: 14
 timeouts:
   firstList: 0s
   connect: 1s
@@ -196,6 +199,9 @@ fn a_process_with_everything_set() {
             "https://app.example.com",
         ],
         secrets_dir: None,
+        store: Some(
+            Memory,
+        ),
         audit: AuditTrail {
             enabled: true,
             arguments: Digest,
@@ -234,6 +240,8 @@ fn a_process_with_everything_set() {
             ),
             metric_labels: 11,
             queued_spans: 12,
+            store_queue: 13,
+            store_connections: 14,
         },
         timeouts: Timeouts {
             first_list: 0ns,
@@ -296,6 +304,7 @@ fn the_defaults_are_those_of_the_documentation() {
         allowed_hosts: [],
         allowed_origins: [],
         secrets_dir: None,
+        store: None,
         audit: AuditTrail {
             enabled: true,
             arguments: Digest,
@@ -332,6 +341,8 @@ fn the_defaults_are_those_of_the_documentation() {
             process_memory_bytes: None,
             metric_labels: 1000,
             queued_spans: 2048,
+            store_queue: 1024,
+            store_connections: 8,
         },
         timeouts: Timeouts {
             first_list: 2s,

@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 
-use super::{problems, toolyard};
+use super::{problems, toolyard, valid};
+use crate::{Secret, StorePlace};
 
 #[test]
 fn there_is_one_document() {
@@ -86,8 +87,52 @@ fn limits() {
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `concurrentCalls`?
+    ");
+}
+
+#[test]
+fn stores() {
+    let store = |fields: &str| valid(&toolyard(&format!("store: {{{fields}}}"))).process.store;
+    assert_eq!(store("path: yard.db"), Some(StorePlace::File("yard.db".into())));
+    assert_eq!(store("path: /var/yard.db"), Some(StorePlace::File("/var/yard.db".into())));
+    assert_eq!(store("memory: true"), Some(StorePlace::Memory));
+    let url = "postgres://me:hunter2@db/yard";
+    assert_eq!(store("url: 'postgres://me:${TOKEN}@db/yard'"), Some(StorePlace::Url(Secret::new(url))));
+    assert_eq!(valid(&toolyard("store:")).process.store, None);
+
+    assert_snapshot!(problems(&toolyard("store: {}")), @"
+    tools.yaml:4:10: spec.store: this does not say where the store is
+      expected one of path, url, memory
+    ");
+    assert_snapshot!(problems(&toolyard("store: {path: a, url: 'postgres://a', memory: true}")), @"
+    tools.yaml:4:20: spec.store.url: `url` does not belong here
+      hint: `path` says where the store is
+    tools.yaml:4:41: spec.store.memory: `memory` does not belong here
+      hint: `path` says where the store is
+    ");
+    assert_snapshot!(problems(&toolyard("store: {url: '${TOKEN}', memory: true}")), @"
+    tools.yaml:4:16: spec.store.url: this is not the URL of a PostgreSQL database
+      expected a URL such as postgres://toolyard@db.example.com/toolyard
+    tools.yaml:4:28: spec.store.memory: `memory` does not belong here
+      hint: `url` says where the store is
+    ");
+    assert_snapshot!(problems(&toolyard("store: {memory: false}")), @"
+    tools.yaml:4:19: spec.store.memory: this is false
+      expected true
+      hint: leave `store` out for a file in the usual place
+    ");
+    assert_snapshot!(problems(&toolyard("store: {pth: a}")), @"
+    tools.yaml:4:10: spec.store: this does not say where the store is
+      expected one of path, url, memory
+    tools.yaml:4:11: spec.store.pth: unknown field
+      expected one of path, url, memory
+      hint: did you mean `path`?
+    ");
+    assert_snapshot!(problems(&toolyard("store: yard.db")), @"
+    tools.yaml:4:10: spec.store: found a string
+      expected an object
     ");
 }
 
@@ -128,10 +173,10 @@ timeouts:
       expected true or false
       hint: a boolean has no quotes, and `yes` is not one
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, audit, limits, timeouts, telemetry, logs
+      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, audit, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB

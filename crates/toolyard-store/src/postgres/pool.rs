@@ -8,6 +8,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, Error, NoTls, Socket};
+use tokio_rustls::rustls;
+use toolyard_core::store::{StoreError, Trouble};
 
 use super::tls::Tls;
 use super::trouble;
@@ -23,7 +25,9 @@ pub(super) fn pool(url: &PostgresUrl, connections: usize) -> Result<Pool, OpenEr
     if config.get_application_name().is_none() {
         config.application_name("toolyard");
     }
-    let connect = Connecting { tls: tls(&config)?, runtime: Handle::current() };
+    let useless = |error| super::refused(url, StoreError::new(Trouble::Unavailable, error));
+    let tls = tls(&config).map_err(|error| useless(error.to_string()))?;
+    let connect = Connecting { tls, runtime: Handle::current() };
     // What happened to a connection is known without asking: its task has ended.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let builder = Pool::builder(Manager::from_connect(config, connect, recycling))
@@ -31,12 +35,12 @@ pub(super) fn pool(url: &PostgresUrl, connections: usize) -> Result<Pool, OpenEr
         .wait_timeout(Some(WAIT))
         .create_timeout(Some(WAIT))
         .runtime(Runtime::Tokio1);
-    builder.build().map_err(|error| OpenError::Url(error.to_string()))
+    builder.build().map_err(|error| useless(error.to_string()))
 }
 
 /// TLS where the URL wants it. `prefer`, which is what a URL without a word means, would encrypt without knowing for whom;
 /// what is to be secret has to be asked for, and then its certificate is checked.
-fn tls(config: &Config) -> Result<Option<Tls>, OpenError> {
+fn tls(config: &Config) -> Result<Option<Tls>, rustls::Error> {
     match config.get_ssl_mode() {
         SslMode::Require => Tls::with_system_roots().map(Some),
         _ => Ok(None),

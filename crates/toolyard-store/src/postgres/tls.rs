@@ -12,30 +12,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use toolyard_core::store::{StoreError, Trouble};
-
-use crate::OpenError;
+use tokio_rustls::{client, rustls};
 
 /// Encrypts connections, and knows whom to believe.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
-    pub(super) fn with_system_roots() -> Result<Self, OpenError> {
+    pub(super) fn with_system_roots() -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore::empty();
         // One that cannot be read is one that is not believed.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| OpenError::Database {
-                location: "sslmode=require".to_owned(),
-                source: StoreError::new(Trouble::Unavailable, error),
-            })?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 }

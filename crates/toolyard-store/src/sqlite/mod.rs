@@ -1,11 +1,11 @@
 //! SQLite: one file, one thread that writes, two that read.
 //!
-//! - [`file`]: the file, and connections to it;
+//! - [`mod@file`]: the file, and connections to it;
 //! - [`migration`]: its tables;
 //! - [`writer`], [`readers`]: the threads;
 //! - [`kv`], [`blob`], [`lease`], [`log`]: the ports;
 //! - [`trouble`]: what its errors mean;
-//! - [`copy`]: backups.
+//! - [`mod@copy`]: how backups are made.
 
 mod blob;
 mod copy;

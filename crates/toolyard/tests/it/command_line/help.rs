@@ -27,6 +27,7 @@ fn of_all() {
       tools   List the tools of a running gateway
       call    Call a tool of a running gateway
       doctor  Say how a running gateway and its handlers are
+      store   Look after what the gateway keeps: see how it is, copy it, bring it up to date
       help    Print this message or the help of the given subcommand(s)
 
     Options:
@@ -53,6 +54,7 @@ fn of_all() {
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call one of them
       toolyard doctor                       say how the gateway and its handlers are
+      toolyard store backup FILE            copy what the gateway keeps, while it serves
 
     Exit status:
       0  done
@@ -60,7 +62,10 @@ fn of_all() {
       2  wrong usage, or a manifest with problems
 
     Environment:
-      TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
+      TOOLYARD_LOG        what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
+      TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
+                          [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
+      OTEL_…              where metrics and traces are sent, where the manifest does not say it
     ");
 }
 
@@ -331,4 +336,113 @@ fn of_call() {
 #[test]
 fn the_version() {
     assert_eq!(help(&["--version"]), format!("toolyard {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn of_store() {
+    assert_snapshot!(help(&["store", "--help"]), @"
+    Look after what the gateway keeps: see how it is, copy it, bring it up to date
+
+    Usage: toolyard store [OPTIONS] <COMMAND>
+
+    Commands:
+      status   Say where the store is, its version and its size; nothing is changed
+      backup   Copy a store in a file to another file, as it is at one moment
+      migrate  Make the store, or bring it to the version that this program needs
+      help     Print this message or the help of the given subcommand(s)
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard store status                       where the store is, its version and its size
+      toolyard store status -f gateway.yaml       of the gateway that serves this manifest
+      toolyard store backup /backup/monday.db     a copy, which is made while the gateway serves
+      toolyard store migrate -f gateway.yaml      before the gateway of a new version is started
+
+    Without a manifest, or where it says nothing of a store, the store is the file `toolyard.db` in
+    $TOOLYARD_STATE_DIR, $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard,
+    the first of these that there is.
+    ");
+    assert_snapshot!(help(&["store", "status", "--help"]), @"
+    Say where the store is, its version and its size; nothing is changed
+
+    Usage: toolyard store status [OPTIONS]
+
+    Options:
+      -f, --file <FILE>
+              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help(&["store", "backup", "--help"]), @"
+    Copy a store in a file to another file, as it is at one moment
+
+    The copy is a store itself. To restore it, while no gateway runs, put it in the place of the store and remove the files beside that whose names end in `-wal` and `-shm`: they belong to what was there before. A store on PostgreSQL is copied by pg_dump.
+
+    Usage: toolyard store backup [OPTIONS] <FILE>
+
+    Arguments:
+      <FILE>
+              The file of the copy, which is not there yet
+
+    Options:
+      -f, --file <FILE>
+              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help(&["store", "migrate", "--help"]), @"
+    Make the store, or bring it to the version that this program needs
+
+    `toolyard serve` does the same when it starts. A store is never brought back to an older version: make a backup before.
+
+    Usage: toolyard store migrate [OPTIONS]
+
+    Options:
+      -f, --file <FILE>
+              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
 }

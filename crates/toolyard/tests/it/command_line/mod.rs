@@ -6,8 +6,11 @@ mod help;
 mod manifests;
 mod refusals;
 mod serve;
+mod store;
 
 use std::path::Path;
+
+use tempfile::TempDir;
 
 use crate::support::gateway::toolyard;
 use crate::support::process::{Ended, run};
@@ -15,5 +18,6 @@ use crate::support::process::{Ended, run};
 /// Runs `toolyard` with these arguments, away from everything.
 #[track_caller]
 fn toolyard_with(args: &[&str]) -> Ended {
-    run(toolyard(Path::new("/")).args(args).current_dir("/"))
+    let state = TempDir::new().unwrap();
+    run(toolyard(Path::new("/")).env("TOOLYARD_STATE_DIR", state.path()).args(args).current_dir("/"))
 }

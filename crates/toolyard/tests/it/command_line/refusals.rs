@@ -16,7 +16,7 @@ fn wrong_usage() {
     --- stderr
     error: unrecognized subcommand 'server'
 
-      tip: a similar subcommand exists: 'serve'
+      tip: some similar subcommands exist: 'store', 'serve'
 
     Usage: toolyard [OPTIONS] <COMMAND>
 

@@ -11,7 +11,8 @@ use super::http::{self, Exchange, Response};
 use super::peers;
 use super::process::Process;
 
-/// The binary under test, in an environment that has nothing but a search path and a home.
+/// The binary under test, in an environment that has nothing but a search path and a home. What it keeps is in that,
+/// too.
 #[track_caller]
 pub(crate) fn toolyard(home: &Path) -> Command {
     peers::command(env!("CARGO_BIN_EXE_toolyard"), home)
