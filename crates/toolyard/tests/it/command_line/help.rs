@@ -86,6 +86,13 @@ fn of_serve() {
           --listen <PLACE>
               Where to listen, instead of where the manifest says: an address such as 127.0.0.1:8080, or a socket such as unix:/run/toolyard.sock
 
+          --log-format <FORMAT>
+              How the log looks, instead of what the manifest says
+
+              Possible values:
+              - human: For people
+              - json:  One JSON object a line
+
           --output <OUTPUT>
               How results are printed
 

@@ -106,7 +106,7 @@ spec:
 fn an_address_that_is_open_to_everybody() {
     assert_snapshot!(toolyard_with(&["serve", "--listen", "0.0.0.0:0"]), @"
     --- stderr
-    error: 0.0.0.0:0 is reached from other machines, and nothing asks callers who they are: listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in front of it does
+    error: 0.0.0.0:0 is reached from other machines, and there is no key that callers could show: make one with `toolyard key create`, listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in front of it asks callers who they are
     --- exit status 1
     ");
 }
