@@ -1,5 +1,7 @@
 //! The foreign software that the tests talk to: installed once, from committed pins.
 
+mod debian;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -74,7 +76,8 @@ impl Peers {
             "--disable-pip-version-check",
             "--requirement",
             "requirements.txt",
-        ]))
+        ]))?;
+        debian::install(&self.folder)
     }
 
     /// Cargo knows best whether there is something to build.
@@ -103,7 +106,9 @@ fn folder() -> PathBuf {
 
 fn pins() -> anyhow::Result<String> {
     let read = |pin| std::fs::read_to_string(pinned(pin)).with_context(|| format!("read {pin}"));
-    PINS.into_iter().map(read).collect()
+    let pins: String = PINS.into_iter().map(read).collect::<anyhow::Result<_>>()?;
+    // Debian's releases keep their versions: the names are what is pinned.
+    Ok(pins + &debian::PACKAGES.join("\n"))
 }
 
 fn pinned(pin: &str) -> PathBuf {

@@ -1,6 +1,6 @@
 //! Sends spans and metrics to a collector, off the way of calls. Whatever happens there, calls go on.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use opentelemetry_otlp::{MetricExporter, SpanExporter};
@@ -68,7 +68,7 @@ pub(super) fn start(
     let reader = Pushed(Arc::new(ManualReader::builder().build()));
 
     let (stopping, stopping_now) = watch::channel(false);
-    let report = Report { losses: losses.clone(), said: None };
+    let report = Arc::new(Report { losses: losses.clone(), ..Report::default() });
     let mut tasks = JoinSet::new();
     tasks.spawn(send_spans(spans, span_exporter, time, report.clone(), stopping_now.clone()));
     tasks.spawn(send_metrics(
@@ -99,7 +99,7 @@ async fn send_spans(
     mut spans: Receiver<SpanData>,
     exporter: SpanExporter,
     time: Duration,
-    mut report: Report,
+    report: Arc<Report>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut batch = Vec::with_capacity(BATCH);
@@ -136,7 +136,7 @@ async fn send_metrics(
     exporter: MetricExporter,
     interval: Duration,
     time: Duration,
-    mut report: Report,
+    report: Arc<Report>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut ticks = interval_at(Instant::now() + interval, interval);
@@ -171,25 +171,26 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// Says in the log that telemetry is lost, once in a while.
-#[derive(Clone)]
+#[derive(Default)]
 struct Report {
     losses: Arc<Losses>,
     /// When it was said last, and how much was lost by then.
-    said: Option<(Instant, u64)>,
+    said: std::sync::Mutex<Option<(Instant, u64)>>,
 }
 
 impl Report {
-    fn say(&mut self, error: Option<OTelSdkError>) {
+    fn say(&self, error: Option<OTelSdkError>) {
         let lost = self.losses.all();
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let (is_silent, before) =
-            self.said.map_or((false, 0), |(when, before)| (when.elapsed() < SILENCE, before));
-        if is_silent || (error.is_none() && lost == before) {
+            said.map_or((false, 0), |(when, before)| (when.elapsed() < SILENCE, before));
+        if is_silent || lost == before {
             return;
         }
+        *said = Some((Instant::now(), lost));
         let error =
             error.map_or_else(|| "more spans than the collector takes".to_owned(), |error| error.to_string());
         tracing::warn!(lost, error, "telemetry is lost");
-        self.said = Some((Instant::now(), lost));
     }
 }
 

@@ -77,7 +77,7 @@ pub const HANDLERS: Instrument =
     Instrument::own("handlers", Kind::Gauge, "{handler}", &[PHASE]).tells("Handlers by their phase");
 
 /// Whether a handler is ready.
-pub const HANDLER_READY: Instrument = Instrument::own("handler.ready", Kind::Gauge, "1", &[HANDLER])
+pub const HANDLER_READY: Instrument = Instrument::own("handler.ready", Kind::Gauge, "{handler}", &[HANDLER])
     .tells("Whether a handler is ready: 1, or 0");
 
 /// Programs of handlers that run now.

@@ -8,7 +8,7 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 use toolyard_core::layers::{Ended, Observation, Observer};
-use toolyard_core::{Call, Entry, Target};
+use toolyard_core::{Call, Code, Entry, Target, ToolError};
 use toolyard_mcp::wire::{meta, method};
 
 use super::context::Carrier;
@@ -36,11 +36,9 @@ impl Traces {
     /// Begins a span, and has what the call goes on to belong to it.
     fn begin(&self, kind: SpanKind, parent: Option<Context>, call: &mut Call, entry: &Entry) -> Traced {
         let of_client = parent.as_ref().map(|parent| parent.span().span_context().clone());
-        let Some(tracer) = &self.tracer else { return Traced { span: None, context: of_client } };
-        let name = match &kind {
-            SpanKind::Client => &entry.own,
-            _ => &entry.name,
-        };
+        let is_leg = kind == SpanKind::Client;
+        let Some(tracer) = &self.tracer else { return Traced { span: None, context: of_client, is_leg } };
+        let name = if is_leg { &entry.own } else { &entry.name };
         let span = tracer
             .span_builder(span_name(&call.target, name))
             .with_kind(kind)
@@ -48,7 +46,7 @@ impl Traces {
             .start_with_context(tracer, &parent.unwrap_or_default());
         let context = span.span_context().clone();
         self.carrier.write(&context, call);
-        Traced { span: Some(span), context: Some(context) }
+        Traced { span: Some(span), context: Some(context), is_leg }
     }
 }
 
@@ -67,9 +65,9 @@ impl Observer for Legs {
     fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
         // Without a tracer there is nothing to begin, and nothing to read.
         let parent = self.0.tracer.as_ref().and_then(|_| self.0.carrier.read(call));
-        let span = self.0.begin(SpanKind::Client, parent, call, entry).span;
+        let traced = self.0.begin(SpanKind::Client, parent, call, entry);
         // Lines of the log name the trace already.
-        Box::new(Traced { span, context: None })
+        Box::new(Traced { context: None, ..traced })
     }
 }
 
@@ -78,6 +76,8 @@ struct Traced {
     span: Option<Span>,
     /// Of the span, or where there is none, of the client's.
     context: Option<SpanContext>,
+    /// Whether it is the way to the owner only.
+    is_leg: bool,
 }
 
 impl Observation for Traced {
@@ -95,12 +95,21 @@ impl Observation for Traced {
             span.set_attribute(error);
             let message = ended.answer.and_then(|answer| answer.as_ref().err());
             span.set_status(SpanStatus::error(message.map_or_else(String::new, ToString::to_string)));
-            if let Some(error) = message {
-                span.set_attribute(KeyValue::new(names::RPC_STATUS, error.code().row().json_rpc.to_string()));
-            }
+            let code = message.and_then(|error| rpc_status(error, self.is_leg));
+            span.set_attributes(code.map(|code| KeyValue::new(names::RPC_STATUS, code)));
         }
         span.end();
     }
+}
+
+/// The code of the JSON-RPC error that there is: a server's own, which goes on as it came, else the yard's, which a server has
+/// not sent.
+fn rpc_status(error: &ToolError, is_leg: bool) -> Option<String> {
+    let of_peer =
+        error.peer().and_then(|error| Some(error.to_object().ok()?.get("code")?.as_text().to_owned()));
+    // What does not fit is told in a result.
+    let is_ours = !is_leg && error.code() != Code::InvalidArguments;
+    of_peer.or_else(|| is_ours.then(|| error.code().row().json_rpc.to_string()))
 }
 
 /// The method of MCP by which this is called.

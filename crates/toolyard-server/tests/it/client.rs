@@ -136,7 +136,7 @@ impl Client {
     /// Sends a request with these parameters, as they are.
     pub(crate) async fn ask(&mut self, method: &str, params: &str) -> Response {
         self.send("", method, params).await;
-        self.connection.response().await.expect("a response")
+        self.answered().await
     }
 
     /// Sends a request and takes what is said to it as a stream. The connection is used up.
@@ -158,6 +158,11 @@ impl Client {
         let head = format!("GET /mcp HTTP/1.1\r\nhost: localhost\r\n{accept}{headers}\r\n");
         self.connection.send(head.as_bytes()).await;
         self.connection.stream().await
+    }
+
+    /// The answer to what was sent.
+    pub(crate) async fn answered(&mut self) -> Response {
+        self.connection.response().await.expect("a response")
     }
 
     pub(crate) async fn send(&mut self, headers: &str, method: &str, params: &str) {

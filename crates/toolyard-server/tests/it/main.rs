@@ -28,6 +28,7 @@ mod sessions;
 mod sse_upstream;
 mod status;
 mod stdio;
+mod telemetry;
 mod texts;
 mod upstream;
 

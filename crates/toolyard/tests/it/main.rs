@@ -27,4 +27,5 @@ mod schemathesis;
 mod sdk_examples;
 mod sse_servers;
 mod support;
+mod telemetry;
 mod unruly_servers;
