@@ -391,7 +391,8 @@ fn the_documentation_is_true() {
         let kind = format!("{:?}", one.kind).to_lowercase();
         let attributes = one.attributes.iter().map(quoted).collect::<Vec<_>>().join(", ");
         let name = one.full_name("toolyard");
-        format!("| `{name}` | {kind} | {} | {attributes} | {} |", one.unit, one.description).replace("|  |", "| |")
+        format!("| `{name}` | {kind} | {} | {attributes} | {} |", one.unit, one.description)
+            .replace("|  |", "| |")
     };
     let expected: Vec<_> = names::INSTRUMENTS.iter().map(row).collect();
     let tables: Vec<_> = text.lines().filter(|line| line.starts_with("| `")).collect();

@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::gateway::{Gateway, process_document};
-use crate::support::peers::{free_port, peer, root};
-use crate::support::process::{Ended, run};
+use crate::support::peers::{command, free_port, peer, root};
+use crate::support::process::{Ended, run, run_with};
 use crate::support::scripted::Scripted;
 
 /// A context of W3C, and its trace.
@@ -37,11 +36,9 @@ fn page() -> String {
 
 #[track_caller]
 fn promtool(arguments: &[&str], file: &Path) -> Ended {
-    let mut command = Command::new(peer("debian/usr/bin/promtool"));
+    let mut command = command(peer("debian/usr/bin/promtool"), &root());
     match arguments {
-        ["check", "metrics"] => {
-            crate::support::process::run_with(command.args(arguments), std::fs::File::open(file).unwrap())
-        }
+        ["check", "metrics"] => run_with(command.args(arguments), std::fs::File::open(file).unwrap()),
         _ => run(command.args(arguments).arg(file)),
     }
 }
