@@ -172,7 +172,8 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let processes = Processes::new(options.spawner.clone(), process.limits.processes);
-    telemetry.watch(Watched { registry: registry_now, processes: processes.clone() });
+    let (processes_now, audit) = (processes.clone(), trail.audit.clone());
+    telemetry.watch(Watched { registry: registry_now, processes: processes_now, audit });
     let (standings, standings_now) = watch::channel(Arc::default());
     let (last_edit, last_edit_now) = watch::channel(None);
     let observatory = Observatory {

@@ -10,6 +10,7 @@ use toolyard_process::Processes;
 
 use super::metrics::Metrics;
 use super::names;
+use crate::audit::Audit;
 
 /// What is looked at.
 pub struct Watched {
@@ -17,19 +18,28 @@ pub struct Watched {
     pub registry: watch::Receiver<Arc<Registry>>,
     /// The programs of handlers.
     pub processes: Processes,
+    /// The audit trail.
+    pub audit: Arc<Audit>,
 }
 
 const PHASES: [&str; 3] = ["connecting", "ready", "unavailable"];
 
 /// Makes the instruments. They live as long as what the meter belongs to.
 pub(super) fn show(meter: &Meter, prefix: &str, watched: Watched, metrics: Arc<Metrics>) {
-    let Watched { registry, processes } = watched;
+    let Watched { registry, processes, audit } = watched;
     let gauge = |of: &names::Instrument| -> AsyncInstrumentBuilder<'_, ObservableGauge<u64>, u64> {
         meter.u64_observable_gauge(of.full_name(prefix)).with_unit(of.unit).with_description(of.description)
     };
     gauge(&names::CALLS_ACTIVE).with_callback(move |seen| seen.observe(metrics.active(), &[])).build();
     gauge(&names::PROCESSES)
         .with_callback(move |seen| seen.observe(processes.list().len() as u64, &[]))
+        .build();
+    let lost = &names::AUDIT_LOST;
+    meter
+        .u64_observable_counter(lost.full_name(prefix))
+        .with_unit(lost.unit)
+        .with_description(lost.description)
+        .with_callback(move |seen| seen.observe(audit.lost(), &[]))
         .build();
     let handlers = registry.clone();
     gauge(&names::HANDLERS).with_callback(move |seen| by_phase(&handlers.borrow(), seen)).build();

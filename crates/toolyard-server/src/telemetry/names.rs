@@ -88,6 +88,10 @@ pub const PROCESSES: Instrument =
 pub const TELEMETRY_LOST: Instrument = Instrument::own("telemetry.lost", Kind::Counter, "{item}", &[SIGNAL])
     .tells("Spans, and pages of metrics, that did not reach the collector");
 
+/// Records that the audit trail has not got.
+pub const AUDIT_LOST: Instrument = Instrument::own("audit.lost", Kind::Counter, "{record}", &[])
+    .tells("Records that the audit trail has not got");
+
 /// How long calls took, as the semantic conventions have it for servers of MCP.
 pub const SERVER_DURATION: Instrument = Instrument::conventional(
     "mcp.server.operation.duration",
@@ -103,7 +107,7 @@ pub const CLIENT_DURATION: Instrument = Instrument::conventional(
 .tells("Time of a request to what runs it, all attempts together");
 
 /// Every instrument.
-pub const INSTRUMENTS: [&Instrument; 9] = [
+pub const INSTRUMENTS: [&Instrument; 10] = [
     &INVOKE_DURATION,
     &INVOCATIONS,
     &CALLS_ACTIVE,
@@ -111,6 +115,7 @@ pub const INSTRUMENTS: [&Instrument; 9] = [
     &HANDLER_READY,
     &PROCESSES,
     &TELEMETRY_LOST,
+    &AUDIT_LOST,
     &SERVER_DURATION,
     &CLIENT_DURATION,
 ];
