@@ -95,8 +95,11 @@ mod tests {
     const CONTEXT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const OTHER: &str = "00-00000000000000000000000000000001-0000000000000002-00";
 
+    /// Names and values.
+    type Named<'a> = &'a [(&'a str, &'a str)];
+
     /// What is left of a context that came in `meta`, in the headers, or in both.
-    fn taken_in(meta: &[(&str, &str)], headers: &[(&str, &str)]) -> String {
+    fn taken_in(meta: Named<'_>, headers: Named<'_>) -> String {
         let mut call = Call::tool("t", Json::null());
         for (name, value) in meta {
             call.meta.set(name, Json::parse((*value).to_owned()).unwrap_or_else(|_| Json::string(value)));
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn where_a_context_comes_from() {
-        let cases: [(&[(&str, &str)], &[(&str, &str)]); 8] = [
+        let cases: [(Named<'_>, Named<'_>); 8] = [
             (&[], &[]),
             (&[(PARENT, CONTEXT), (STATE, "a=b"), (BAGGAGE, "k=v")], &[]),
             (&[], &[(PARENT, CONTEXT), (STATE, "a=b"), (BAGGAGE, "k=v")]),
