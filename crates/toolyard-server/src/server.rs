@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use axum::Router;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::GateSize;
@@ -14,7 +16,7 @@ use toolyard_manifest::{Listen, Manifest, Process};
 use toolyard_mcp::server::http::HttpOptions;
 use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo, SessionLimits};
 use toolyard_net::guard::Guard;
-use toolyard_net::listener::{self, ListenerLimits, TlsError};
+use toolyard_net::listener::{self, Listener, ListenerLimits, TlsError};
 use toolyard_net::workers::Workers;
 use toolyard_process::{ProcessInfo, Processes, Spawner};
 use toolyard_store::{Location, OpenError, StoreOptions};
@@ -123,16 +125,15 @@ pub struct Running {
     listening: Vec<Listen>,
     certificate: Option<Arc<Certificate>>,
     gateway: Arc<Gateway>,
+    frontend: Arc<Frontend>,
     counters: Arc<Counters>,
     stage: watch::Sender<Stage>,
     stopping: watch::Sender<bool>,
     serving: JoinSet<()>,
     ring: Arc<KeyRing>,
     trail: Trail,
-    /// Keeps up with the store, until it is dropped: the keys, and the names.
+    /// Keeps up with the store, until it is dropped: the keys, and the names. And with the certificate's files.
     _following: JoinSet<()>,
-    /// Reads the certificate again when its files change.
-    _renewing: JoinSet<()>,
     /// What the process was started with: an edit changes handlers only.
     process: Process,
     orders: mpsc::Sender<Order>,
@@ -146,16 +147,14 @@ pub struct Running {
     log_filter: Mutex<String>,
 }
 
-/// Starts a gateway. When this returns the address is listened on; handlers may still be connecting.
+/// Starts a gateway. When this returns all places are listened on that the manifest names, which may be none;
+/// handlers may still be connecting.
 ///
 /// # Errors
 /// When the address is not to be had, or would be open to everybody.
 pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, StartError> {
     let process = &manifest.process;
-    let store = match &options.store {
-        Some(store) => store.clone(),
-        None => toolyard_store::open(&StoreOptions::at(Location::Memory)).await.map_err(StartError::Store)?,
-    };
+    let store = store(options).await?;
     let ring = Arc::new(KeyRing::new(store.clone(), key_policy(process)));
     ask_for_keys(&ring, process).await?;
     let Site { listeners, listening, certificate, renewals } = Site::open(process).await?;
@@ -195,17 +194,9 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         body_bytes: process.limits.request_body_bytes,
         body_time: process.timeouts.request_body,
     };
-    let routes = routes(frontend, http_options(process, guard), Arc::new(rest), telemetry.clone(), stage_now);
-    let mut serving = JoinSet::new();
-    let limits = limits(process);
-    let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
-    serving.spawn(async move {
-        listener::serve(listeners, routes, limits, &workers, until(stopping_now)).await;
-    });
-    let mut renewing = JoinSet::new();
-    if let Some(certificate) = certificate.clone() {
-        renewing.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
-    }
+    let routes =
+        routes(frontend.clone(), http_options(process, guard), Arc::new(rest), telemetry.clone(), stage_now);
+    let serving = serve(listeners, routes, process, stopping_now)?;
 
     let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
@@ -216,16 +207,17 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         Fleet::start(builder, &manifest.handlers, recalled, published, patience).map_err(StartError::Tls)?;
     let mut fleet = JoinSet::new();
     fleet.spawn(started.run(orders_to_come));
-    let mut following = JoinSet::new();
-    let (followed, every) = (ring.clone(), process.timeouts.key_check);
-    following.spawn(async move { followed.follow(every).await });
-    following.spawn(memory::keep(store, names_now));
+    let mut following = keep_up(store, ring.clone(), names_now, process.timeouts.key_check);
+    if let Some(certificate) = certificate.clone() {
+        following.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
+    }
     stage.send_replace(Stage::Serving);
     let process = process.clone();
     Ok(Running {
         listening,
         certificate,
         gateway,
+        frontend,
         counters,
         stage,
         stopping,
@@ -233,7 +225,6 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         ring,
         trail,
         _following: following,
-        _renewing: renewing,
         process,
         orders,
         last_edit,
@@ -243,6 +234,45 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         log: options.log.clone(),
         log_filter: Mutex::new(manifest.process.logs.filter.clone()),
     })
+}
+
+/// The store that there is, or one that lasts as long as the gateway.
+async fn store(options: &Options) -> Result<Arc<dyn Store>, StartError> {
+    match &options.store {
+        Some(store) => Ok(store.clone()),
+        None => toolyard_store::open(&StoreOptions::at(Location::Memory)).await.map_err(StartError::Store),
+    }
+}
+
+/// Keeps up with the store: the keys that others make, and the names that handlers of ours get.
+fn keep_up(
+    store: Arc<dyn Store>,
+    ring: Arc<KeyRing>,
+    names: watch::Receiver<Vec<u8>>,
+    every: Duration,
+) -> JoinSet<()> {
+    let mut following = JoinSet::new();
+    following.spawn(async move { ring.follow(every).await });
+    following.spawn(memory::keep(store, names));
+    following
+}
+
+/// Serves whoever comes in by a socket. Where there is none, nobody does.
+fn serve(
+    listeners: Vec<Listener>,
+    routes: Router,
+    process: &Process,
+    stopping: watch::Receiver<bool>,
+) -> Result<JoinSet<()>, StartError> {
+    let mut serving = JoinSet::new();
+    if !listeners.is_empty() {
+        let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
+        let limits = limits(process);
+        serving.spawn(async move {
+            listener::serve(listeners, routes, limits, &workers, until(stopping)).await;
+        });
+    }
+    Ok(serving)
 }
 
 const fn key_policy(process: &Process) -> Policy {
@@ -359,6 +389,12 @@ impl Running {
         if let Some(certificate) = &self.certificate {
             certificate.reload(&self.last_edit).await;
         }
+    }
+
+    /// What serves MCP, for a client who is on no socket of ours.
+    #[must_use]
+    pub const fn frontend(&self) -> &Arc<Frontend> {
+        &self.frontend
     }
 
     /// The door.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolyard_core::{Backend, Call, Json, Object, Outcome, Output, Tool};
 
 use crate::BadInput;
-use crate::output::{Format, print};
+use crate::output::{Format, patiently, print};
 use crate::remote::Remote;
 
 /// Call a tool of a running gateway
@@ -45,7 +45,8 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         Some(json) => object(json)?,
         None => arguments(&args.arguments, tool)?,
     };
-    match server.call(Call::tool(&*args.name, arguments)).await {
+    let call = server.call(Call::tool(&*args.name, arguments));
+    match patiently(&args.name, call).await {
         Ok(Outcome::Done(output)) => Ok(show(&output, format)),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => bail!("the tool wants more than one call"),
         Err(error) => Err(anyhow!(error)),

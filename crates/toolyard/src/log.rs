@@ -1,13 +1,13 @@
 //! The log of the program: to standard error, for standard output belongs to results, and on stdio to the protocol.
 
-use std::io::IsTerminal;
-
 use clap::ValueEnum;
 use toolyard_manifest::{LogFormat, Logs};
 use toolyard_server::log::{FilterError, LogControl};
 use tracing_subscriber::layer::{Layered, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+
+use crate::output::has_colours;
 
 /// What is logged from the start, whatever a manifest says.
 const VARIABLE: &str = "TOOLYARD_LOG";
@@ -73,7 +73,7 @@ fn change(filter: &reload::Handle<EnvFilter, Registry>, wanted: &str) -> Result<
 fn lines(format: Format) -> Lines {
     let lines = fmt::layer().with_writer(std::io::stderr);
     match format {
-        Format::Human => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        Format::Human => lines.with_ansi(has_colours()).boxed(),
         Format::Json => {
             lines.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
         }

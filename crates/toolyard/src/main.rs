@@ -2,6 +2,8 @@
 
 mod call;
 mod check;
+mod completions;
+mod connect;
 mod demo;
 mod doctor;
 mod import;
@@ -10,7 +12,11 @@ mod output;
 mod remote;
 mod schema;
 mod serve;
+mod sources;
+mod stdio;
 mod store;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use std::process::ExitCode;
@@ -44,21 +50,25 @@ Examples:
   toolyard call add a=1 b=2             call one of them
   toolyard doctor                       say how the gateway and its handlers are
   toolyard store backup FILE            copy what the gateway keeps, while it serves
+  toolyard connect cursor               write the configuration of a client
 
 Exit status:
   0  done
   1  it failed: the gateway cannot be reached, the tool said no
-  2  wrong usage, or a manifest with problems
+  2  wrong usage, a manifest with problems, or nobody to ask
 
 Environment:
   TOOLYARD_LOG        what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
   TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
                       [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
-  OTEL_…              where metrics and traces are sent, where the manifest does not say it";
+  TOOLYARD_URL        the gateway that is asked where there is no `--url`
+  OTEL_…              where metrics and traces are sent, where the manifest does not say it
+  NO_COLOR            set to anything, no colours on a terminal either";
 
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Stdio(stdio::Args),
     Check(check::Args),
     Import(import::Args),
     Schema(schema::Args),
@@ -66,6 +76,8 @@ enum Command {
     Call(call::Args),
     Doctor(doctor::Args),
     Store(store::Args),
+    Connect(connect::Args),
+    Completions(completions::Args),
     #[command(hide = true)]
     DemoServer,
 }
@@ -88,11 +100,12 @@ fn main() -> ExitCode {
     let log = start_log(&cli.command);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return output::failed(&error.into()),
+        Err(error) => return output::failed(&error.into(), cli.output),
     };
     let done = runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve::run(args, cli.output, &log).await,
+            Command::Stdio(args) => stdio::run(args, &log).await,
             Command::Check(args) => Ok(check::run(&args, cli.output)),
             Command::Import(args) => Ok(import::run(&args, cli.output)?),
             Command::Schema(args) => Ok(schema::run(&args)),
@@ -100,18 +113,21 @@ fn main() -> ExitCode {
             Command::Call(args) => call::run(args, cli.output).await,
             Command::Doctor(args) => doctor::run(args, cli.output).await,
             Command::Store(args) => store::run(args, cli.output).await,
+            Command::Connect(args) => connect::run(&args, cli.output),
+            Command::Completions(args) => Ok(completions::run(&args, cli.output)),
             Command::DemoServer => demo::run().await,
         }
     });
     // A thread that still reads standard input would keep the process from ending.
     runtime.shutdown_background();
-    done.unwrap_or_else(|error| output::failed(&error))
+    done.unwrap_or_else(|error| output::failed(&error, cli.output))
 }
 
 /// Commands that ask a gateway only speak up when something is wrong.
 fn start_log(command: &Command) -> Log {
     match command {
         Command::Serve(args) => Log::start("info", args.log_format),
+        Command::Stdio(args) => Log::start("info", args.log_format),
         _ => Log::start("error", None),
     }
 }

@@ -17,6 +17,8 @@ use toolyard_mcp::client::{
 use toolyard_net::body;
 use toolyard_net::client::Client;
 
+use crate::output::patiently;
+
 /// Which gateway to ask.
 #[derive(clap::Args)]
 pub(crate) struct Remote {
@@ -35,7 +37,7 @@ pub(crate) struct Remote {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A URL as a manifest has it.
-fn url(text: &str) -> Result<Uri, Invalid> {
+pub(crate) fn url(text: &str) -> Result<Uri, Invalid> {
     Ok(toolyard_manifest::Endpoint::parse(text)?.uri().clone())
 }
 
@@ -55,7 +57,7 @@ impl Remote {
             let body = body::read(response.into_body(), Process::default().limits.response_bytes).await?;
             if status.is_success() { Ok(body) } else { bail!("it answers with HTTP status {status}") }
         });
-        answer
+        patiently(self, answer)
             .await
             .context("it takes too long")
             .and_then(|answer| answer)
@@ -93,7 +95,8 @@ impl Remote {
             options,
         );
         let mut catalog = backend.catalog();
-        let catalog = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting).await?.clone();
+        let connected = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting);
+        let catalog = patiently(self, connected).await?.clone();
         match &catalog.phase {
             Phase::Unavailable { reason } => bail!("cannot ask {self}: {reason}"),
             Phase::Connecting | Phase::Ready => Ok((backend, catalog)),

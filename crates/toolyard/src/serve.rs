@@ -1,25 +1,19 @@
 //! `toolyard serve`: the gateway.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Context;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::spawn_blocking;
 use toolyard_core::registry::Kind;
 use toolyard_core::{Phase, Registry};
-use toolyard_manifest::{Listen, Manifest, Problems, Source};
+use toolyard_manifest::{Listen, Manifest};
 use toolyard_process::Spawner;
-use toolyard_server::edits::Edits;
 use toolyard_server::{Options, Running};
 
 use crate::log::{self, Log};
 use crate::output::{Format, count, print};
-use crate::{BadInput, store};
+use crate::sources::{self, Sources};
 
 /// Serve the handlers of manifests as one MCP endpoint
-#[derive(Clone, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard serve                              the embedded demo, on 127.0.0.1:8080
@@ -29,19 +23,14 @@ Examples:
   toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
 
 An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well. Standard
-input is read once.
+problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well.
+`-f -` is standard input, which is read once.
 
 SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
 A second one ends at once.")]
 pub(crate) struct Args {
-    /// A manifest, a folder of them, or `-` for standard input; without any, an embedded demo is served
-    #[arg(short, long = "file", value_name = "FILE")]
-    files: Vec<PathBuf>,
-
-    /// The file of an MCP client, whose servers are served as well: see `toolyard import`
-    #[arg(long = "import", value_name = "FILE")]
-    imports: Vec<PathBuf>,
+    #[command(flatten)]
+    sources: Sources,
 
     /// Where to listen, instead of where the manifest says: an address such as 127.0.0.1:8080, or a socket such as
     /// unix:/run/toolyard.sock
@@ -57,118 +46,20 @@ pub(crate) struct Args {
     without_layer: Vec<String>,
 }
 
-/// What is served where no manifest is named.
-const QUICKSTART: &str = include_str!("quickstart.yaml");
-
 pub(crate) async fn run(args: Args, format: Format, log: &Log) -> anyhow::Result<ExitCode> {
-    // First, so that neither a signal nor an edit during the start is lost.
-    let mut stops = Stops::listen()?;
-    let hangups = signal(SignalKind::hangup())?;
-    let edits = Edits::of([args.files.clone(), args.imports.clone()].concat()).await;
-    let manifest = manifest(&args)?;
-    log.follow(&manifest.process.logs)?;
-    toolyard_process::raise_file_limit();
     let spawner = Spawner::supervised_by_ourselves();
-    let store = Some(store::of_gateway(&manifest.process).await?);
-    let without_layers = args.without_layer.clone();
-    let options = Options { spawner, store, without_layers, log: log.control() };
-    let running = toolyard_server::start(&manifest, &options).await?;
-    tokio::select! {
-        () = async {
-            greet(&running, format).await;
-            std::future::pending().await
-        } => {}
-        () = follow(&args, edits, hangups, &running, manifest.process.timeouts.manifest_check) => {}
-        () = stops.next() => {}
-    }
-    tokio::select! {
-        code = stop(running) => Ok(code),
-        // Whoever says it twice does not want to wait.
-        () = stops.next() => Ok(ExitCode::FAILURE),
-    }
-}
-
-/// What tells the gateway to stop.
-struct Stops {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Stops {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+    let without_layers = args.without_layer;
+    let options = Options { spawner, without_layers, log: log.control(), ..Options::default() };
+    let listen = move |manifest: &mut Manifest| {
+        if !args.listen.is_empty() {
+            manifest.process.listen.clone_from(&args.listen);
         }
-    }
-}
-
-/// Applies each edit of the manifest, when its files change or somebody says so by SIGHUP. One with problems is
-/// refused as a whole.
-async fn follow(args: &Args, mut edits: Edits, mut hangups: Signal, running: &Running, every: Duration) {
-    // It cannot be read a second time.
-    let reads_stdin = args.files.iter().chain(&args.imports).any(|path| path.as_os_str() == "-");
-    loop {
-        tokio::select! {
-            () = edits.next(every) => {}
-            _ = hangups.recv() => running.reload_certificate().await,
-        }
-        if reads_stdin {
-            continue;
-        }
-        let args = args.clone();
-        let edited = spawn_blocking(move || manifest(&args)).await;
-        match edited.map_err(anyhow::Error::from).and_then(|manifest| manifest) {
-            Ok(manifest) => apply(&manifest, running).await,
-            Err(problems) => {
-                let problems = format!("{problems:#}");
-                tracing::error!("an edit is refused, and nothing changes: {problems}");
-                running.refuse(problems);
-            }
-        }
-    }
-}
-
-async fn apply(manifest: &Manifest, running: &Running) {
-    match running.apply(manifest).await {
-        Ok(applied) if applied.needs_restart => tracing::warn!("an edit is applied: {applied}"),
-        Ok(applied) => tracing::info!("an edit is applied: {applied}"),
-        Err(error) => {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "an edit is refused, and nothing changes"
-            );
-            running.refuse(error.to_string());
-        }
-    }
-}
-
-fn manifest(args: &Args) -> anyhow::Result<Manifest> {
-    let read = if args.files.is_empty() && args.imports.is_empty() {
-        demo()?
-    } else {
-        toolyard_manifest::load_and_import(&args.files, &args.imports).map(|(manifest, notes)| {
-            notes.iter().for_each(|note| tracing::info!("{note}"));
-            manifest
-        })
     };
-    let problems = |problems| BadInput(format!("the manifest has problems\n\n{problems}"));
-    let mut manifest = read.map_err(problems)?;
-    if !args.listen.is_empty() {
-        manifest.process.listen.clone_from(&args.listen);
-    }
-    Ok(manifest)
-}
-
-fn demo() -> anyhow::Result<Result<Manifest, Problems>> {
-    let us = std::env::current_exe().context("cannot find our own program")?;
-    let us = us.to_str().context("the path of our own program is not UTF-8")?.to_owned();
-    let source = Source { name: "quickstart.yaml".to_owned(), text: QUICKSTART.to_owned() };
-    Ok(toolyard_manifest::parse_with(&[source], &|name| (name == "TOOLYARD_EXE").then(|| us.clone())))
+    sources::run(args.sources, listen, options, log, async |running, _| {
+        greet(running, format).await;
+        std::future::pending().await
+    })
+    .await
 }
 
 /// Says where the gateway is at once, and what it found as soon as that is known.
@@ -219,11 +110,4 @@ fn snippet(url: &str) -> String {
     format!(
         "{{\n  \"mcpServers\": {{\n    \"toolyard\": {{ \"type\": \"http\", \"url\": \"{url}\" }}\n  }}\n}}"
     )
-}
-
-async fn stop(running: Running) -> ExitCode {
-    tracing::info!("draining");
-    let counts = running.stop().await;
-    tracing::info!(?counts, "stopped");
-    ExitCode::SUCCESS
 }

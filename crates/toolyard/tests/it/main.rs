@@ -26,6 +26,7 @@ mod real_servers;
 mod schemathesis;
 mod sdk_examples;
 mod sse_servers;
+mod stdio;
 mod support;
 mod telemetry;
 mod unruly_servers;

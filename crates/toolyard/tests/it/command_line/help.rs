@@ -20,15 +20,17 @@ fn of_all() {
     Usage: toolyard [OPTIONS] <COMMAND>
 
     Commands:
-      serve   Serve the handlers of manifests as one MCP endpoint
-      check   Check manifests, and show everything that is wrong with them
-      import  Print a manifest for the servers in the file of an MCP client
-      schema  Print the JSON Schema of a kind of document
-      tools   List the tools of a running gateway
-      call    Call a tool of a running gateway
-      doctor  Say how a running gateway and its handlers are
-      store   Look after what the gateway keeps: see how it is, copy it, bring it up to date
-      help    Print this message or the help of the given subcommand(s)
+      serve        Serve the handlers of manifests as one MCP endpoint
+      stdio        Serve the handlers of manifests on standard input and output, to the one client that starts this
+      check        Check manifests, and show everything that is wrong with them
+      import       Print a manifest for the servers in the file of an MCP client
+      schema       Print the JSON Schema of a kind of document
+      tools        List the tools of a running gateway
+      call         Call a tool of a running gateway
+      doctor       Say how a running gateway and its handlers are
+      connect      Write the configuration of an MCP client, so that it uses the gateway
+      completions  Print the script with which a shell completes our commands
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
@@ -54,18 +56,18 @@ fn of_all() {
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call one of them
       toolyard doctor                       say how the gateway and its handlers are
-      toolyard store backup FILE            copy what the gateway keeps, while it serves
+      toolyard connect cursor               write the configuration of a client
 
     Exit status:
       0  done
       1  it failed: the gateway cannot be reached, the tool said no
-      2  wrong usage, or a manifest with problems
+      2  wrong usage, a manifest with problems, or nobody to ask
 
     Environment:
-      TOOLYARD_LOG        what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
-      TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
-                          [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
-      OTEL_…              where metrics and traces are sent, where the manifest does not say it
+      TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
+      TOOLYARD_URL  the gateway that is asked where there is no `--url`
+      OTEL_…        where metrics and traces are sent, where the manifest does not say it
+      NO_COLOR      set to anything, no colours on a terminal either
     ");
 }
 
@@ -78,7 +80,7 @@ fn of_serve() {
 
     Options:
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input; without any, an embedded demo is served
+              A manifest, or a folder of them; without any, an embedded demo is served
 
           --import <FILE>
               The file of an MCP client, whose servers are served as well: see `toolyard import`
@@ -113,8 +115,8 @@ fn of_serve() {
       toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
 
     An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-    problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well. Standard
-    input is read once.
+    problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well.
+    `-f -` is standard input, which is read once.
 
     SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
     A second one ends at once.
@@ -343,6 +345,152 @@ fn of_call() {
 #[test]
 fn the_version() {
     assert_eq!(help(&["--version"]), format!("toolyard {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn of_stdio() {
+    assert_snapshot!(help(&["stdio", "--help"]), @"
+    Serve the handlers of manifests on standard input and output, to the one client that starts this
+
+    Usage: toolyard stdio [OPTIONS]
+
+    Options:
+      -f, --file <FILE>
+              A manifest, or a folder of them; without any, an embedded demo is served
+
+          --import <FILE>
+              The file of an MCP client, whose servers are served as well: see `toolyard import`
+
+          --log-format <FORMAT>
+              How the log looks, instead of what the manifest says
+
+              Possible values:
+              - human: For people
+              - json:  One JSON object a line
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard stdio -f tools.yaml
+      toolyard stdio --import .mcp.json           the servers of Claude, Cursor, VS Code and others
+      toolyard connect claude --stdio -f tools.yaml    have a client start it
+
+    Nothing is listened on. What is logged goes to standard error, and edits of the files are applied as by
+    `toolyard serve`. It ends with its input, after the calls that run; SIGTERM and SIGINT end it at once. No
+    process of a handler stays.
+    ");
+}
+
+#[test]
+fn of_connect() {
+    assert_snapshot!(help(&["connect", "--help"]), @"
+    Write the configuration of an MCP client, so that it uses the gateway
+
+    Usage: toolyard connect [OPTIONS] <CLIENT>
+
+    Arguments:
+      <CLIENT>
+              The client
+
+              Possible values:
+              - claude:      Claude Desktop, for all that its user does
+              - claude-code: Claude Code, for the project in this folder: `.mcp.json`
+              - cursor:      Cursor, for all that its user does
+              - vscode:      VS Code, for the project in this folder: `.vscode/mcp.json`
+
+    Options:
+          --url <URL>
+              The MCP endpoint of a gateway that runs [default: http://127.0.0.1:8080/mcp]
+
+          --stdio
+              Have the client start a gateway of its own: `toolyard stdio`
+
+      -f, --file <FILE>
+              A manifest of that gateway, or a folder of them
+
+          --key-env <NAME>
+              The environment variable of the client that holds the key for the gateway; the key itself is not written
+
+          --name <NAME>
+              What the client calls the gateway
+
+              [default: toolyard]
+
+          --config <FILE>
+              The client's file, where it is not where the client has it by default
+
+          --yes
+              Do not ask
+
+          --dry-run
+              Show the change, and write nothing
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard connect cursor                               the gateway on 127.0.0.1:8080
+      toolyard connect vscode --url https://tools.example.com/mcp --key-env TOOLYARD_KEY
+      toolyard connect claude --stdio -f tools.yaml         started by Claude Desktop
+      toolyard connect claude-code --dry-run                only show what would change
+
+    What would change is shown first, and then asked for; without a terminal it takes `--yes`. Everything else in
+    the file stays as it is: its order, its comments, its other servers.
+
+    Claude Desktop starts its servers and connects to none, so it takes `--stdio`.
+    ");
+}
+
+#[test]
+fn of_completions() {
+    assert_snapshot!(help(&["completions", "--help"]), @"
+    Print the script with which a shell completes our commands
+
+    Usage: toolyard completions [OPTIONS] <SHELL>
+
+    Arguments:
+      <SHELL>
+              The shell
+
+              [possible values: bash, elvish, fish, powershell, zsh]
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard completions bash > ~/.local/share/bash-completion/completions/toolyard
+      toolyard completions zsh > ~/.zfunc/_toolyard
+      toolyard completions fish > ~/.config/fish/completions/toolyard.fish
+    ");
 }
 
 #[test]

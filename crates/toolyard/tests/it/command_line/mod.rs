@@ -1,12 +1,15 @@
 //! What a person reads on a terminal.
 
 mod ask;
+mod completions;
+mod connect;
 mod doctor;
 mod help;
 mod manifests;
 mod refusals;
 mod serve;
 mod store;
+mod terminal;
 
 use std::path::Path;
 

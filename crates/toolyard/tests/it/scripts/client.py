@@ -1,19 +1,20 @@
 """The Python SDK as a client: lists the tools of a server, calls some, and prints what it saw as JSON.
 
-usage: client.py URL MODE CALLS
+usage: client.py TARGET MODE CALLS
 
-MODE is `legacy`, or a revision of the modern era. CALLS is a JSON list of [tool, arguments].
+TARGET is a URL, or a program to start. MODE is `legacy`, or a revision of the modern era. CALLS is a JSON list of [tool, arguments].
 """
 
 import asyncio
 import json
 import sys
 
-from mcp import Client
+from mcp import Client, StdioServerParameters
 
 
-async def main(url, mode, calls):
-    async with Client(url, mode=mode) as client:
+async def main(target, mode, calls):
+    server = target if "://" in target else StdioServerParameters(command=target)
+    async with Client(server, mode=mode) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]
         texts, progress = [], []
 

@@ -132,7 +132,7 @@ impl Gateway {
 
 /// Writes a registry of these handlers; gives its path.
 #[track_caller]
-fn registry_document(folder: &Path, handlers: &[Value]) -> PathBuf {
+pub(crate) fn registry_document(folder: &Path, handlers: &[Value]) -> PathBuf {
     let registry = json!({
         "apiVersion": "omnia.altairalabs.ai/v1alpha1",
         "kind": "ToolRegistry",

@@ -1,0 +1,174 @@
+//! `toolyard stdio`: the gateway on standard input and output, started by clients of other people and by a raw one.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::gateway::{Gateway, toolyard};
+use crate::support::peers;
+use crate::support::process::{Process, is_running, run};
+use crate::support::scripted::{Scripted, script};
+use crate::support::{eventually, gateway};
+
+/// The files of a gateway with one server.
+struct Site {
+    server: Scripted,
+    folder: TempDir,
+}
+
+/// A client that says what the test has it say.
+struct Raw {
+    process: Process,
+    input: Option<std::io::PipeWriter>,
+}
+
+impl Site {
+    #[track_caller]
+    fn new() -> Self {
+        let server = Scripted::new("there");
+        let (folder, _) =
+            Gateway::command(&[server.handler()], json!({"timeouts": {"manifestCheck": "10ms"}}));
+        Self { server, folder }
+    }
+
+    fn args(&self) -> Vec<String> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        ["stdio", "-f", &path("registry.json"), "-f", &path("process.json")].map(str::to_owned).to_vec()
+    }
+
+    /// A program without arguments, because some clients take no others.
+    fn program(&self) -> PathBuf {
+        let path = self.folder.path().join("server");
+        let command = format!("exec '{}' '{}'", env!("CARGO_BIN_EXE_toolyard"), self.args().join("' '"));
+        fs::write(&path, format!("#!/bin/sh\n{command}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        path
+    }
+
+    #[track_caller]
+    fn start(&self) -> Raw {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut command = toolyard(self.folder.path());
+        let process = Process::start_with(command.args(self.args()), Stdio::from(reader));
+        Raw { process, input: Some(writer) }
+    }
+}
+
+impl Raw {
+    #[track_caller]
+    fn send(&mut self, id: u32, method: &str, params: Value) {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    /// The result of a request.
+    #[track_caller]
+    fn ask(&mut self, id: u32, method: &str, params: Value) -> Value {
+        self.send(id, method, params);
+        self.process.stdout.wait_for("the answer", |text| {
+            let messages = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            messages.into_iter().find(|message| message["id"] == id).map(|message| message["result"].clone())
+        })
+    }
+
+    #[track_caller]
+    fn call(&mut self, id: u32, tool: &str) -> String {
+        let result = self.ask(id, "tools/call", json!({"name": tool}));
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    #[track_caller]
+    fn initialize(&mut self) {
+        let client = json!({"name": "raw", "version": "1"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        assert_eq!(self.ask(0, "initialize", params)["serverInfo"]["name"], "toolyard");
+    }
+}
+
+#[test]
+fn started_by_python() {
+    let site = Site::new();
+    for mode in ["legacy", "2026-07-28"] {
+        let mut python = peers::command(peers::peer("python/bin/python"), site.folder.path());
+        python.arg(script("client.py")).arg(site.program()).arg(mode);
+        let ended = run(python.arg(r#"[["pid", {}]]"#));
+        assert_eq!(ended.code, 0, "{ended}");
+        let seen: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(seen["tools"], json!(["pid", "wait"]));
+    }
+}
+
+#[test]
+fn started_by_the_inspector() {
+    let site = Site::new();
+    for era in ["legacy", "modern"] {
+        let mut inspector = peers::command("mcp-inspector", site.folder.path());
+        inspector.args(["--cli", "-q", "--format", "json", "--protocol-era", era]);
+        inspector.arg(site.program()).args(["--transport", "stdio", "--method", "tools/list"]);
+        let ended = run(&mut inspector);
+        assert_eq!(ended.code, 0, "{ended}");
+        let answer: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let tools = answer["result"]["tools"].as_array().unwrap();
+        assert_eq!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["pid", "wait"]);
+    }
+}
+
+/// What runs ends first, and nothing but messages was printed.
+#[test]
+fn it_ends_with_its_input() {
+    let site = Site::new();
+    let mut client = site.start();
+    client.initialize();
+    let pid = client.call(1, "pid").parse().unwrap();
+    client.send(2, "tools/call", json!({"name": "wait"}));
+    site.server.wait_for("tools/call");
+    client.input = None;
+    site.server.open_gate();
+    assert_eq!(client.process.wait().code(), Some(0));
+    let printed = client.process.stdout.text();
+    let ids: Vec<_> =
+        printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].take()).collect();
+    assert_eq!(ids, [0, 1, 2], "{printed}");
+    eventually("the end of the server", || (!is_running(pid)).then_some(()));
+}
+
+#[test]
+fn it_ends_by_a_signal() {
+    let site = Site::new();
+    let mut client = site.start();
+    client.initialize();
+    let pid = client.call(1, "pid").parse().unwrap();
+    client.process.signal(Signal::TERM);
+    assert_eq!(client.process.wait().code(), Some(0));
+    eventually("the end of the server", || (!is_running(pid)).then_some(()));
+}
+
+#[test]
+fn an_edit_is_applied() {
+    let (site, new) = (Site::new(), Scripted::new("new"));
+    let mut client = site.start();
+    client.initialize();
+    gateway::registry_document(site.folder.path(), &[site.server.handler(), new.handler()]);
+    let mut id = 1;
+    eventually("the list after the edit", || {
+        id += 1;
+        let list = client.ask(id, "tools/list", json!({}));
+        (list["tools"].as_array().unwrap().len() == 4).then_some(())
+    });
+}
+
+/// It is the client's.
+#[test]
+fn standard_input_is_no_manifest() {
+    let ended = run(toolyard(std::path::Path::new("/")).args(["stdio", "-f", "-"]));
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (2, "error: standard input is the client's, and no manifest\n")
+    );
+}
