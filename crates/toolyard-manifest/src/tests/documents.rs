@@ -142,6 +142,7 @@ allowUnauthenticated: true
 allowedHosts: [tools.example.com]
 allowedOrigins: [https://app.example.com]
 store: {memory: true}
+audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h}
 limits:
   requestBodyBytes: 1MiB
   workers: 7
@@ -153,6 +154,7 @@ limits:
   concurrentCallsPerHandler: 4
   queuedCalls: 8
   queuedNotices: 5
+  queuedRecords: 15
   toolsPerHandler: 6
   processes: 9
   lanesPerHandler: 10
@@ -170,6 +172,7 @@ timeouts:
   requestHead: 500ms
   requestBody: 4s
   manifestCheck: 5s
+  keyCheck: 8s
   laneIdle: 70s
   processIdle: 15m
   export: 6s
@@ -181,6 +184,7 @@ logs: {format: json, filter: 'warn,toolyard_mcp=trace'}
 ";
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the snapshot has a line for each field")]
 fn a_process_with_everything_set() {
     assert_debug_snapshot!(valid(&toolyard(EVERYTHING_SET.trim())).process, @r#"
     Process {
@@ -203,22 +207,15 @@ fn a_process_with_everything_set() {
             Memory,
         ),
         audit: AuditTrail {
-            enabled: true,
-            arguments: Digest,
+            enabled: false,
+            arguments: Redacted,
             redact: [
-                "password",
-                "passwd",
-                "secret",
-                "token",
-                "access_token",
-                "refresh_token",
-                "authorization",
-                "api_key",
-                "apikey",
-                "private_key",
+                "pin",
             ],
-            file: None,
-            retention: 7776000s,
+            file: Some(
+                "audit.jsonl",
+            ),
+            retention: 3600s,
         },
         limits: Limits {
             workers: 7,
@@ -231,7 +228,7 @@ fn a_process_with_everything_set() {
             concurrent_calls_per_handler: 4,
             queued_calls: 8,
             queued_notices: 5,
-            queued_records: 20000,
+            queued_records: 15,
             tools_per_handler: 6,
             processes: 9,
             lanes_per_handler: 10,
@@ -252,7 +249,7 @@ fn a_process_with_everything_set() {
             request_head: 500ms,
             request_body: 4s,
             manifest_check: 5s,
-            key_check: 1s,
+            key_check: 8s,
             lane_idle: 70s,
             process_idle: Some(
                 900s,
@@ -287,6 +284,7 @@ fn a_process_with_everything_set() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the snapshot has a line for each field")]
 fn the_defaults_are_those_of_the_documentation() {
     let mut process = valid("").process;
     // As many as the machine has processors.

@@ -93,17 +93,16 @@ impl Quota {
     /// Gives the store back what was taken and not spent.
     pub async fn stop(&self) {
         let taken = std::mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner));
-        while taken.left > 0 {
-            let returned = self.change(taken.period, |used| Some(used.saturating_sub(taken.left))).await;
-            match returned {
+        if taken.left == 0 {
+            return;
+        }
+        loop {
+            match self.change(taken.period, |used| Some(used.saturating_sub(taken.left))).await {
                 Ok(Changed::Conflict) => {}
-                Ok(_) => return,
+                Ok(Changed::Done | Changed::Refused) => return,
                 Err(error) => {
-                    tracing::warn!(
-                        quota = self.name,
-                        error = &error as &dyn std::error::Error,
-                        "what was not used is lost"
-                    );
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(quota = self.name, error, "what was not used is lost");
                     return;
                 }
             }

@@ -28,6 +28,7 @@ fn of_all() {
       tools        List the tools of a running gateway
       call         Call a tool of a running gateway
       doctor       Say how a running gateway and its handlers are
+      store        Look after what the gateway keeps: see how it is, copy it, bring it up to date
       connect      Write the configuration of an MCP client, so that it uses the gateway
       completions  Print the script with which a shell completes our commands
       help         Print this message or the help of the given subcommand(s)
@@ -56,6 +57,7 @@ fn of_all() {
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call one of them
       toolyard doctor                       say how the gateway and its handlers are
+      toolyard store backup FILE            copy what the gateway keeps, while it serves
       toolyard connect cursor               write the configuration of a client
 
     Exit status:
@@ -64,10 +66,12 @@ fn of_all() {
       2  wrong usage, a manifest with problems, or nobody to ask
 
     Environment:
-      TOOLYARD_LOG  what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
-      TOOLYARD_URL  the gateway that is asked where there is no `--url`
-      OTEL_…        where metrics and traces are sent, where the manifest does not say it
-      NO_COLOR      set to anything, no colours on a terminal either
+      TOOLYARD_LOG        what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
+      TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
+                          [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
+      TOOLYARD_URL        the gateway that is asked where there is no `--url`
+      OTEL_…              where metrics and traces are sent, where the manifest does not say it
+      NO_COLOR            set to anything, no colours on a terminal either
     ");
 }
 
