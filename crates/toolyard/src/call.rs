@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use serde_json::Value;
-use toolyard_core::{Backend, Call, Json, Object, Outcome, Output, Tool};
+use toolyard_core::{Backend, Call, Json, Object, Outcome, Output};
 
 use crate::BadInput;
 use crate::output::{Format, patiently, print};
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     };
     let arguments = match &args.json {
         Some(json) => object(json)?,
-        None => arguments(&args.arguments, tool)?,
+        None => arguments(&args.arguments, &tool.input_schema().map(Json::to_value).unwrap_or_default())?,
     };
     let call = server.call(Call::tool(&*args.name, arguments));
     match patiently(&args.name, call).await {
@@ -53,13 +53,14 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     }
 }
 
-fn object(json: &str) -> Result<Json, BadInput> {
+/// Arguments that are written as one object.
+pub(crate) fn object(json: &str) -> Result<Json, BadInput> {
     let object = Object::parse(json.to_owned()).map_err(|error| BadInput(format!("--json: {error}")))?;
     Ok(object.to_json())
 }
 
-fn arguments(pairs: &[String], tool: &Tool) -> Result<Json, BadInput> {
-    let schema = tool.input_schema().map(Json::to_value).unwrap_or_default();
+/// Arguments that are written one by one, for a tool with this schema.
+pub(crate) fn arguments(pairs: &[String], schema: &Value) -> Result<Json, BadInput> {
     let mut arguments = Object::new();
     for pair in pairs {
         let Some((key, value)) = pair.split_once('=') else {

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+mod audit;
 mod call;
 mod check;
 mod completions;
@@ -7,14 +8,17 @@ mod connect;
 mod demo;
 mod doctor;
 mod import;
+mod key;
 mod log;
 mod output;
 mod remote;
 mod schema;
 mod serve;
 mod sources;
+mod span;
 mod stdio;
 mod store;
+mod test;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -49,6 +53,9 @@ Examples:
   toolyard tools                        list the tools of a running gateway
   toolyard call add a=1 b=2             call one of them
   toolyard doctor                       say how the gateway and its handlers are
+  toolyard test weather                 try the tool of a handler
+  toolyard key create ci --scope rest   hand out a key
+  toolyard audit --since 1h             see who called what
   toolyard store backup FILE            copy what the gateway keeps, while it serves
   toolyard connect cursor               write the configuration of a client
 
@@ -62,6 +69,7 @@ Environment:
   TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
                       [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
   TOOLYARD_URL        the gateway that is asked where there is no `--url`
+  TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`
   OTEL_…              where metrics and traces are sent, where the manifest does not say it
   NO_COLOR            set to anything, no colours on a terminal either";
 
@@ -74,7 +82,10 @@ enum Command {
     Schema(schema::Args),
     Tools(tools::Args),
     Call(call::Args),
+    Test(test::Args),
     Doctor(doctor::Args),
+    Key(key::Args),
+    Audit(audit::Args),
     Store(store::Args),
     Connect(connect::Args),
     Completions(completions::Args),
@@ -112,6 +123,9 @@ fn main() -> ExitCode {
             Command::Tools(args) => tools::run(args, cli.output).await,
             Command::Call(args) => call::run(args, cli.output).await,
             Command::Doctor(args) => doctor::run(args, cli.output).await,
+            Command::Test(args) => test::run(args, cli.output).await,
+            Command::Key(args) => key::run(args, cli.output).await,
+            Command::Audit(args) => audit::run(args, cli.output).await,
             Command::Store(args) => store::run(args, cli.output).await,
             Command::Connect(args) => connect::run(&args, cli.output),
             Command::Completions(args) => Ok(completions::run(&args, cli.output)),

@@ -1,12 +1,13 @@
 //! A running gateway, as the commands that ask one see it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
-use http::{Request, Uri};
+use http::{Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::time::timeout;
 use toolyard_core::{Backend, Catalog, Phase};
@@ -14,6 +15,7 @@ use toolyard_manifest::{Invalid, Process};
 use toolyard_mcp::client::{
     Attempts, ClientOptions, Endpoint, HttpEndpoint, LaneOptions, McpBackend, ToolFilter,
 };
+use toolyard_net::auth::{Auth, Scheme, Source};
 use toolyard_net::body;
 use toolyard_net::client::Client;
 
@@ -31,6 +33,10 @@ pub(crate) struct Remote {
         value_parser = url
     )]
     url: Uri,
+
+    /// A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
 }
 
 /// How long a gateway may take to answer.
@@ -47,21 +53,61 @@ impl Remote {
     /// # Errors
     /// When it cannot be reached, or what is there is no gateway.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
+        let (status, body) = self.ask(Method::GET, path, String::new()).await?;
+        if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
+    }
+
+    /// Asks the gateway something at a path beside its MCP endpoint; gives what it answers, whatever that is.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> anyhow::Result<(StatusCode, Bytes)> {
         let beside = self.url.path().strip_suffix("/mcp").unwrap_or_default();
         let mut parts = self.url.clone().into_parts();
         parts.path_and_query = Some(format!("{beside}{path}").parse()?);
-        let request = Request::get(Uri::from_parts(parts)?).body(Full::default())?;
+        let mut request = Request::builder().method(method).uri(Uri::from_parts(parts)?);
+        if let Some(auth) = self.auth() {
+            request = request
+                .header(header::AUTHORIZATION, auth.header().await.context("there is no key in the file")?);
+        }
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let request = request.body(Full::from(body))?;
         let answer = timeout(PATIENCE, async {
             let response = self.client()?.send(request).await?;
             let status = response.status();
             let body = body::read(response.into_body(), Process::default().limits.response_bytes).await?;
-            if status.is_success() { Ok(body) } else { bail!("it answers with HTTP status {status}") }
+            anyhow::Ok((status, body))
         });
         patiently(self, answer)
             .await
             .context("it takes too long")
             .and_then(|answer| answer)
             .with_context(|| format!("cannot ask {self}"))
+    }
+
+    /// Why the gateway does not do what it is asked, in its own words where it has some.
+    pub(crate) fn refused(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
+        let problem: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        match problem["detail"].as_str() {
+            Some(detail) => anyhow!("{self} refuses: {detail}"),
+            None => anyhow!("cannot ask {self}: it answers with HTTP status {status}"),
+        }
+    }
+
+    /// The key to show.
+    fn auth(&self) -> Option<Auth> {
+        let source = match &self.key_file {
+            Some(file) => Source::File(file.clone()),
+            None => Source::Value(std::env::var("TOOLYARD_KEY").ok().filter(|key| !key.is_empty())?),
+        };
+        Some(Auth { scheme: Scheme::Bearer, source })
     }
 
     fn client(&self) -> anyhow::Result<Client> {
@@ -89,11 +135,11 @@ impl Remote {
             lanes: LaneOptions::SHARED,
             probe: None,
         };
-        let backend = McpBackend::start(
-            "gateway",
-            Endpoint::Http(HttpEndpoint::new(self.url.clone(), self.client()?)),
-            options,
-        );
+        let mut endpoint = HttpEndpoint::new(self.url.clone(), self.client()?);
+        if let Some(auth) = self.auth() {
+            endpoint = endpoint.with_auth(auth);
+        }
+        let backend = McpBackend::start("gateway", Endpoint::Http(endpoint), options);
         let mut catalog = backend.catalog();
         let connected = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting);
         let catalog = patiently(self, connected).await?.clone();

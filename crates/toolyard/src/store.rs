@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::bail;
 use serde_json::json;
 use toolyard_core::store::Store;
 use toolyard_manifest::{Process, StorePlace};
@@ -32,12 +33,18 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Say where the store is, its version and its size; nothing is changed
+    #[command(after_help = "\
+Examples:
+  toolyard store status -f gateway.yaml --output json")]
     Status(Manifests),
     /// Copy a store in a file to another file, as it is at one moment
     ///
     /// The copy is a store itself. To restore it, while no gateway runs, put it in the place of the store and remove
     /// the files beside that whose names end in `-wal` and `-shm`: they belong to what was there before. A store on
     /// PostgreSQL is copied by pg_dump.
+    #[command(after_help = "\
+Examples:
+  toolyard store backup /backup/monday.db -f gateway.yaml")]
     Backup {
         /// The file of the copy, which is not there yet
         #[arg(value_name = "FILE")]
@@ -50,12 +57,15 @@ enum Command {
     ///
     /// `toolyard serve` does the same when it starts. A store is never brought back to an older version: make a
     /// backup before.
+    #[command(after_help = "\
+Examples:
+  toolyard store migrate -f gateway.yaml")]
     Migrate(Manifests),
 }
 
 /// The manifests that say where the store is.
 #[derive(clap::Args)]
-struct Manifests {
+pub(crate) struct Manifests {
     /// A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -100,6 +110,18 @@ pub(crate) async fn of_gateway(process: &Process) -> anyhow::Result<Arc<dyn Stor
 }
 
 impl Manifests {
+    /// The store of the gateway of these manifests, which has to outlive this command.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or is in the memory of the gateway.
+    pub(crate) async fn lasting_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let options = self.options()?;
+        if options.location == Location::Memory {
+            bail!("the store is in the memory of the gateway: ask the gateway itself, by REST (/api/v1)");
+        }
+        Ok(toolyard_store::open(&options).await?)
+    }
+
     fn options(&self) -> anyhow::Result<StoreOptions> {
         let manifest = toolyard_manifest::load(&self.files);
         let manifest =

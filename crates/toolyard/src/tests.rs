@@ -6,16 +6,16 @@ use crate::Cli;
 
 const PAGE: &str = include_str!("../../../docs/command-line.md");
 
-/// Every command that people see, the whole of them first.
-fn commands() -> Vec<Command> {
-    fn below(command: &Command, found: &mut Vec<Command>) {
-        found.push(command.clone());
+/// Every command that people see, by what they type; the whole of them first.
+fn commands() -> Vec<(String, Command)> {
+    fn below(path: &str, command: &Command, found: &mut Vec<(String, Command)>) {
+        found.push((path.to_owned(), command.clone()));
         for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
-            below(command, found);
+            below(&format!("{path} {}", command.get_name()), command, found);
         }
     }
     let mut found = Vec::new();
-    below(&Cli::command(), &mut found);
+    below("toolyard", &Cli::command(), &mut found);
     found
 }
 
@@ -26,25 +26,25 @@ fn the_definition_is_sound() {
 
 #[test]
 fn every_help_has_examples() {
-    for command in commands() {
+    for (path, command) in commands() {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        assert!(help.contains("Examples:\n  toolyard"), "{}", command.get_name());
+        assert!(help.contains("Examples:\n  toolyard"), "{path}");
     }
 }
 
 #[test]
 fn the_page_is_about_every_command_and_option() {
-    let headings: Vec<_> = PAGE.lines().filter_map(|line| line.strip_prefix("## `toolyard ")).collect();
-    let names: Vec<_> = commands()[1..].iter().map(|command| format!("{}`", command.get_name())).collect();
+    let headings: Vec<_> = PAGE.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let names: Vec<_> = commands()[1..].iter().map(|(path, _)| format!("`{path}`")).collect();
     assert_eq!(headings, names);
-    for command in commands() {
-        let section = match PAGE.split_once(&format!("## `toolyard {}`", command.get_name())) {
+    for (path, command) in commands() {
+        let section = match PAGE.split_once(&format!("## `{path}`")) {
             Some((_, rest)) => rest.split("\n## ").next().unwrap_or_default(),
             None => PAGE,
         };
         for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
             let named = option.get_long().is_none_or(|long| section.contains(&format!("`--{long}")));
-            assert!(named, "{} --{:?}", command.get_name(), option.get_long());
+            assert!(named, "{path} --{:?}", option.get_long());
         }
     }
 }

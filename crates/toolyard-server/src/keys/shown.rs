@@ -59,4 +59,19 @@ impl ShownKey {
     pub fn new(key: Key, secret: &Secret) -> Self {
         Self { key: Some(secret.reveal()), ..key.into() }
     }
+
+    /// What it is, in one line for people.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let scopes = self.scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let amounts = [("rate", self.rate), ("calls", self.calls), ("cost", self.cost)];
+        let amounts = amounts.iter().filter_map(|(word, amount)| Some(format!(", {word} {}", (*amount)?)));
+        let state = match (&self.revoked, &self.expires) {
+            (Some(time), _) => format!("revoked {time}"),
+            (None, Some(time)) if self.valid => format!("until {time}"),
+            (None, Some(time)) => format!("expired {time}"),
+            (None, None) => format!("since {}", self.created),
+        };
+        format!("{}  {}  {scopes}{}, {state}", self.id, self.name, amounts.collect::<String>())
+    }
 }

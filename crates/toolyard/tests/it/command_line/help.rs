@@ -27,7 +27,10 @@ fn of_all() {
       schema       Print the JSON Schema of a kind of document
       tools        List the tools of a running gateway
       call         Call a tool of a running gateway
+      test         Try a tool of a handler in a running gateway, and hold arguments and result to its schemas
       doctor       Say how a running gateway and its handlers are
+      key          Hand out keys, and take them back: make, list and revoke them in the store of a gateway
+      audit        Read the audit trail in the store of a gateway: who called what, newest first
       store        Look after what the gateway keeps: see how it is, copy it, bring it up to date
       connect      Write the configuration of an MCP client, so that it uses the gateway
       completions  Print the script with which a shell completes our commands
@@ -57,6 +60,9 @@ fn of_all() {
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call one of them
       toolyard doctor                       say how the gateway and its handlers are
+      toolyard test weather                 try the tool of a handler
+      toolyard key create ci --scope rest   hand out a key
+      toolyard audit --since 1h             see who called what
       toolyard store backup FILE            copy what the gateway keeps, while it serves
       toolyard connect cursor               write the configuration of a client
 
@@ -70,6 +76,7 @@ fn of_all() {
       TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
                           [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
       TOOLYARD_URL        the gateway that is asked where there is no `--url`
+      TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`
       OTEL_…              where metrics and traces are sent, where the manifest does not say it
       NO_COLOR            set to anything, no colours on a terminal either
     ");
@@ -140,6 +147,9 @@ fn of_doctor() {
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
+
+          --key-file <FILE>
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
 
           --output <OUTPUT>
               How results are printed
@@ -282,6 +292,9 @@ fn of_tools() {
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
+          --key-file <FILE>
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+
           --output <OUTPUT>
               How results are printed
 
@@ -323,6 +336,9 @@ fn of_call() {
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
+
+          --key-file <FILE>
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
 
           --output <OUTPUT>
               How results are printed
@@ -553,7 +569,14 @@ fn of_store() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      toolyard store status -f gateway.yaml --output json
     ");
+}
+
+#[test]
+fn of_the_commands_of_store() {
     assert_snapshot!(help(&["store", "backup", "--help"]), @"
     Copy a store in a file to another file, as it is at one moment
 
@@ -580,6 +603,9 @@ fn of_store() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      toolyard store backup /backup/monday.db -f gateway.yaml
     ");
     assert_snapshot!(help(&["store", "migrate", "--help"]), @"
     Make the store, or bring it to the version that this program needs
@@ -603,5 +629,261 @@ fn of_store() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      toolyard store migrate -f gateway.yaml
+    ");
+}
+
+#[test]
+fn of_key() {
+    assert_snapshot!(help(&["key", "--help"]), @"
+    Hand out keys, and take them back: make, list and revoke them in the store of a gateway
+
+    Usage: toolyard key [OPTIONS] <COMMAND>
+
+    Commands:
+      create  Make a key, and print it: it is not to be had again
+      list    List the keys, those that open nothing any more among them
+      revoke  Make a key open nothing any more
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard key create ci --scope 'tools:*'                        all tools, over MCP
+      toolyard key create bot --scope 'tools:github/get_*' --rate 10/s --calls 1000/day
+      toolyard key create ops --scope admin --scope rest --expires 90d
+      toolyard key list
+      toolyard key revoke 5d41402abc4b
+
+    As soon as there is a key, every door of the gateway but /health asks for one, and goes on to do so when all are
+    revoked. A gateway that runs knows of a new key at once, and of a revoked one within `timeouts.keyCheck`.
+    ");
+    assert_snapshot!(help(&["key", "create", "--help"]), @"
+    Make a key, and print it: it is not to be had again
+
+    Usage: toolyard key create [OPTIONS] --scope <SCOPE> <NAME>
+
+    Arguments:
+      <NAME>
+              What the key is for, in your words
+
+    Options:
+          --scope <SCOPE>
+              What it opens; may be said more than once
+
+          --expires <TIME>
+              For how long: 12h, 90d, 4w; without it until it is revoked
+
+          --rate <AMOUNT>
+              How often it may call: 10/s, 600/min, each gateway by itself
+
+          --calls <AMOUNT>
+              How many calls it may make: 1000/day, or 1000 in all
+
+          --cost <AMOUNT>
+              What its calls may cost, where tools have a `price`: 2.5/week
+
+      -f, --file <FILE>
+              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard key create ci --scope 'tools:*'
+      toolyard key create ops --scope admin --scope rest --expires 90d -f gateway.yaml
+      export TOOLYARD_KEY=$(toolyard key create me --scope 'tools:*' --scope rest)
+
+    Scopes:
+      tools:PATTERN  tools (and prompts and resources) that the key may see and call: `tools:*`, `tools:search_*`, or
+                     with the handler, `tools:github/*`; a star stands for any characters
+      rest           to do the same by REST, and to see the status
+      admin          keys, the audit trail, tests of handlers, the level of the log
+      functions      to invoke hosted functions
+      metrics        /metrics
+    ");
+    assert_snapshot!(help(&["key", "list", "--help"]), @"
+    List the keys, those that open nothing any more among them
+
+    Usage: toolyard key list [OPTIONS]
+
+    Options:
+      -f, --file <FILE>
+              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard key list
+      toolyard key list -f gateway.yaml --output json
+    ");
+    assert_snapshot!(help(&["key", "revoke", "--help"]), @"
+    Make a key open nothing any more
+
+    Usage: toolyard key revoke [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              Its id: what stands in its text behind `ty_`, and first in a line of `toolyard key list`
+
+    Options:
+      -f, --file <FILE>
+              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard key revoke 5d41402abc4b
+    ");
+}
+
+#[test]
+fn of_test() {
+    assert_snapshot!(help(&["test", "--help"]), @r#"
+    Try a tool of a handler in a running gateway, and hold arguments and result to its schemas
+
+    Usage: toolyard test [OPTIONS] <HANDLER> [TOOL] [KEY=VALUE]...
+
+    Arguments:
+      <HANDLER>
+              The handler, by its name in the manifest
+
+      [TOOL]
+              The tool; may be left out where the handler has one only
+
+      [KEY=VALUE]...
+              Arguments, one by one: each is taken as JSON where it is JSON, else as text
+
+    Options:
+          --json <OBJECT>
+              All arguments as one JSON object
+
+          --url <URL>
+              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+
+              [env: TOOLYARD_URL=]
+              [default: http://127.0.0.1:8080/mcp]
+
+          --key-file <FILE>
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard test weather                         its one tool, without arguments
+      toolyard test weather forecast city=Berlin
+      toolyard test weather forecast --json '{"city": "Berlin"}' --output json
+
+    The tool is really called, but for arguments that do not fit its input schema. The exit status is 1 when something does not fit,
+    or the tool failed. It takes a key with the scope `admin`, where there are keys: see `toolyard key create --help`.
+    "#);
+}
+
+#[test]
+fn of_audit() {
+    assert_snapshot!(help(&["audit", "--help"]), @"
+    Read the audit trail in the store of a gateway: who called what, newest first
+
+    Usage: toolyard audit [OPTIONS]
+
+    Options:
+          --key <ID>
+              Only what this key did, by its id
+
+          --name <NAME>
+              Only calls of this tool, prompt or resource, or what was done to this key or handler
+
+          --handler <HANDLER>
+              Only calls that went to this handler
+
+          --outcome <OUTCOME>
+              Only calls that ended like this: ok, tool_error, or the code of an error
+
+          --action <ACTION>
+              Only this: call, key_created, key_revoked, handler_refreshed, log_changed, records_lost
+
+          --since <TIME>
+              Only what is not older: 10min, 1h, 7d
+
+          --limit <COUNT>
+              How many at most
+
+              [default: 100]
+
+      -f, --file <FILE>
+              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard audit                                the last hundred records
+      toolyard audit --since 1h --outcome denied
+      toolyard audit --key 5d41402abc4b --name search
+      toolyard audit --limit 1000 --output json     the records as they are kept, one JSON text
+
+    A gateway writes what has happened a moment later. What is kept of arguments, and for how long, says `audit` in the
+    Toolyard document.
     ");
 }

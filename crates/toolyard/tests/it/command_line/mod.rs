@@ -5,6 +5,7 @@ mod completions;
 mod connect;
 mod doctor;
 mod help;
+mod keys;
 mod manifests;
 mod refusals;
 mod serve;

@@ -1,0 +1,267 @@
+//! `toolyard key`, `test` and `audit`, and what the other commands do where a key is wanted.
+
+use std::path::Path;
+use std::process::Command;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::eventually;
+use crate::support::gateway::{Gateway, process_document, toolyard};
+use crate::support::process::{Ended, run};
+
+/// A store in a folder, as a manifest has it.
+struct Yard {
+    folder: TempDir,
+    gateway: Gateway,
+}
+
+impl Yard {
+    fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = json!({"path": folder.path().join("yard.db")});
+        process_document(folder.path(), json!({"store": store}));
+        let demo = json!({
+            "name": "demo",
+            "type": "mcp",
+            "mcpConfig": {"transport": "stdio", "command": env!("CARGO_BIN_EXE_toolyard"), "args": ["demo-server"]},
+        });
+        let gateway = Gateway::with(&[demo], json!({"store": store, "timeouts": {"keyCheck": "10ms"}}));
+        Self { folder, gateway }
+    }
+
+    /// A command that looks into the store.
+    fn store_command(&self, args: &[&str]) -> Command {
+        let mut command = toolyard(self.folder.path());
+        command.args(args).arg("-f").arg(self.folder.path().join("process.json"));
+        command
+    }
+
+    /// A command that asks the gateway, and shows a key where there is one.
+    fn ask(&self, key: &str, args: &[&str]) -> Ended {
+        let mut command = toolyard(self.folder.path());
+        run(command.env("TOOLYARD_KEY", key).args(args).args(["--url", &self.gateway.url()]))
+    }
+}
+
+/// What was said, without what differs from run to run.
+fn shown(ended: &Ended, gateway: &Gateway, id: &str) -> String {
+    let text = ended.to_string().replace(&gateway.address.to_string(), "ADDRESS").replace(id, "ID");
+    let words = text.split_inclusive([' ', '\n', ',']);
+    let is_time = |word: &str| word.len() > 20 && word.starts_with("20") && word.contains("Z");
+    let mut words: Vec<_> = words
+        .map(|word| if is_time(word) { word.replace(word.trim_end(), "TIME") } else { word.to_owned() })
+        .collect();
+    for at in 1..words.len() {
+        if words[at].starts_with("ms") {
+            words[at - 1] = "... ".to_owned();
+        }
+    }
+    words.concat()
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one story, of which each line follows from the one before")]
+fn from_the_first_key_to_the_last_record() {
+    let yard = Yard::start();
+    let made = run(&mut yard.store_command(&[
+        "key", "create", "ops", "--scope", "tools:*", "--scope", "rest", "--scope", "admin",
+    ]));
+    let key = made.stdout.trim().to_owned();
+    let id = key.split('_').nth(1).unwrap_or_else(|| panic!("{made}"));
+    let small = run(&mut yard.store_command(&[
+        "key",
+        "create",
+        "small",
+        "--scope",
+        "tools:demo/e*",
+        "--calls",
+        "1/week",
+        "--rate",
+        "9/s",
+        "--expires",
+        "4w",
+    ]));
+    let small = small.stdout.trim().to_owned();
+    let small_id = small.split('_').nth(1).unwrap();
+    eventually("a key is asked for", || (yard.ask("", &["tools"]).code != 0).then_some(()));
+    let say = |ended: &Ended| shown(ended, &yard.gateway, id).replace(small_id, "SMALL");
+
+    assert_snapshot!(say(&yard.ask("", &["tools"])), @"
+    --- stderr
+    error: cannot ask http://ADDRESS/mcp: the server answered with HTTP status 401 Unauthorized
+    --- exit status 1
+    ");
+    assert_snapshot!(say(&yard.ask("", &["doctor"])), @"
+    --- stderr
+    error: http://ADDRESS/mcp refuses: A key is needed: `Authorization: Bearer KEY`
+    --- exit status 1
+    ");
+    assert_snapshot!(say(&yard.ask("ty_wrong", &["doctor"])), @"
+    --- stderr
+    error: http://ADDRESS/mcp refuses: This key opens nothing
+    --- exit status 1
+    ");
+    assert_snapshot!(say(&yard.ask(&small, &["doctor"])), @"
+    --- stderr
+    error: http://ADDRESS/mcp refuses: This key has not the scope for that
+    --- exit status 1
+    ");
+    assert_snapshot!(say(&yard.ask(&small, &["tools"])), @"
+    echo                             Returns the text that it is given.
+    --- exit status 0
+    ");
+    assert_snapshot!(say(&yard.ask(&small, &["call", "echo", "text=hello"])), @"
+    hello
+    --- exit status 0
+    ");
+    assert_snapshot!(say(&yard.ask(&small, &["call", "echo", "text=again"])), @"
+    --- stderr
+    error: The quota of 1/week is used up
+    --- exit status 1
+    ");
+    assert_snapshot!(say(&yard.ask(&key, &["test", "demo", "add", "a=1", "b=2"])), @r#"
+    ok: add after ... ms
+      arguments  fit the schema
+      note       the tool has no output schema: what came is not checked
+    {"content":[{"type":"text","text":"3"}],"resultType":"complete"}
+    --- exit status 0
+    "#);
+    assert_snapshot!(say(&yard.ask(&key, &["test", "demo", "add", "a=x"])), @r#"
+    FAILED: add after ... ms
+      arguments  Invalid arguments: "b" is a required property; /a: value is not of type "number"
+      error      The arguments do not fit the tool's schema
+    --- exit status 1
+    "#);
+    assert_snapshot!(say(&yard.ask(&key, &["test", "demo"])), @"
+    --- stderr
+    error: http://ADDRESS/mcp refuses: The handler has several tools: `toolName` says which
+    --- exit status 1
+    ");
+    assert_snapshot!(say(&yard.ask(&small, &["test", "demo", "add"])), @"
+    --- stderr
+    error: http://ADDRESS/mcp refuses: This key has not the scope for that
+    --- exit status 1
+    ");
+    assert_snapshot!(say(&run(&mut yard.store_command(&["key", "list"]))), @"
+    ID  ops  tools:* rest admin, since TIME
+    SMALL  small  tools:demo/e*, rate 9/s, calls 1/week, until TIME
+    --- exit status 0
+    ");
+    assert_snapshot!(say(&run(&mut yard.store_command(&["key", "revoke", small_id]))), @"
+    SMALL opens nothing any more
+    --- exit status 0
+    ");
+    assert_snapshot!(say(&run(&mut yard.store_command(&["key", "revoke", "nobody"]))), @r#"
+    --- stderr
+    error: there is no key "nobody" among 2 keys
+    --- exit status 1
+    "#);
+    eventually("the key opens nothing", || (yard.ask(&small, &["tools"]).code != 0).then_some(()));
+    let audit = || run(&mut yard.store_command(&["audit"]));
+    eventually("everything is written", || (audit().stdout.lines().count() == 6).then_some(()));
+    assert_snapshot!(say(&audit()), @"
+    TIME  ID  call add of demo: ok, ... ms
+    TIME  command line  key_revoked SMALL: done
+    TIME  SMALL (small)  call echo of demo: quota_exhausted, ... ms
+    TIME  SMALL (small)  call echo of demo: ok, ... ms
+    TIME  command line  key_created SMALL: done
+    TIME  command line  key_created ID: done
+    --- exit status 0
+    ");
+    assert_snapshot!(say(&run(&mut yard.store_command(&["audit", "--key", small_id, "--outcome", "ok"]))), @"
+    TIME  SMALL (small)  call echo of demo: ok, ... ms
+    --- exit status 0
+    ");
+    assert_snapshot!(say(&run(&mut yard.store_command(&["audit", "--name", "nothing"]))), @"
+    no records
+    --- exit status 0
+    ");
+}
+
+#[test]
+fn for_programs() {
+    let folder = TempDir::new().unwrap();
+    let json = |args: &[&str]| -> Value {
+        let ended = run(toolyard(folder.path()).args(args).args(["--output", "json"]));
+        assert_eq!(ended.code, 0, "{ended}");
+        serde_json::from_str(&ended.stdout).unwrap()
+    };
+    let made = json(&["key", "create", "x", "--scope", "metrics", "--cost", "2.5"]);
+    assert!(made["key"].as_str().unwrap().starts_with("ty_"));
+    let listed = json(&["key", "list"]);
+    assert_eq!((&listed["keys"][0]["id"], &listed["keys"][0]["cost"]), (&made["id"], &json!("2.5")));
+    assert!(listed["keys"][0].get("key").is_none() && listed["keys"][0].get("hash").is_none());
+    let revoked = json(&["key", "revoke", made["id"].as_str().unwrap()]);
+    assert_eq!(revoked["valid"], json!(false));
+    let trail = json(&["audit"]);
+    let actions: Vec<_> =
+        trail["records"].as_array().unwrap().iter().map(|record| &record["action"]).collect();
+    assert_eq!(actions, ["key_revoked", "key_created"]);
+}
+
+#[test]
+fn what_makes_no_sense() {
+    let folder = TempDir::new().unwrap();
+    let memory = process_document(folder.path(), json!({"store": {"memory": true}}));
+    let say = |args: &[&str]| run(toolyard(folder.path()).args(args)).to_string();
+    assert_snapshot!(say(&["key", "create", "x", "--scope", "root"]), @"
+    --- stderr
+    error: invalid value 'root' for '--scope <SCOPE>': a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions` or `metrics`
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(say(&["key", "create", "x"]), @"
+    --- stderr
+    error: the following required arguments were not provided:
+      --scope <SCOPE>
+
+    Usage: toolyard key create --scope <SCOPE> <NAME>
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(say(&["key", "create", "", "--scope", "rest"]), @"
+    --- stderr
+    error: a key has a name, of at most 100 characters and without control characters
+    --- exit status 2
+    ");
+    assert_snapshot!(say(&["key", "create", "x", "--scope", "rest", "--rate", "10"]), @"
+    --- stderr
+    error: a rate is for a period: `10/s`
+    --- exit status 2
+    ");
+    assert_snapshot!(say(&["key", "create", "x", "--scope", "rest", "--expires", "soon"]), @"
+    --- stderr
+    error: invalid value 'soon' for '--expires <TIME>': a span of time is a number and a unit: 30s, 10min, 12h, 90d or 4w
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(say(&["audit", "--limit", "0"]), @"
+    --- stderr
+    error: invalid value '0' for '--limit <COUNT>': 0 is not in 1..=1000
+
+    For more information, try '--help'.
+    --- exit status 2
+    ");
+    assert_snapshot!(say(&["key", "list"]), @"
+    there are no keys: nobody is asked for one
+    --- exit status 0
+    ");
+    let in_memory = run(toolyard(folder.path()).args(["key", "list", "-f"]).arg(&memory));
+    assert_snapshot!(in_memory.to_string(), @"
+    --- stderr
+    error: the store is in the memory of the gateway: ask the gateway itself, by REST (/api/v1)
+    --- exit status 1
+    ");
+    let file = Path::new("/nothing/here");
+    let unread = run(toolyard(folder.path()).args(["doctor", "--key-file"]).arg(file));
+    assert_snapshot!(unread.to_string(), @"
+    --- stderr
+    error: there is no key in the file: the credentials cannot be read: No such file or directory (os error 2)
+    --- exit status 1
+    ");
+}
