@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
 use axum::response::Response;
+use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::{HeaderMap, Method, Request, header};
+use tokio::sync::watch;
+use tokio::time::sleep;
 use toolyard_core::access::Grant;
 use toolyard_core::{Caller, Code};
 use toolyard_mcp::server::Principal;
@@ -54,18 +58,50 @@ pub struct Visitor {
     pub access: Access,
     /// What exists; `None`: everything.
     pub grant: Option<Arc<Grant>>,
+    /// For how long. `None`: for ever.
+    life: Option<KeyLife>,
 }
+
+/// How long a key opens something.
+#[derive(Debug, Clone)]
+pub(super) struct KeyLife {
+    /// Nobody sends anything: it is closed when the key is not what it was.
+    pub(super) unchanged: watch::Receiver<()>,
+    /// When the key runs out.
+    pub(super) expires: Option<SystemTime>,
+}
+
+impl KeyLife {
+    /// Waits until the key opens nothing any more, or something else.
+    async fn over(mut self) {
+        let expired = async {
+            let Some(expires) = self.expires else { return std::future::pending().await };
+            // The clock of the system may be set: it is looked at again and again.
+            while let Ok(left) = expires.duration_since(SystemTime::now()) {
+                sleep(left.min(LOOK_EVERY)).await;
+            }
+        };
+        tokio::select! {
+            _ = self.unchanged.changed() => {}
+            () = expired => {}
+        }
+    }
+}
+
+/// How often the clock is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl Visitor {
     /// Somebody who did not have to show a key.
     #[must_use]
     pub const fn anybody() -> Self {
-        Self { key: None, access: Access::ALL, grant: None }
+        Self { key: None, access: Access::ALL, grant: None, life: None }
     }
 
-    pub(super) fn with_key(key: &Key, access: Access, grant: Arc<Grant>) -> Self {
+    pub(super) fn with_key(key: &Key, grant: Arc<Grant>, life: KeyLife) -> Self {
+        let access = Access::of(&key.scopes);
         let key = Some(Arc::new((key.id.clone(), key.name.clone())));
-        Self { key, access, grant: Some(grant) }
+        Self { key, access, grant: Some(grant), life: Some(life) }
     }
 
     /// Who sends a request, if this is open to them.
@@ -143,8 +179,9 @@ where
         }
         match self.ring.look(shown(request.headers())) {
             Ok(Verdict::Open(visitor)) => {
-                admit(&mut request, visitor);
-                self.inner.call(request).boxed()
+                let life = admit(&mut request, visitor);
+                let response = self.inner.call(request);
+                async move { Ok(ending(response.await?, life)) }.boxed()
             }
             Ok(verdict) => std::future::ready(Ok(refusal(&verdict, &request))).boxed(),
             Err(secret) => {
@@ -155,8 +192,8 @@ where
                 async move {
                     match ring.ask(secret).await {
                         Verdict::Open(visitor) => {
-                            admit(&mut request, visitor);
-                            inner.call(request).await
+                            let life = admit(&mut request, visitor);
+                            Ok(ending(inner.call(request).await?, life))
                         }
                         verdict => Ok(refusal(&verdict, &request)),
                     }
@@ -175,7 +212,8 @@ fn shown(headers: &HeaderMap) -> Option<&str> {
     Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
 }
 
-fn admit(request: &mut Request<Body>, visitor: Visitor) {
+/// Lets a request in; gives how long what it opens may last.
+fn admit(request: &mut Request<Body>, visitor: Visitor) -> Option<KeyLife> {
     let extensions = request.extensions_mut();
     if let Some(principal) = visitor.principal() {
         extensions.insert(Principal(principal));
@@ -183,7 +221,20 @@ fn admit(request: &mut Request<Body>, visitor: Visitor) {
     if let Some(grant) = &visitor.grant {
         extensions.insert(grant.clone());
     }
+    let life = visitor.life.clone();
     extensions.insert(visitor);
+    life
+}
+
+/// A response that goes on for as long as somebody listens ends with the key that it was opened with.
+fn ending(response: Response, life: Option<KeyLife>) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    match life.filter(|_| kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))) {
+        Some(life) => {
+            response.map(|body| Body::from_stream(body.into_data_stream().take_until(life.over().boxed())))
+        }
+        None => response,
+    }
 }
 
 fn refusal(verdict: &Verdict, request: &Request<Body>) -> Response {

@@ -5,13 +5,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::{BoxFuture, join_all};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use toolyard_core::access::{Allowance, Grant, Price};
 use toolyard_core::store::{Store, StoreError};
 use toolyard_core::{Code, ToolError};
 
-use super::door::{Access, Visitor};
+use super::door::{KeyLife, Visitor};
 use super::key::{Amount, Key, Secret};
 use super::quota::Quota;
 use super::rate::Rate;
@@ -53,6 +53,8 @@ struct Held {
     key: Key,
     visitor: Visitor,
     spending: Option<Arc<Spending>>,
+    /// Dropped with this, which ends what the key has opened.
+    _unchanged: watch::Sender<()>,
 }
 
 /// What came of looking at what somebody shows.
@@ -188,8 +190,10 @@ impl Held {
         let spending = Spending::of(&key, store).map(Arc::new);
         let allowance = spending.clone().map(|spending| spending as Arc<dyn Allowance>);
         let grant = Grant { scope: key.scope(), allowance };
-        let visitor = Visitor::with_key(&key, Access::of(&key.scopes), Arc::new(grant));
-        Self { key, visitor, spending }
+        let (sender, unchanged) = watch::channel(());
+        let expires = key.expires.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+        let visitor = Visitor::with_key(&key, Arc::new(grant), KeyLife { unchanged, expires });
+        Self { key, visitor, spending, _unchanged: sender }
     }
 
     fn opened_by(&self, secret: &Secret) -> Verdict {

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use toolyard_server::keys::record;
 use toolyard_server::{Options, StartError};
 
+use crate::client::Connection;
 use crate::door::{Yard, memory, short};
 use crate::manifest;
 
@@ -270,4 +271,26 @@ async fn who_calls_too_often_is_told_to_wait() {
     let refused = call().await;
     assert_eq!(short(&refused, ""), "429 rate_limited");
     assert_eq!(refused.head.header("retry-after"), Some("1"));
+}
+
+#[tokio::test]
+async fn streams_end_with_their_key() {
+    let yard = Yard::start("allowUnauthenticated: true").await;
+    let admin = yard.key_for("admin").await;
+    let listen = async |key: &str| {
+        let mut connection = Connection::open(yard.running.address()).await;
+        let request = format!("GET /sse HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\r\n");
+        connection.send(request.as_bytes()).await;
+        connection
+    };
+    let key = yard.key_for("tools:*").await;
+    let short = yard.key(r#"{"name":"short","scopes":["tools:*"],"expiresIn":1}"#).await;
+    // The body ends, which it does not before.
+    let (mut of_key, mut of_short) = (listen(&key).await, listen(&short).await);
+    let expired = of_short.response().await.expect("a response");
+    assert!(expired.body.starts_with("event: endpoint"), "{}", expired.body);
+    let id = key.split('_').nth(1).unwrap();
+    assert_eq!(yard.short(&admin, &format!("DELETE /api/v1/keys/{id}"), "", "/valid").await, "200 false");
+    let revoked = of_key.response().await.expect("a response");
+    assert!(revoked.body.starts_with("event: endpoint"), "{}", revoked.body);
 }
