@@ -1,8 +1,8 @@
 //! Who called what: a trail that is added to, and never changed.
 //!
-//! - [`record`]: what is kept of a call;
-//! - [`observer`]: calls are noted as they end, and nothing waits for that;
-//! - [`writer`]: what was noted goes to the store, and to a file where the manifest wants one; [`trail`] starts and stops it;
+//! - `record`: what is kept of a call;
+//! - `observer`: calls are noted as they end, and nothing waits for that;
+//! - `writer`: what was noted goes to the store, and to a file where the manifest wants one; `trail` starts and stops it;
 //! - [`query`]: the trail is read.
 
 mod observer;

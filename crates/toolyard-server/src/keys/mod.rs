@@ -3,7 +3,7 @@
 //! - [`key`]: a key as it is written down, and its secret, which is not;
 //! - [`record`]: keys are made, listed and revoked in the store, by whichever process;
 //! - [`ring`]: the keys as a running gateway knows them;
-//! - [`rate`], [`quota`]: how often, and how much;
+//! - `rate`, [`quota`]: how often, and how much;
 //! - [`door`]: what stands in front of every route.
 
 pub mod door;

@@ -1,9 +1,9 @@
 //! REST: the same calls, and what operators need.
 //!
-//! - [`tools`]: what there is, in the forms that models' APIs take, and calls; [`idempotency`]: the same call twice is one;
-//! - [`handlers`]: how handlers are; tests and new lists of them;
-//! - [`keys`]: keys; [`audit`]: who called what; [`log`]: what is logged;
-//! - [`problem`]: what is said where something is wrong;
+//! - `tools`: what there is, in the forms that models' APIs take, and calls; `idempotency`: the same call twice is one;
+//! - `handlers`: how handlers are; tests and new lists of them;
+//! - `keys`: keys; `audit`: who called what; `log`: what is logged;
+//! - `problem`: what is said where something is wrong;
 //! - `schema/openapi.json` describes it all, and is served.
 
 mod audit;
