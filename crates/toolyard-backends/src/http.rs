@@ -208,7 +208,7 @@ impl Policy {
 }
 
 fn no_credentials(error: Unreadable) -> ToolError {
-    ToolError::new(Code::Unavailable, "The credentials of this tool cannot be read").caused_by(error)
+    ToolError::new(Code::Unavailable, "The credentials of this tool cannot be read").unsent().caused_by(error)
 }
 
 /// Whether the server is in trouble, and not the request: what a breaker counts.
@@ -238,6 +238,8 @@ impl Failure {
         };
         let error = ToolError::new(code, format!("{attempts}{self}"));
         match self {
+            // Of several attempts an earlier one may have got further.
+            Self::Unreachable(cause) if attempts.is_empty() => error.unsent().caused_by(cause),
             Self::Unreachable(cause) => error.caused_by(cause),
             Self::Broken(cause) => error.caused_by(cause),
             _ => error,

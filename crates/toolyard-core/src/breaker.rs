@@ -68,7 +68,8 @@ impl Breaker {
                 return Err(ToolError::new(
                     Code::Unavailable,
                     "The tool failed several times in a row, and is left alone for a while",
-                ));
+                )
+                .unsent());
             }
         };
         Ok(Pass { breaker: self, probe, deadline, failed: None })

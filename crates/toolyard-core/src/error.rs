@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use crate::json::{Json, Object};
 
@@ -101,12 +102,15 @@ pub struct ToolError {
     source: Option<Box<dyn Error + Send + Sync>>,
     peer: Option<Json>,
     required: Option<Object>,
+    is_unsent: bool,
+    retry_after: Option<Duration>,
 }
 
 impl ToolError {
     /// An error that the caller reads as `message`.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), source: None, peer: None, required: None }
+        let (source, peer, required, retry_after) = (None, None, None, None);
+        Self { code, message: message.into(), source, peer, required, is_unsent: false, retry_after }
     }
 
     /// Nothing of this name exists for the caller.
@@ -126,6 +130,20 @@ impl ToolError {
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// Says that nothing of the call has gone out to whoever runs it.
+    #[must_use]
+    pub const fn unsent(mut self) -> Self {
+        self.is_unsent = true;
+        self
+    }
+
+    /// Says when it is worth another try.
+    #[must_use]
+    pub const fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
         self
     }
 
@@ -152,6 +170,27 @@ impl ToolError {
     #[must_use]
     pub const fn required_capabilities(&self) -> Option<&Object> {
         self.required.as_ref()
+    }
+
+    /// Whether the call may have done something all the same: it was sent, or nobody can say. Such a call has been paid for, and is
+    /// not made again without its caller's leave.
+    #[must_use]
+    pub const fn may_have_run(&self) -> bool {
+        let is_after_sending = matches!(
+            self.code,
+            Code::Timeout
+                | Code::ExecutionFailed
+                | Code::Unavailable
+                | Code::Cancelled
+                | Code::MissingCapability
+        );
+        is_after_sending && !self.is_unsent
+    }
+
+    /// After what time it is worth another try, where that is known.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// The peer's own JSON-RPC error object.

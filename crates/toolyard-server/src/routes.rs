@@ -41,12 +41,12 @@ pub fn routes(
     telemetry: Arc<Telemetry>,
     stage: watch::Receiver<Stage>,
 ) -> Router {
-    let door = Door::new(rest.ring.clone());
+    let (ring, door) = (rest.ring.clone(), Door::new(rest.ring.clone(), options.guard.clone()));
     let metrics =
         Router::new().route("/metrics", get(metrics)).with_state((options.guard.clone(), telemetry));
-    let behind =
-        mcp::router(frontend, options).merge(metrics).nest("/api/v1", rest::router(rest)).layer(door);
-    let health = get(move || std::future::ready(health(*stage.borrow())));
+    let behind = mcp::router(frontend, options).merge(metrics).nest("/api/v1", rest::router(rest));
+    let behind = behind.fallback(rest::nothing).layer(door);
+    let health = get(move || std::future::ready(health(*stage.borrow(), ring.is_known())));
     Router::new().route("/health", health).merge(behind)
 }
 
@@ -71,10 +71,11 @@ pub fn host_of(address: IpAddr) -> String {
 }
 
 /// For those who ask whether to send work here. Handlers that are down do not count: the gateway
-/// serves the others.
-fn health(stage: Stage) -> Response {
+/// serves the others. While nobody can say who may come in, nobody does.
+fn health(stage: Stage, is_known_who: bool) -> Response {
     let (status, body) = match stage {
         Stage::Starting => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"starting"}"#),
+        Stage::Serving if !is_known_who => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"no store"}"#),
         Stage::Serving => (StatusCode::OK, r#"{"status":"ok"}"#),
         Stage::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
     };

@@ -10,7 +10,7 @@ use axum::Router;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use toolyard_core::gate::GateSize;
-use toolyard_core::store::Store;
+use toolyard_core::store::{Store, StoreError, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_manifest::{Listen, Manifest, Process};
 use toolyard_mcp::server::http::HttpOptions;
@@ -74,6 +74,9 @@ pub enum StartError {
     /// The system's root certificates cannot be read.
     #[error("cannot read the system's root certificates")]
     Tls(#[source] io::Error),
+    /// The store is none of ours, or of a later version: nobody could come in.
+    #[error("cannot read the keys")]
+    Keys(#[source] StoreError),
     /// Not even memory can be used as a store.
     #[error("there is no store")]
     Store(#[source] OpenError),
@@ -193,6 +196,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         guard: guard.clone(),
         body_bytes: process.limits.request_body_bytes,
         body_time: process.timeouts.request_body,
+        once: Mutex::default(),
     };
     let routes =
         routes(frontend.clone(), http_options(process, guard), Arc::new(rest), telemetry.clone(), stage_now);
@@ -275,14 +279,20 @@ fn serve(
     Ok(serving)
 }
 
-const fn key_policy(process: &Process) -> Policy {
-    if process.allow_unauthenticated { Policy::Never } else { Policy::OnceThereIsOne }
+fn key_policy(process: &Process) -> Policy {
+    match process.listen.iter().any(Listen::is_exposed) {
+        _ if process.allow_unauthenticated => Policy::Never,
+        true => Policy::Always,
+        false => Policy::OnceThereIsOne,
+    }
 }
 
 /// Sees to it that not everybody who reaches the gateway gets in, unless somebody wants that.
 async fn ask_for_keys(ring: &KeyRing, process: &Process) -> Result<(), StartError> {
     let there_are_some = match ring.read().await {
         Ok(there_are_some) => there_are_some,
+        // That will not become better by itself.
+        Err(error) if error.trouble == Trouble::Unreadable => return Err(StartError::Keys(error)),
         // Until it can be read nobody gets in.
         Err(error) => {
             let error = &error as &dyn std::error::Error;

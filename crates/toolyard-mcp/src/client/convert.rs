@@ -144,7 +144,12 @@ impl From<TransportError> for ToolError {
             TransportError::Malformed(_) => (Code::ExecutionFailed, "The server's answer is malformed"),
             TransportError::TooLarge(_) => (Code::ExecutionFailed, "The server's answer is too large"),
         };
-        Self::new(code, message).caused_by(error)
+        let is_unsent = matches!(
+            error,
+            TransportError::Unreachable(_) | TransportError::Credentials(_) | TransportError::SessionOver
+        );
+        let told = Self::new(code, message).caused_by(error);
+        if is_unsent { told.unsent() } else { told }
     }
 }
 

@@ -44,10 +44,11 @@ pub(super) async fn connected(link: &watch::Receiver<Link>) -> Result<Arc<Connec
     match link.wait_for(is_decided).await.as_deref() {
         Ok(Link::Up(connection)) => Ok(connection.clone()),
         Ok(Link::Down(reason)) => {
-            Err(ToolError::new(Code::Unavailable, "The server cannot be reached").caused_by(&**reason))
+            let error = ToolError::new(Code::Unavailable, "The server cannot be reached").unsent();
+            Err(error.caused_by(&**reason))
         }
         Ok(Link::Connecting | Link::Asleep) | Err(_) => {
-            Err(ToolError::new(Code::Unavailable, "The gateway is stopping"))
+            Err(ToolError::new(Code::Unavailable, "The gateway is stopping").unsent())
         }
     }
 }

@@ -34,6 +34,6 @@ impl Backend for NotYet {
     }
 
     fn call(&self, _call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        Box::pin(std::future::ready(Err(ToolError::new(Code::Unavailable, self.reason.clone()))))
+        Box::pin(std::future::ready(Err(ToolError::new(Code::Unavailable, self.reason.clone()).unsent())))
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use toolyard_core::access::Grant;
 use toolyard_core::{Caller, Code};
 use toolyard_mcp::server::Principal;
+use toolyard_net::guard::{self, Guard};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -58,8 +59,8 @@ pub struct Visitor {
     pub access: Access,
     /// What exists; `None`: everything.
     pub grant: Option<Arc<Grant>>,
-    /// For how long. `None`: for ever.
-    life: Option<KeyLife>,
+    /// For how long.
+    life: KeyLife,
 }
 
 /// How long a key opens something.
@@ -94,14 +95,14 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 impl Visitor {
     /// Somebody who did not have to show a key.
     #[must_use]
-    pub const fn anybody() -> Self {
-        Self { key: None, access: Access::ALL, grant: None, life: None }
+    pub(super) const fn anybody(life: KeyLife) -> Self {
+        Self { key: None, access: Access::ALL, grant: None, life }
     }
 
     pub(super) fn with_key(key: &Key, grant: Arc<Grant>, life: KeyLife) -> Self {
         let access = Access::of(&key.scopes);
         let key = Some(Arc::new((key.id.clone(), key.name.clone())));
-        Self { key, access, grant: Some(grant), life: Some(life) }
+        Self { key, access, grant: Some(grant), life }
     }
 
     /// Who sends a request, if this is open to them.
@@ -133,13 +134,15 @@ impl Visitor {
 #[derive(Clone)]
 pub struct Door {
     ring: Arc<KeyRing>,
+    /// Pages of ours may read why they are refused.
+    guard: Arc<Guard>,
 }
 
 impl Door {
     /// A door that these keys open.
     #[must_use]
-    pub const fn new(ring: Arc<KeyRing>) -> Self {
-        Self { ring }
+    pub fn new(ring: Arc<KeyRing>, guard: Guard) -> Self {
+        Self { ring, guard: Arc::new(guard) }
     }
 }
 
@@ -147,14 +150,14 @@ impl<S> Layer<S> for Door {
     type Service = Guarded<S>;
 
     fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { ring: self.ring.clone(), inner }
+        Guarded { door: self.clone(), inner }
     }
 }
 
 /// Routes behind a door.
 #[derive(Clone)]
 pub struct Guarded<S> {
-    ring: Arc<KeyRing>,
+    door: Door,
     inner: S,
 }
 
@@ -177,25 +180,25 @@ where
         if request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN) {
             return self.inner.call(request).boxed();
         }
-        match self.ring.look(shown(request.headers())) {
+        match self.door.ring.look(shown(request.headers())) {
             Ok(Verdict::Open(visitor)) => {
                 let life = admit(&mut request, visitor);
                 let response = self.inner.call(request);
                 async move { Ok(ending(response.await?, life)) }.boxed()
             }
-            Ok(verdict) => std::future::ready(Ok(refusal(&verdict, &request))).boxed(),
+            Ok(verdict) => std::future::ready(Ok(self.door.refusal(&verdict, &request))).boxed(),
             Err(secret) => {
                 // The one that was said to be ready, and not its clone.
                 let clone = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, clone);
-                let ring = self.ring.clone();
+                let door = self.door.clone();
                 async move {
-                    match ring.ask(secret).await {
+                    match door.ring.ask(secret).await {
                         Verdict::Open(visitor) => {
                             let life = admit(&mut request, visitor);
                             Ok(ending(inner.call(request).await?, life))
                         }
-                        verdict => Ok(refusal(&verdict, &request)),
+                        verdict => Ok(door.refusal(&verdict, &request)),
                     }
                 }
                 .boxed()
@@ -213,7 +216,7 @@ fn shown(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Lets a request in; gives how long what it opens may last.
-fn admit(request: &mut Request<Body>, visitor: Visitor) -> Option<KeyLife> {
+fn admit(request: &mut Request<Body>, visitor: Visitor) -> KeyLife {
     let extensions = request.extensions_mut();
     if let Some(principal) = visitor.principal() {
         extensions.insert(Principal(principal));
@@ -227,9 +230,10 @@ fn admit(request: &mut Request<Body>, visitor: Visitor) -> Option<KeyLife> {
 }
 
 /// A response that goes on for as long as somebody listens ends with the key that it was opened with.
-fn ending(response: Response, life: Option<KeyLife>) -> Response {
+fn ending(response: Response, life: KeyLife) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
-    match life.filter(|_| kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))) {
+    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    match is_stream.then_some(life) {
         Some(life) => {
             response.map(|body| Body::from_stream(body.into_data_stream().take_until(life.over().boxed())))
         }
@@ -237,12 +241,20 @@ fn ending(response: Response, life: Option<KeyLife>) -> Response {
     }
 }
 
-fn refusal(verdict: &Verdict, request: &Request<Body>) -> Response {
-    match verdict {
-        Verdict::Unknown => Problem::new(Code::Unavailable, "Nobody can say now which keys there are").into(),
-        _ if request.headers().contains_key(header::AUTHORIZATION) => {
-            Problem::unauthenticated("This key opens nothing").into()
+impl Door {
+    fn refusal(&self, verdict: &Verdict, request: &Request<Body>) -> Response {
+        let has_shown = request.headers().contains_key(header::AUTHORIZATION);
+        let problem = match verdict {
+            Verdict::Unknown(trouble) => {
+                Problem::new(Code::Unavailable, format!("Nobody can say now which keys there are: {trouble}"))
+            }
+            _ if has_shown => Problem::unauthenticated("This key opens nothing"),
+            _ => Problem::unauthenticated("A key is needed: `Authorization: Bearer KEY`"),
+        };
+        let mut response = Response::from(problem);
+        if self.guard.check(request).is_ok() {
+            guard::let_read(request.headers(), &mut response, "www-authenticate, retry-after");
         }
-        _ => Problem::unauthenticated("A key is needed: `Authorization: Bearer KEY`").into(),
+        response
     }
 }

@@ -350,6 +350,12 @@ impl Secret {
         (mark == MARK && is_id).then(|| Self { id: id.to_ascii_lowercase(), bytes })
     }
 
+    /// Whether a text is, or was to be, the text of a key.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        text.strip_prefix(MARK).is_some_and(|rest| rest.starts_with('_'))
+    }
+
     /// The id of its key.
     #[must_use]
     pub fn id(&self) -> &str {

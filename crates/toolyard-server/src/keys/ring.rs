@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use toolyard_core::access::{Allowance, Grant, Price};
-use toolyard_core::store::{Store, StoreError};
+use toolyard_core::store::{Store, StoreError, Trouble};
 use toolyard_core::{Code, ToolError};
 
 use super::door::{KeyLife, Visitor};
@@ -24,7 +24,9 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// When a key is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// As soon as there is one: who is alone on a machine needs none.
+    /// Always: other machines reach the gateway.
+    Always,
+    /// As soon as there is one, and from then on: who is alone on a machine needs none.
     OnceThereIsOne,
     /// Never, but who shows one has what that opens and no more.
     Never,
@@ -39,13 +41,27 @@ pub struct KeyRing {
 }
 
 /// What is known of the keys.
-#[derive(Default)]
 struct Known {
     keys: HashMap<Box<str>, Arc<Held>>,
+    /// Whoever came in without a key, for as long as none is asked for.
+    anybody: Option<Anybody>,
     /// Which state of the store that is; `None` while it could not be read.
     revision: Option<u64>,
     /// When the store was last asked for them.
     looked_at: Option<Instant>,
+}
+
+/// Somebody who does not have to show a key, and what ends that.
+struct Anybody {
+    visitor: Visitor,
+    _unasked: watch::Sender<()>,
+}
+
+impl Anybody {
+    fn new() -> Self {
+        let (sender, unchanged) = watch::channel(());
+        Self { visitor: Visitor::anybody(KeyLife { unchanged, expires: None }), _unasked: sender }
+    }
 }
 
 /// A key, and what it opens.
@@ -64,15 +80,17 @@ pub enum Verdict {
     Open(Visitor),
     /// It opens nothing, or nothing was shown.
     Closed,
-    /// Nobody can say now.
-    Unknown,
+    /// Nobody can say now, because the store is in this trouble.
+    Unknown(Trouble),
 }
 
 impl KeyRing {
     /// The keys of a store, which are not read yet.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, policy: Policy) -> Self {
-        Self { store, policy, known: RwLock::default(), asking: Semaphore::new(1) }
+        let anybody = (policy != Policy::Always).then(Anybody::new);
+        let known = Known { keys: HashMap::new(), anybody, revision: None, looked_at: None };
+        Self { store, policy, known: RwLock::new(known), asking: Semaphore::new(1) }
     }
 
     /// Reads the keys; says whether there are any, those that open nothing any more among them.
@@ -92,6 +110,10 @@ impl KeyRing {
                 _ => Arc::new(Held::new(key, &self.store)),
             };
             known.keys.insert(held.key.id.as_str().into(), held);
+        }
+        if self.policy == Policy::OnceThereIsOne && !known.keys.is_empty() {
+            // That the last key is gone does not open the doors again.
+            known.anybody = None;
         }
         known.revision = Some(revision);
         known.looked_at = Some(Instant::now());
@@ -127,12 +149,14 @@ impl KeyRing {
     /// Who shows this, as far as that is known without asking the store: `Err` where that may help.
     pub(super) fn look(&self, shown: Option<&str>) -> Result<Verdict, Option<Secret>> {
         let known = self.known();
+        // What is no key of ours may be for somebody in front, and says nothing here.
+        let shown = shown.filter(|shown| Secret::is_meant(shown) || known.anybody.is_none());
         let Some(shown) = shown else {
-            return match self.policy {
-                Policy::Never => Ok(Verdict::Open(Visitor::anybody())),
-                Policy::OnceThereIsOne if known.revision.is_none() => Err(None),
-                Policy::OnceThereIsOne if known.keys.is_empty() => Ok(Verdict::Open(Visitor::anybody())),
-                Policy::OnceThereIsOne => Ok(Verdict::Closed),
+            return match &known.anybody {
+                // Whether there are any keys is not known yet.
+                Some(_) if self.policy == Policy::OnceThereIsOne && known.revision.is_none() => Err(None),
+                Some(anybody) => Ok(Verdict::Open(anybody.visitor.clone())),
+                None => Ok(Verdict::Closed),
             };
         };
         let Some(secret) = Secret::parse(shown) else { return Ok(Verdict::Closed) };
@@ -143,7 +167,7 @@ impl KeyRing {
     }
 
     /// Who shows this, after a look at the store.
-    pub(super) async fn ask(&self, secret: Option<Secret>) -> Verdict {
+    pub async fn ask(&self, secret: Option<Secret>) -> Verdict {
         let came = Instant::now();
         // It is never closed.
         let _turn = self.asking.acquire().await;
@@ -155,7 +179,7 @@ impl KeyRing {
             }
             if let Err(error) = self.refresh().await {
                 tracing::debug!(error = &error as &dyn std::error::Error, "cannot read the keys");
-                return Verdict::Unknown;
+                return Verdict::Unknown(error.trouble);
             }
         }
         let known = self.known();
@@ -163,8 +187,10 @@ impl KeyRing {
             Some(secret) => {
                 known.keys.get(secret.id()).map_or(Verdict::Closed, |held| held.opened_by(&secret))
             }
-            None if known.keys.is_empty() => Verdict::Open(Visitor::anybody()),
-            None => Verdict::Closed,
+            None => {
+                let anybody = known.anybody.as_ref();
+                anybody.map_or(Verdict::Closed, |anybody| Verdict::Open(anybody.visitor.clone()))
+            }
         }
     }
 
@@ -172,6 +198,12 @@ impl KeyRing {
     pub async fn stop(&self) {
         let spendings: Vec<_> = self.known().keys.values().filter_map(|held| held.spending.clone()).collect();
         join_all(spendings.iter().map(|spending| spending.stop())).await;
+    }
+
+    /// Whether it is known who may come in.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.policy == Policy::Never || self.known().revision.is_some()
     }
 
     /// The store that they are in.
@@ -236,7 +268,7 @@ impl Allowance for Spending {
                 && let Err(wait) = rate.take()
             {
                 let message = format!("At most {amount} calls: try again in {:.1} s", wait.as_secs_f64());
-                return Err(ToolError::new(Code::RateLimited, message));
+                return Err(ToolError::new(Code::RateLimited, message).retry_after(wait));
             }
             if let Some(calls) = &self.calls {
                 calls.take(Amount::ONE).await?;

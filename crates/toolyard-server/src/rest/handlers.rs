@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use toolyard_core::registry::{Entry, Kind};
 use toolyard_core::{Call, Code, Json, Outcome, Output, Registry, ToolError};
 
-use super::{Problem, Rest, json, query, written};
+use super::{Named, Problem, Rest, json, query, written};
 use crate::audit::Deed;
 use crate::fleet::Order;
 use crate::keys::Visitor;
@@ -82,7 +82,7 @@ impl From<Result<(), ToolError>> for Valid {
 /// `POST /handlers/{name}/test`: runs one of its tools once, and holds what is sent and what comes to its schemas.
 pub(super) async fn test(
     State(rest): State<Arc<Rest>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
@@ -93,7 +93,12 @@ pub(super) async fn test(
     let arguments = Json::parse(arguments).map_err(|error| Problem::bad_request(error.to_string()))?;
     let registry = rest.gateway.settled_for(&visitor.caller()).await;
     let entry = tool(&registry, &name, trial.tool_name.as_deref())?;
-    let report = attempt(&rest, &visitor, &entry, arguments, handler_type).await;
+    let call = Call {
+        caller: visitor.caller(),
+        origin: Some(Arc::new(parts)),
+        ..Call::tool(entry.name.clone(), arguments)
+    };
+    let report = attempt(&rest, &entry, call, handler_type).await;
     let status = if report.success { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     Ok(written(status, &report))
 }
@@ -118,14 +123,9 @@ fn tool(registry: &Registry, handler: &str, name: Option<&str>) -> Result<Arc<En
     named.first().map(|entry| (*entry).clone()).ok_or_else(|| ToolError::unknown_tool(name).into())
 }
 
-async fn attempt(
-    rest: &Rest,
-    visitor: &Visitor,
-    entry: &Entry,
-    arguments: Json,
-    handler_type: String,
-) -> Report {
-    let checked = entry.tool.as_ref().map_or(Ok(()), |tool| tool.check_arguments(Some(&arguments)));
+/// What does not fit is refused by the gateway before anything is sent, and stands in the audit trail like every call.
+async fn attempt(rest: &Rest, entry: &Entry, call: Call, handler_type: String) -> Report {
+    let checked = entry.tool.as_ref().map_or(Ok(()), |tool| tool.check_arguments(call.arguments()));
     let mut report = Report {
         success: false,
         tool_name: entry.name.clone(),
@@ -138,14 +138,7 @@ async fn attempt(
         validation: Validation { request: checked.into(), response: None },
     };
     let start = Instant::now();
-    let came = match report.validation.request.valid {
-        true => {
-            let call = Call { caller: visitor.caller(), ..Call::tool(entry.name.clone(), arguments) };
-            rest.gateway.invoke(call).await
-        }
-        // What cannot be right is not sent.
-        false => Err(ToolError::new(Code::InvalidArguments, "The arguments do not fit the tool's schema")),
-    };
+    let came = rest.gateway.invoke(call).await;
     report.duration_ms = start.elapsed().as_secs_f64() * 1000.0;
     match came {
         Ok(Outcome::Done(output)) => report.done(entry, &output),
@@ -181,7 +174,7 @@ impl Report {
 /// `POST /handlers/{name}/refresh`: asks the server for its list again.
 pub(super) async fn refresh(
     State(rest): State<Arc<Rest>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();

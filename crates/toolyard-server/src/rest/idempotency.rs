@@ -1,7 +1,9 @@
 //! The same call twice is one: `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header).
 //!
 //! A key belongs to who sends it. What came of its call is kept for a day, with the request that it was for; somebody who
-//! sends the key with another request is told so. A call that was not run is not kept: it may be tried again.
+//! sends the key with another request is told so. A call that did certainly not reach its tool is not kept, and may be tried
+//! again; one that may have is never made again, whatever came of it. It goes on to its end when its client hangs up: who
+//! sends the key again wants to know what came of it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toolyard_core::store::{Condition, Put, Space, Store, StoreError, Trouble};
 
-use super::{Problem, json};
+use super::{Problem, json, problem};
 use crate::keys::Visitor;
 use crate::keys::key::hex;
 
@@ -23,6 +25,9 @@ const DONE: Space = Space("idempotency");
 
 /// How long it is kept what came of a call.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How much longer than its time a call may take before its gateway counts as gone.
+const SLACK: Duration = Duration::from_secs(60);
 
 /// Results that are larger are not kept, in bytes: whoever sends the key again is told that the call was run.
 const LARGEST: usize = 1 << 20;
@@ -77,19 +82,19 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Begins a call, or finds what came of it.
+/// Begins a call of a tool, which may take so much time, or finds what came of it.
 pub(super) async fn begin(
     store: &Arc<dyn Store>,
     visitor: &Visitor,
     key: &str,
-    tool: &str,
-    body: &Bytes,
+    (tool, body): (&str, &Bytes),
+    time: Duration,
 ) -> Result<Begun, Problem> {
     let owner = visitor.principal();
     let name = hex(&Sha256::digest(format!("{}\0{key}", owner.as_deref().unwrap_or_default())));
     let fingerprint = hex(&Sha256::new().chain_update(tool).chain_update([0]).chain_update(body).finalize());
     let record = Record { fingerprint: fingerprint.clone(), response: None };
-    let put = Put { condition: Condition::Absent, ..kept(&record)? };
+    let put = Put { condition: Condition::Absent, ..kept(&record, time + SLACK)? };
     if let Some(version) = store.put(DONE, &name, put).await? {
         return Ok(Begun::Now(Once { store: store.clone(), name, fingerprint, version }));
     }
@@ -108,7 +113,8 @@ pub(super) async fn begin(
         }
         Some(Kept { status, body: Some(body) }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-            Ok(Begun::Before(json(status, body)))
+            let is_result = status.is_success();
+            Ok(Begun::Before(if is_result { json(status, body) } else { problem::response(status, body) }))
         }
     }
 }
@@ -117,9 +123,9 @@ fn runs() -> Problem {
     Problem::conflict("idempotent_call_runs", true, "The call of this `Idempotency-Key` has not ended")
 }
 
-fn kept(record: &Record) -> Result<Put, Problem> {
+fn kept(record: &Record, time: Duration) -> Result<Put, Problem> {
     let bytes = serde_json::to_vec(record).map_err(|_| Problem::fault())?;
-    Ok(Put { expires: Some(SystemTime::now() + KEPT), ..Put::always(bytes) })
+    Ok(Put { expires: Some(SystemTime::now() + time), ..Put::always(bytes) })
 }
 
 impl Once {
@@ -127,9 +133,15 @@ impl Once {
     pub(super) async fn finish(self, came: Result<Response, Problem>) -> Result<Response, Problem> {
         let response = match came {
             Ok(response) => response,
+            Err(problem) if problem.may_have_run => problem.into(),
             // It may be sent again with the same key.
             Err(problem) => {
-                self.store.delete(DONE, &self.name).await?;
+                if let Err(error) = self.store.delete(DONE, &self.name).await {
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "a call that was not run stays noted"
+                    );
+                }
                 return Err(problem);
             }
         };
@@ -138,7 +150,7 @@ impl Once {
         let text = (body.len() <= LARGEST).then(|| String::from_utf8(body.to_vec()).ok()).flatten();
         let response = Some(Kept { status: parts.status.as_u16(), body: text });
         let record = Record { fingerprint: self.fingerprint, response };
-        let put = Put { condition: Condition::Version(self.version), ..kept(&record)? };
+        let put = Put { condition: Condition::Version(self.version), ..kept(&record, KEPT)? };
         if let Err(error) = self.store.put(DONE, &self.name, put).await {
             // The call was run: to say now that it failed would have it run again.
             tracing::error!(error = &error as &dyn std::error::Error, "what came of a call is not kept");

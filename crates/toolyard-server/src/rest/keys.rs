@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 
-use super::{Problem, Rest, query, written};
+use super::{Named, Problem, Rest, query, written};
 use crate::audit::Deed;
 use crate::keys::record::{self, KeyError};
 use crate::keys::{NewKey, ShownKey, Visitor};
@@ -38,7 +38,7 @@ pub(super) async fn create(State(rest): State<Arc<Rest>>, request: Request) -> R
 /// `DELETE /keys/{id}`: the key opens nothing any more, here at once.
 pub(super) async fn revoke(
     State(rest): State<Arc<Rest>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();

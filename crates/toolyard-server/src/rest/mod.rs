@@ -14,12 +14,12 @@ mod log;
 mod problem;
 mod tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
@@ -28,8 +28,8 @@ use http::request::Parts;
 use http::{StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use toolyard_core::Gateway;
 use toolyard_net::body;
@@ -63,6 +63,8 @@ pub struct Rest {
     pub body_bytes: usize,
     /// Time that a client has to send one.
     pub body_time: Duration,
+    /// Calls that are run once, whether or not their clients wait for them.
+    pub once: Mutex<JoinSet<()>>,
 }
 
 /// The document that describes these routes.
@@ -84,6 +86,7 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/audit", get(audit::read))
         .route("/log", put(log::change))
         .fallback(nothing)
+        .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(rest.clone(), only_ours))
         .with_state(rest)
 }
@@ -105,8 +108,26 @@ async fn only_ours(State(rest): State<Arc<Rest>>, request: Request, next: Next) 
     response
 }
 
-async fn nothing() -> Problem {
+/// What is said where there is no such path.
+pub async fn nothing() -> Problem {
     Problem::not_found("There is nothing at this path: see /api/v1/openapi.json")
+}
+
+async fn no_such_method() -> Problem {
+    Problem::method_not_allowed()
+}
+
+/// The part of a path that names something.
+struct Named(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(name)| Self(name))
+            .map_err(|_| Problem::bad_request("The path is no text in UTF-8".to_owned()))
+    }
 }
 
 async fn openapi() -> Response {
@@ -115,7 +136,9 @@ async fn openapi() -> Response {
 
 /// How the gateway is.
 async fn status(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
-    let visitor = Visitor::of(request.extensions(), |access| access.rest || access.admin)?;
+    let (parts, _) = request.into_parts();
+    let visitor = Visitor::of(&parts.extensions, |access| access.rest || access.admin)?;
+    let [] = query(&parts, [])?;
     // It reads files of the system.
     let status = spawn_blocking(move || rest.observatory.status(&visitor)).await;
     status.map(|status| json(StatusCode::OK, status)).map_err(|_| Problem::fault())
@@ -125,6 +148,23 @@ impl Rest {
     /// Puts into the audit trail what an operator did.
     fn note(&self, parts: &Parts, deed: Deed, object: &str) {
         self.audit.note(Event { by: by(parts), deed, object: object.to_owned() });
+    }
+
+    /// Runs something to its end, also when nobody waits for it any more.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut running = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+            while running.try_join_next().is_some() {}
+            running.spawn(async move {
+                // Whoever wanted to know may have left.
+                let _left = sender.send(work.await);
+            });
+        }
+        receiver.await.ok()
     }
 
     /// The body of a request: JSON, and no more than is allowed.

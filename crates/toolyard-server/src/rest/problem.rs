@@ -1,5 +1,6 @@
 //! What is said where something is wrong: `application/problem+json` (RFC 9457).
 
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -22,6 +23,12 @@ pub struct Problem {
     /// What a server said, as it said it.
     #[serde(skip_serializing_if = "Option::is_none")]
     peer: Option<Box<RawValue>>,
+    /// After how many seconds it is worth another try.
+    #[serde(skip)]
+    retry_after: Option<u64>,
+    /// Whether what was asked for may have been done all the same.
+    #[serde(skip)]
+    pub(super) may_have_run: bool,
 }
 
 impl Problem {
@@ -42,6 +49,8 @@ impl Problem {
             code,
             retryable,
             peer: None,
+            retry_after: None,
+            may_have_run: false,
         }
     }
 
@@ -59,8 +68,14 @@ impl Problem {
         Self::of(400, "bad_request", false, detail)
     }
 
-    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+    /// There is nothing of this name.
+    pub fn not_found(detail: impl Into<String>) -> Self {
         Self::of(404, "not_found", false, detail.into())
+    }
+
+    pub(super) fn method_not_allowed() -> Self {
+        let detail = "This path has no such method: see /api/v1/openapi.json";
+        Self::of(405, "method_not_allowed", false, detail.to_owned())
     }
 
     pub(super) fn conflict(code: &'static str, retryable: bool, detail: &str) -> Self {
@@ -94,7 +109,9 @@ impl From<ToolError> for Problem {
         let code = error.code().row().wire;
         tracing::debug!(code, error = &error as &dyn std::error::Error, "a call failed");
         let peer = error.peer().and_then(|peer| RawValue::from_string(peer.as_text().to_owned()).ok());
-        Self { peer, ..Self::new(error.code(), error.message()) }
+        let retry_after = error.wait().map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
+        let may_have_run = error.may_have_run();
+        Self { peer, retry_after, may_have_run, ..Self::new(error.code(), error.message()) }
     }
 }
 
@@ -108,16 +125,16 @@ impl From<StoreError> for Problem {
 impl From<Problem> for Response {
     fn from(problem: Problem) -> Self {
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let headers =
-            [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
-        let body = serde_json::to_vec(&problem).unwrap_or_default();
-        let mut response = (status, headers, body).into_response();
-        let mut say = |name, value| response.headers_mut().insert(name, HeaderValue::from_static(value));
+        let mut response = response(status, serde_json::to_vec(&problem).unwrap_or_default());
+        let headers = response.headers_mut();
         match status {
-            // RFC 6750, section 3.
-            StatusCode::UNAUTHORIZED => drop(say(header::WWW_AUTHENTICATE, "Bearer realm=\"toolyard\"")),
+            StatusCode::UNAUTHORIZED => {
+                // RFC 6750, section 3.
+                headers
+                    .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toolyard\""));
+            }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                drop(say(header::RETRY_AFTER, "1"))
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(problem.retry_after.unwrap_or(1)));
             }
             _ => {}
         }
@@ -129,4 +146,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         self.into()
     }
+}
+
+/// A problem that was written before.
+pub(super) fn response(status: StatusCode, body: impl Into<Body>) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, body.into()).into_response()
 }

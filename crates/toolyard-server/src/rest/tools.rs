@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
@@ -10,7 +10,7 @@ use toolyard_core::registry::{Entry, Kind};
 use toolyard_core::{Call, Code, Json, Object, Outcome, ToolError};
 
 use super::idempotency::{self, Begun};
-use super::{Problem, Rest, json, query};
+use super::{Named, Problem, Rest, json, query};
 use crate::keys::Visitor;
 
 /// In which form tools are described.
@@ -75,7 +75,7 @@ pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Res
 /// `GET /tools/{name}`: one of them.
 pub(super) async fn one(
     State(rest): State<Arc<Rest>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
@@ -92,7 +92,7 @@ pub(super) async fn one(
 /// `POST /tools/{name}/call`: runs a tool. With an `Idempotency-Key` once, however often that is sent.
 pub(super) async fn call(
     State(rest): State<Arc<Rest>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
@@ -106,9 +106,16 @@ pub(super) async fn call(
     let Some(key) = idempotency::key(&parts.headers)? else {
         return run(&rest, &visitor, &name, &body, parts).await;
     };
-    match idempotency::begin(rest.ring.store(), &visitor, &key, &name, &text).await? {
+    let registry = rest.gateway.settled_for(&visitor.caller()).await;
+    let time = registry.tool(&name)?.handler.limits.timeout;
+    match idempotency::begin(rest.ring.store(), &visitor, &key, (&name, &text), time).await? {
         Begun::Before(response) => Ok(response),
-        Begun::Now(once) => once.finish(run(&rest, &visitor, &name, &body, parts).await).await,
+        Begun::Now(once) => {
+            let running = rest.clone();
+            let work = async move { once.finish(run(&running, &visitor, &name, &body, parts).await).await };
+            let stopping = || Problem::new(Code::Unavailable, "The gateway is stopping");
+            rest.to_its_end(work).await.ok_or_else(stopping)?
+        }
     }
 }
 
@@ -127,10 +134,10 @@ async fn run(
     };
     match rest.gateway.invoke(call).await {
         Ok(Outcome::Done(output)) => Ok(json(StatusCode::OK, output.body.to_json().bytes())),
-        Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(Problem::new(
-            Code::MissingCapability,
-            "The tool asks its caller something, which only MCP can do",
-        )),
+        Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
+            let asks = "The tool asks its caller something, which only MCP can do";
+            Err(ToolError::new(Code::MissingCapability, asks).into())
+        }
         Err(error) => Err(error.into()),
     }
 }

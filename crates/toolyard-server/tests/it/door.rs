@@ -23,12 +23,16 @@ const ADD: &str = r#"{"name":"add","description":"Adds.","inputSchema":{"type":"
 const SEARCH: &str = r#"{"name":"search","description":"Searches.","inputSchema":{"type":"object"}}"#;
 const DELETE: &str = r#"{"name":"delete"}"#;
 
-/// What the servers answer: `add` the wrong structure for 13, `delete` a failure, `search` what it was asked.
+/// What the servers answer: `add` the wrong structure for 13, `delete` a failure, and nothing where `break` is among the
+/// arguments.
 fn answer(request: &Received) -> Reply {
     if request.body.is_empty() {
         return Reply::http(200, "", "");
     }
     let (name, params) = (request.params().get("name").plain(), request.params().text());
+    if params.contains("break") {
+        return Reply::raw("");
+    }
     Reply::result(
         request,
         &match &*name {

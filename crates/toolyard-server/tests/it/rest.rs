@@ -2,8 +2,11 @@
 
 use insta::assert_snapshot;
 use serde_json::Value;
+use tokio::sync::watch;
 
+use crate::client::Connection;
 use crate::door::{Yard, short};
+use crate::upstream::{Era, Received, Reply, Server, TOOL, Upstream};
 
 async fn body(yard: &Yard, line: &str) -> String {
     let response = yard.ask("", line, "").await;
@@ -175,7 +178,7 @@ async fn tests_of_handlers() {
     math {"toolName":"add","arguments":{"a":13}}
       422 {"success":false,"toolName":"add","result":{"content":[],"structuredContent":{"sum":"?"}},"durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":true},"response":{"valid":false,"error":"The result does not fit the output schema: /sum: value is not of type \"number\""}}}
     math {"arguments":{"a":"x"}}
-      422 {"success":false,"toolName":"add","error":"The arguments do not fit the tool's schema","code":"invalid_arguments","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":false,"error":"Invalid arguments: /a: value is not of type \"number\""}}}
+      422 {"success":false,"toolName":"add","error":"Invalid arguments: /a: value is not of type \"number\"","code":"invalid_arguments","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":false,"error":"Invalid arguments: /a: value is not of type \"number\""}}}
     math {"toolName":"search"}
       404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: search","code":"tool_not_found","retryable":false}
     web {}
@@ -275,9 +278,58 @@ async fn what_there_is_not() {
     for (line, expected) in [
         ("GET /api/v1/none", "404 not_found"),
         ("GET /api/v1", "404 not_found"),
-        ("PUT /api/v1/tools", "405 null"),
-        ("GET /api/v1/tools/add/call", "405 null"),
+        ("PUT /api/v1/tools", "405 method_not_allowed"),
+        ("GET /api/v1/tools/add/call", "405 method_not_allowed"),
+        ("GET /api/v1/tools/%ff", "400 bad_request"),
+        ("GET /api/v1/status?x=1", "400 bad_request"),
+        ("GET /nothing", "404 not_found"),
     ] {
         assert_eq!(yard.short("", line, "", "/none").await, expected, "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_run_is_not_made_again() {
+    let yard = Yard::start("").await;
+    let [_, web] = &yard.upstreams;
+    for _ in 0..3 {
+        let (line, body) = ("POST /api/v1/tools/search/call", r#"{"arguments":{"q":"break"}}"#);
+        let broken = yard.ask_with("", line, "idempotency-key: k\r\n", body).await;
+        assert_eq!(short(&broken, ""), "503 unavailable");
+        assert_eq!(broken.head.header("content-type"), Some("application/problem+json"));
+        assert_eq!(web.now(|log| log.count("tools/call")), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_client_hangs_up_goes_on() {
+    let (release, released) = watch::channel(false);
+    let server = Server::new(Era::Modern, &[TOOL], move |request: &Received| {
+        let mut released = released.clone();
+        let ready = async move { drop(released.wait_for(|released| *released).await) };
+        Reply::result(request, r#"{"content":[{"type":"text","text":"done"}]}"#).after(ready)
+    });
+    let upstream = Upstream::start(server);
+    let running = crate::gateway(&[("slow", upstream.address, "")], "").await;
+    let request = "POST /api/v1/tools/t/call HTTP/1.1\r\nhost: localhost\r\nidempotency-key: k\r\n\
+        content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    let ask = async || {
+        let mut connection = Connection::open(running.address()).await;
+        connection.send(request.as_bytes()).await;
+        connection
+    };
+    let first = ask().await;
+    upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
+    drop(first);
+    let meanwhile = ask().await.response().await.unwrap();
+    assert_eq!(short(&meanwhile, ""), "409 idempotent_call_runs");
+    release.send_replace(true);
+    loop {
+        let then = ask().await.response().await.unwrap();
+        match &*short(&then, "/content/0/text") {
+            "409 idempotent_call_runs" => tokio::task::yield_now().await,
+            said => break assert_eq!(said, "200 \"done\""),
+        }
+    }
+    assert_eq!(upstream.now(|log| log.count("tools/call")), 1);
 }
