@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::json::{Json, Object};
@@ -103,7 +104,8 @@ pub struct ToolError {
     peer: Option<Json>,
     required: Option<Object>,
     is_unsent: bool,
-    retry_after: Option<Duration>,
+    /// In milliseconds. This is a part of every answer, and is kept small.
+    retry_after: Option<NonZeroU32>,
 }
 
 impl ToolError {
@@ -142,8 +144,8 @@ impl ToolError {
 
     /// Says when it is worth another try.
     #[must_use]
-    pub const fn retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = NonZeroU32::new(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX));
         self
     }
 
@@ -189,8 +191,8 @@ impl ToolError {
 
     /// After what time it is worth another try, where that is known.
     #[must_use]
-    pub const fn wait(&self) -> Option<Duration> {
-        self.retry_after
+    pub fn wait(&self) -> Option<Duration> {
+        self.retry_after.map(|millis| Duration::from_millis(millis.get().into()))
     }
 
     /// The peer's own JSON-RPC error object.

@@ -158,8 +158,7 @@ pub struct Running {
 pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, StartError> {
     let process = &manifest.process;
     let store = store(options).await?;
-    let ring = Arc::new(KeyRing::new(store.clone(), key_policy(process)));
-    ask_for_keys(&ring, process).await?;
+    let ring = key_ring(&store, process).await?;
     let Site { listeners, listening, certificate, renewals } = Site::open(process).await?;
 
     let (stage, stage_now) = watch::channel(Stage::Starting);
@@ -287,8 +286,9 @@ fn key_policy(process: &Process) -> Policy {
     }
 }
 
-/// Sees to it that not everybody who reaches the gateway gets in, unless somebody wants that.
-async fn ask_for_keys(ring: &KeyRing, process: &Process) -> Result<(), StartError> {
+/// The keys. Sees to it that not everybody who reaches the gateway gets in, unless somebody wants that.
+async fn key_ring(store: &Arc<dyn Store>, process: &Process) -> Result<Arc<KeyRing>, StartError> {
+    let ring = Arc::new(KeyRing::new(store.clone(), key_policy(process)));
     let there_are_some = match ring.read().await {
         Ok(there_are_some) => there_are_some,
         // That will not become better by itself.
@@ -302,7 +302,7 @@ async fn ask_for_keys(ring: &KeyRing, process: &Process) -> Result<(), StartErro
     };
     let exposed = process.listen.iter().find(|place| place.is_exposed());
     match exposed.filter(|_| !process.allow_unauthenticated && !there_are_some) {
-        None => Ok(()),
+        None => Ok(ring),
         Some(place) => Err(StartError::Unauthenticated(place.clone())),
     }
 }
