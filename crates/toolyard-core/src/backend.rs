@@ -36,7 +36,7 @@ pub trait Backend: Send + Sync {
 }
 
 /// What a backend offers now.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// How the backend is.
     pub phase: Phase,

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::json::{Json, Object};
+use crate::secrets::Secrets;
 
 /// Why a call failed. The one table that decides what each door says is [`Code::row`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,6 +157,27 @@ impl ToolError {
         self
     }
 
+    /// The same without what nobody is to see, in the message and in what the log sees. The peer's own error is the
+    /// caller's, and stays.
+    #[must_use]
+    pub fn hiding(mut self, secrets: &Secrets) -> Self {
+        if let Cow::Owned(hidden) = secrets.hide(&self.message) {
+            self.message = Cow::Owned(hidden);
+        }
+        let causes = causes(&self).collect::<Vec<_>>().join(": ");
+        match secrets.brief(&causes) {
+            Cow::Owned(hidden) => self.caused_by(hidden),
+            Cow::Borrowed(_) => self,
+        }
+    }
+
+    /// What the log and traces may have of it. What a peer has said is between it and the caller: it may repeat the
+    /// arguments of the call.
+    #[must_use]
+    pub const fn outline(&self) -> Outline<'_> {
+        Outline(self)
+    }
+
     /// Why the call failed.
     #[must_use]
     pub const fn code(&self) -> Code {
@@ -214,9 +236,54 @@ impl Error for ToolError {
     }
 }
 
+/// A [`ToolError`] as those who run the yard may read it: see [`ToolError::outline`].
+#[derive(Debug)]
+pub struct Outline<'a>(&'a ToolError);
+
+/// With `#`, the causes follow.
+impl fmt::Display for Outline<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.peer() {
+            Some(_) => f.write_str("The server answered with an error of its own")?,
+            None => self.0.fmt(f)?,
+        }
+        if f.alternate() {
+            causes(self.0).try_for_each(|cause| write!(f, ": {cause}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What caused an error, the nearest first.
+fn causes(error: &dyn Error) -> impl Iterator<Item = String> {
+    std::iter::successors(error.source(), |&error| error.source()).map(ToString::to_string)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_stays_with_the_caller_of_a_peer() {
+        let peer = Json::parse(r#"{"code":1,"message":"hunter2"}"#).unwrap();
+        let error = ToolError::new(Code::ExecutionFailed, "hunter2 is wrong").from_peer(peer.clone());
+        let error = error.caused_by(ToolError::new(Code::Timeout, "late").caused_by("sent hunter2"));
+        let error = error.hiding(&Secrets::new(["hunter2".to_owned()]));
+        assert_eq!(error.message(), "[REDACTED] is wrong");
+        assert_eq!(causes(&error).collect::<Vec<_>>(), ["late: sent [REDACTED]"]);
+        assert_eq!(error.peer(), Some(&peer));
+        assert_eq!(error.outline().to_string(), "The server answered with an error of its own");
+    }
+
+    #[test]
+    fn an_error_without_a_secret_stays_as_it_is() {
+        let error = ToolError::new(Code::Timeout, "late")
+            .caused_by(ToolError::new(Code::Timeout, "a").caused_by("b"));
+        let error = error.hiding(&Secrets::new(["hunter2".to_owned()]));
+        assert_eq!(causes(&error).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(error.outline().to_string(), "late");
+        assert_eq!(format!("{:#}", error.outline()), "late: a: b");
+    }
 
     #[test]
     fn the_table_of_codes() {

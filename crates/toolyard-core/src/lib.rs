@@ -10,6 +10,7 @@
 //! - [`access`]: what a caller may use;
 //! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
 //! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
+//! - [`secrets`]: what nobody is to see, kept out of what is said;
 //! - [`timestamp`]: points in time, as JSON has them;
 //! - [`store`]: what outlives the process.
 
@@ -36,6 +37,7 @@ pub mod layers;
 
 pub mod breaker;
 pub mod retry;
+pub mod secrets;
 pub mod store;
 pub mod timestamp;
 
@@ -53,5 +55,6 @@ pub use json::{Json, JsonError, Object};
 pub use outcome::{Outcome, Output};
 pub use registry::{Entry, Registry};
 pub use retry::{Retry, Tried, Verdict};
+pub use secrets::Secrets;
 pub use tool::Tool;
 pub use uri_template::UriTemplate;

@@ -19,6 +19,7 @@ use crate::gate::Gate;
 use crate::json::Json;
 use crate::names::Prefix;
 use crate::overrides::{Additions, Overrides};
+use crate::secrets::Secrets;
 use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
 
@@ -39,6 +40,8 @@ pub struct Handler {
     pub overrides: Arc<Overrides>,
     /// What a call costs of what has no price of its own.
     pub price: Price,
+    /// What is kept out of what is said of it.
+    pub secrets: Secrets,
 }
 
 impl Handler {
@@ -46,7 +49,8 @@ impl Handler {
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
         let (limits, prefix, overrides) = (Arc::new(limits), Prefix::default(), Arc::default());
-        Self { name: name.into(), backend, limits, prefix, overrides, price: Price::default() }
+        let (price, secrets) = (Price::default(), Secrets::default());
+        Self { name: name.into(), backend, limits, prefix, overrides, price, secrets }
     }
 }
 

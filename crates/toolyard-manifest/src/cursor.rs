@@ -93,6 +93,11 @@ impl<'a> Cursor<'a> {
         self.report.key(self.place());
     }
 
+    /// What references stood for that were read since this was last asked for.
+    pub(crate) fn take_from_outside(&self) -> Vec<Secret> {
+        self.report.take_from_outside().into_iter().map(Secret::new).collect()
+    }
+
     /// Whether the field is there in name only, which means what its absence means, as it does for
     /// Kubernetes.
     pub(crate) fn is_null(&self) -> bool {
@@ -295,8 +300,13 @@ impl<'a> Cursor<'a> {
         let outside = Outside { environment: self.report.environment, folder: self.folder() };
         let bad = match expand(text, outside) {
             // No string of ours survives one: not a process's arguments, not a header, not a path.
-            Ok(text) if text.contains('\0') => return self.refuse("a string without a NUL character", None),
-            Ok(text) => return Some(text),
+            Ok(expanded) if expanded.text.contains('\0') => {
+                return self.refuse("a string without a NUL character", None);
+            }
+            Ok(expanded) => {
+                self.report.came_from_outside(expanded.from_outside);
+                return Some(expanded.text);
+            }
             Err(bad) => bad,
         };
         for reference in bad.into_iter().filter(|reference| !self.report.forgives(reference)) {

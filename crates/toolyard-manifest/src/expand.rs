@@ -48,11 +48,19 @@ impl BadReference {
     }
 }
 
+/// A text whose references were replaced.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Expanded {
+    pub(crate) text: String,
+    /// What came from outside. Defaults did not: they are written down in the document.
+    pub(crate) from_outside: Vec<String>,
+}
+
 /// `text` with its references replaced, or everything that is wrong with them.
 ///
 /// What comes from outside is not looked at again: a value that holds `${` stays as it is.
-pub(crate) fn expand(text: &str, outside: Outside<'_>) -> Result<String, Vec<BadReference>> {
-    let mut expanded = String::new();
+pub(crate) fn expand(text: &str, outside: Outside<'_>) -> Result<Expanded, Vec<BadReference>> {
+    let (mut expanded, mut from_outside) = (String::new(), Vec::new());
     let mut bad = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -68,18 +76,29 @@ pub(crate) fn expand(text: &str, outside: Outside<'_>) -> Result<String, Vec<Bad
             break;
         };
         match resolve(reference, outside) {
-            Ok(value) => expanded.push_str(&value),
+            Ok(Replacement::Default(value)) => expanded.push_str(value),
+            Ok(Replacement::Outside(value)) => {
+                expanded.push_str(&value);
+                from_outside.push(value);
+            }
             Err(problem) => bad.push(problem),
         }
         rest = after;
     }
     expanded.push_str(rest);
-    if bad.is_empty() { Ok(expanded) } else { Err(bad) }
+    if bad.is_empty() { Ok(Expanded { text: expanded, from_outside }) } else { Err(bad) }
 }
 
-fn resolve(reference: &str, outside: Outside<'_>) -> Result<String, BadReference> {
+/// What stands in the place of a reference.
+enum Replacement<'a> {
+    Default(&'a str),
+    Outside(String),
+}
+
+fn resolve<'a>(reference: &'a str, outside: Outside<'_>) -> Result<Replacement<'a>, BadReference> {
     if let Some(path) = reference.strip_prefix("file:") {
         return contents(&outside.folder.join(path))
+            .map(Replacement::Outside)
             .map_err(|error| BadReference::Unreadable { path: path.to_owned(), error });
     }
     let (name, default) = match reference.split_once(":-") {
@@ -91,8 +110,11 @@ fn resolve(reference: &str, outside: Outside<'_>) -> Result<String, BadReference
     }
     let value = (outside.environment)(name);
     match default {
-        Some(default) => Ok(value.filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())),
-        None => value.ok_or_else(|| BadReference::Unset(name.to_owned())),
+        Some(default) => {
+            let value = value.filter(|value| !value.is_empty());
+            Ok(value.map_or(Replacement::Default(default), Replacement::Outside))
+        }
+        None => value.map(Replacement::Outside).ok_or_else(|| BadReference::Unset(name.to_owned())),
     }
 }
 
@@ -124,8 +146,9 @@ mod tests {
             _ => None,
         };
         let outside = Outside { environment: &environment, folder: Path::new("fixtures/secrets") };
-        let found =
-            expand(text, outside).map_err(|bad| bad.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let found = expand(text, outside)
+            .map(|expanded| expanded.text)
+            .map_err(|bad| bad.iter().map(ToString::to_string).collect::<Vec<_>>());
         let expected =
             expected.map(str::to_owned).map_err(|bad| bad.iter().map(|s| (*s).to_owned()).collect());
         assert_eq!(found, expected, "{text}");
@@ -162,6 +185,15 @@ mod tests {
     fn a_default_stands_in_for_what_is_not_set() {
         check("${MISSING:-http://a:1}/${EMPTY:-x}${HOST:-y}${MISSING:-}", Ok("http://a:1/xexample.com"));
         check("${:-x}", Err(&["`` is not the name of an environment variable"]));
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_told_from_what_is_written_down() {
+        let environment = |name: &str| (name == "TOKEN").then(|| "hunter2".to_owned());
+        let outside = Outside { environment: &environment, folder: Path::new("fixtures/secrets") };
+        let expanded = expand("a ${TOKEN} ${HOST:-b} ${TOKEN:-c} ${file:token}", outside).unwrap();
+        assert_eq!(expanded.text, "a hunter2 b hunter2 hunter2");
+        assert_eq!(expanded.from_outside, ["hunter2", "hunter2", "hunter2"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod mcp;
 mod names;
 mod openapi;
 mod retry;
+mod secrets;
 
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct Handler {
     pub probe: Option<Probe>,
     /// How to reach it.
     pub kind: HandlerKind,
+    /// What its references stood for: see [`Handler::secrets`].
+    pub from_outside: Vec<Secret>,
 }
 
 /// How servers that are connected and silent are asked whether they are there.
@@ -86,8 +89,7 @@ impl HandlerKind {
     }
 
     /// Where its calls go, for people: a URL without its query, or `stdio://` and a command without its arguments.
-    #[must_use]
-    pub fn endpoint(&self) -> String {
+    fn endpoint(&self) -> String {
         match self {
             Self::Mcp(mcp) => match &mcp.transport {
                 McpTransport::Http(http) => http.endpoint.shown(),

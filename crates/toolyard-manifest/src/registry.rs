@@ -104,6 +104,8 @@ fn spec(cursor: Cursor<'_>, registry: &Registry) -> Option<Vec<Handler>> {
 
 fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     let mut fields = cursor.clone().fields()?;
+    // That of others is not its own.
+    cursor.take_from_outside();
     let name = fields.required("name", handler_name);
     let kind = match fields.required("type", |cursor| cursor.choice(&HANDLER_TYPE)) {
         Some(handler_type) => kind(handler_type, &mut fields, registry, &cursor),
@@ -122,8 +124,18 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     fields.not_yet(HANDLER_NOT_YET);
     fields.misplaced(&["probe"], "it belongs to `spec`, and is for all handlers");
     fields.finish();
-    let (registry, kind) = (registry.name.clone(), kind?);
-    Some(Handler { name: name?, registry, timeout, prefix, overrides, price, probe: None, kind })
+    let (registry, kind, from_outside) = (registry.name.clone(), kind?, cursor.take_from_outside());
+    Some(Handler {
+        name: name?,
+        registry,
+        timeout,
+        prefix,
+        overrides,
+        price,
+        probe: None,
+        kind,
+        from_outside,
+    })
 }
 
 fn kind(

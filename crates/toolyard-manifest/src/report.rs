@@ -19,6 +19,7 @@ pub(crate) struct Report<'a> {
     problems: RefCell<Vec<Problem>>,
     declared: RefCell<HashMap<(&'static str, String), Place>>,
     keys: RefCell<Vec<Place>>,
+    from_outside: RefCell<Vec<String>>,
 }
 
 impl<'a> Report<'a> {
@@ -29,6 +30,7 @@ impl<'a> Report<'a> {
             problems: RefCell::default(),
             declared: RefCell::default(),
             keys: RefCell::default(),
+            from_outside: RefCell::default(),
         }
     }
 
@@ -64,6 +66,16 @@ impl<'a> Report<'a> {
             let problem = Problem::new(place, format!("a second {noun}"));
             self.add(problem.hint(format!("the first one is at {first}")));
         }
+    }
+
+    /// Remembers what references stood for.
+    pub(crate) fn came_from_outside(&self, values: Vec<String>) {
+        self.from_outside.borrow_mut().extend(values);
+    }
+
+    /// What they stood for that were read since this was last asked for.
+    pub(crate) fn take_from_outside(&self) -> Vec<String> {
+        self.from_outside.take()
     }
 
     /// Remembers where the key of a mounted secret is named: the document that says where they are mounted may

@@ -15,6 +15,7 @@ mod process;
 mod references;
 mod registry;
 mod schema;
+mod secrets;
 mod syntax;
 
 use crate::{HandlerKind, Manifest, McpTransport, Problems, Source, parse_with};
@@ -26,6 +27,7 @@ fn environment(name: &str) -> Option<String> {
     match name {
         "TOKEN" => Some(SECRET.to_owned()),
         "TIMEOUT" => Some("5s".to_owned()),
+        "URL" => Some("http://a/mcp/in-path?k=in-query".to_owned()),
         _ => None,
     }
 }

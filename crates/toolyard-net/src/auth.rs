@@ -6,12 +6,16 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
+use toolyard_core::Secrets;
+
 /// What an `Authorization` header says. It has no `Debug`: there is nothing to show.
 pub struct Auth {
     /// How it says it.
     pub scheme: Scheme,
     /// Where the secret is.
     pub source: Source,
+    /// What keeps it out of what is said: a secret in a file is known when it is read.
+    pub secrets: Secrets,
 }
 
 /// A scheme of the header.
@@ -50,8 +54,9 @@ impl Auth {
             Source::File(path) => {
                 let path = path.clone();
                 let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
-                let secret = read.map_err(unreadable)?;
-                self.value(secret.map_err(unreadable)?.trim())
+                let secret = read.map_err(unreadable)?.map_err(unreadable)?;
+                self.secrets.learn(secret.trim());
+                self.value(secret.trim())
             }
         }
     }
@@ -79,7 +84,9 @@ mod tests {
     use super::*;
 
     async fn check(scheme: Scheme, secret: &str, expect: Option<&str>) {
-        let header = Auth { scheme, source: Source::Value(secret.to_owned()) }.header().await;
+        let header = Auth { scheme, source: Source::Value(secret.to_owned()), secrets: Secrets::default() }
+            .header()
+            .await;
         assert_eq!(header.as_ref().ok().and_then(|value| value.to_str().ok()), expect);
         assert!(header.is_err() || header.is_ok_and(|value| value.is_sensitive()));
     }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolyard_core::{
     Backend, Call, Caller, Catalog, Client as CallClient, Json, JsonError, Notice, Object, Outcome, Output,
-    Phase, Target, ToolError,
+    Phase, Secrets, Target, ToolError,
 };
 use toolyard_mcp::client::{
     Attempts, ClientOptions, Endpoint, HttpEndpoint, LaneOptions, McpBackend, ToolFilter,
@@ -184,6 +184,7 @@ impl Client {
             attempts: Attempts::one(),
             lanes: LaneOptions::SHARED,
             probe: None,
+            secrets: Secrets::default(),
         };
         let server = McpBackend::start("server", endpoint, options);
         let mut catalog = server.catalog();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::registry::{Handler, Limits};
-use toolyard_core::{Backend, Json, Object, Retry, Tool};
+use toolyard_core::{Backend, Json, Object, Retry, Secrets, Tool};
 use toolyard_manifest::{
     self as manifest, HandlerKind, McpTransport, Process, RetryPolicy, Secret, ToolDefinition,
 };
@@ -53,13 +53,13 @@ impl Builder {
     /// A handler of the manifest, as it runs.
     #[must_use]
     pub fn build(&self, handler: &manifest::Handler) -> Handler {
-        let name = handler.name.as_str();
+        let (name, secrets) = (handler.name.as_str(), Secrets::new(handler.secrets()));
         // Each attempt has the handler's time, so that a call may take several times as long.
         let timeout = retry(handler.kind.retry()).budget(handler.timeout);
         let backend: Arc<dyn Backend> = match &handler.kind {
-            HandlerKind::Mcp(mcp) => Arc::new(self.mcp(handler, mcp)),
+            HandlerKind::Mcp(mcp) => Arc::new(self.mcp(handler, mcp, &secrets)),
             HandlerKind::Http(http) => {
-                Arc::new(http::backend(http, handler.timeout, &self.process, &self.client))
+                Arc::new(http::backend(http, handler.timeout, &self.process, &self.client, &secrets))
             }
             HandlerKind::Grpc(grpc) => {
                 Arc::new(NotYet::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
@@ -69,7 +69,7 @@ impl Builder {
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
         let limits = Limits { timeout, gate: Gate::new(size) };
-        named(handler, Handler::new(name, backend, limits))
+        named(handler, Handler { secrets, ..Handler::new(name, backend, limits) })
     }
 }
 
@@ -77,6 +77,8 @@ impl Builder {
 pub(crate) fn named(declared: &manifest::Handler, handler: Handler) -> Handler {
     let prefix = names::prefix(declared.prefix);
     let overrides = Arc::new(names::overrides(&declared.overrides));
+    // What is pinned may be others now.
+    handler.secrets.set(declared.secrets());
     Handler { prefix, overrides, price: declared.price, ..handler }
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod memory;
 mod standing;
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolyard_core::names::Names;
 use toolyard_core::registry::Handler;
-use toolyard_core::{Catalog, Phase, Registry};
+use toolyard_core::{Catalog, Phase, Registry, Secrets};
 use toolyard_manifest as manifest;
 
 use crate::build::{self, Builder};
@@ -159,6 +160,7 @@ impl Fleet {
     fn publish(&mut self) {
         let part = |member: &mut Member| {
             let catalog = member.serving.catalog.borrow_and_update().clone();
+            let catalog = discreet(catalog, &member.serving.handler.secrets);
             member.standing.note(&catalog);
             let catalog = inherited(catalog, &member.before);
             (member.serving.handler.clone(), catalog)
@@ -283,6 +285,17 @@ impl Serving {
     async fn changed(&mut self) {
         if self.catalog.changed().await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The catalog, where the reason for which a server is not there does not say what nobody is to see, nor pages of it.
+fn discreet(catalog: Arc<Catalog>, secrets: &Secrets) -> Arc<Catalog> {
+    let Phase::Unavailable { reason } = &catalog.phase else { return catalog };
+    match secrets.brief(reason) {
+        Cow::Borrowed(_) => catalog,
+        Cow::Owned(reason) => {
+            Arc::new(Catalog { phase: Phase::Unavailable { reason }, ..(*catalog).clone() })
         }
     }
 }

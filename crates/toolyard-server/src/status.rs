@@ -214,7 +214,7 @@ impl Observatory {
         known.sort_by(|one, other| one.name.cmp(&other.name));
         for standing in standings.iter() {
             let name = standing.declared.name.as_str();
-            let endpoint: Arc<str> = standing.declared.kind.endpoint().into();
+            let endpoint: Arc<str> = standing.declared.endpoint().into();
             let own = known.iter().filter(|entry| &*entry.handler.name == name);
             let before = discovered_tools.len();
             discovered_tools.extend(own.map(|entry| Tool::new(entry, standing, &endpoint)));

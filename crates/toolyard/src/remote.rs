@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::time::timeout;
-use toolyard_core::{Backend, Catalog, Phase};
+use toolyard_core::{Backend, Catalog, Phase, Secrets};
 use toolyard_manifest::{Invalid, Process};
 use toolyard_mcp::client::{
     Attempts, ClientOptions, Endpoint, HttpEndpoint, LaneOptions, McpBackend, ToolFilter,
@@ -107,7 +107,12 @@ impl Remote {
             Some(file) => Source::File(file.clone()),
             None => Source::Value(std::env::var("TOOLYARD_KEY").ok().filter(|key| !key.is_empty())?),
         };
-        Some(Auth { scheme: Scheme::Bearer, source })
+        // Whoever is asked may repeat it in what is printed here.
+        let secrets = Secrets::default();
+        if let Source::Value(key) = &source {
+            secrets.learn(key);
+        }
+        Some(Auth { scheme: Scheme::Bearer, source, secrets })
     }
 
     fn client(&self) -> anyhow::Result<Client> {
@@ -122,6 +127,7 @@ impl Remote {
     /// Connects; gives the server and what it offers.
     pub(crate) async fn connect(&self) -> anyhow::Result<(McpBackend, Arc<Catalog>)> {
         let Process { limits, timeouts, .. } = Process::default();
+        let auth = self.auth();
         let options = ClientOptions {
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -134,9 +140,10 @@ impl Remote {
             attempts: Attempts::one(),
             lanes: LaneOptions::SHARED,
             probe: None,
+            secrets: auth.as_ref().map(|auth| auth.secrets.clone()).unwrap_or_default(),
         };
         let mut endpoint = HttpEndpoint::new(self.url.clone(), self.client()?);
-        if let Some(auth) = self.auth() {
+        if let Some(auth) = auth {
             endpoint = endpoint.with_auth(auth);
         }
         let backend = McpBackend::start("gateway", Endpoint::Http(endpoint), options);

@@ -3,6 +3,7 @@
 use ::http::{HeaderValue, StatusCode};
 use bytes::Bytes;
 use jmespath::Expression;
+use toolyard_core::secrets::REDACTED;
 use toolyard_core::{Code, Json, Object, Output, ToolError};
 
 use super::mapping;
@@ -17,9 +18,6 @@ pub struct Reading {
     /// Whether the tool promises a result with a structure: it publishes a schema of it.
     pub structured: bool,
 }
-
-/// What stands in the place of what nobody is to see.
-const REDACTED: &str = "[REDACTED]";
 
 /// How many bytes of the body of a failure are shown.
 const SHOWN: usize = 512;

@@ -12,7 +12,7 @@ use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
 use toolyard_backends::http::{HttpBackend, Options, Policy};
-use toolyard_core::{Backend, Call, Code, Json, Outcome, Phase, Retry, Tool, ToolError};
+use toolyard_core::{Backend, Call, Code, Json, Outcome, Phase, Retry, Secrets, Tool, ToolError};
 use toolyard_net::auth::{Auth, Scheme, Source};
 use toolyard_net::client::Client;
 
@@ -83,11 +83,15 @@ fn fails(result: &(Result<String, ToolError>, usize), code: Code, message: &str,
     assert_eq!((error.code(), error.message(), *made), (code, message, requests));
 }
 
+fn auth(scheme: Scheme, source: Source) -> Auth {
+    Auth { scheme, source, secrets: Secrets::default() }
+}
+
 #[tokio::test]
 async fn what_is_sent() {
     let server = Server::start(&[Answer::Text(OK.into())]).await;
     let mut options = options(&format!("{}x?y=z", server.url()));
-    options.auth = Some(Auth { scheme: Scheme::Basic, source: Source::Value("me:secret".into()) });
+    options.auth = Some(auth(Scheme::Basic, Source::Value("me:secret".into())));
     let backend = backend(options);
     assert_eq!(backend.catalog().borrow().phase, Phase::Ready);
     assert_eq!(backend.catalog().borrow().tools.len(), 1);
@@ -114,7 +118,7 @@ async fn a_secret_is_read_from_its_file_for_each_call() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     let mut options = options(&server.url());
-    options.auth = Some(Auth { scheme: Scheme::Bearer, source: Source::File(path.clone()) });
+    options.auth = Some(auth(Scheme::Bearer, Source::File(path.clone())));
     let backend = backend(options);
     let error = call(&backend).await.unwrap_err();
     assert_eq!(

@@ -72,7 +72,9 @@ async fn dispatch(mut call: Call, entry: &Entry) -> Answer {
         target @ Target::Resource(_) => target,
         target => target.renamed(entry.own.clone()),
     };
-    contained(entry, async { entry.handler.backend.call(call).await }).await
+    let answer = contained(entry, async { entry.handler.backend.call(call).await }).await;
+    // Whatever backend it is, its server may have said what it was given.
+    answer.map_err(|error| error.hiding(&entry.handler.secrets))
 }
 
 /// Runs a future; a panic in it becomes an error.

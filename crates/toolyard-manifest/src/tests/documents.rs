@@ -85,6 +85,7 @@ fn a_registry_in_yaml() {
                 },
             },
         ),
+        from_outside: [],
     }
     "#);
     assert_eq!((handlers.len(), handlers[1].name.as_str()), (2, "code-tools"));

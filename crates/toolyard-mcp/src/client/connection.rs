@@ -212,7 +212,8 @@ impl Connection {
         unknown: &mut BTreeSet<&str>,
     ) -> Option<Arc<Tool>> {
         let warn = |tool: &str, problem: &dyn std::fmt::Display| {
-            tracing::warn!(handler = %self.name, tool, %problem, "a tool is left out");
+            let tool = self.options.secrets.brief(tool);
+            tracing::warn!(handler = %self.name, %tool, %problem, "a tool is left out");
         };
         let tool = Tool::from_definition(item).inspect_err(|problem| warn("", problem)).ok()?;
         unknown.remove(&*tool.name);

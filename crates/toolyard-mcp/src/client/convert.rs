@@ -100,15 +100,13 @@ fn done(body: Object) -> Outcome {
 fn peer_error(error: &RpcError) -> ToolError {
     if [error::HEADER_MISMATCH, error::UNSUPPORTED_VERSION].contains(&error.code) {
         // What it says is about the gateway's own request; the client would take it to be about its own.
-        let error = error.body().as_text().to_owned();
         return ToolError::new(Code::ExecutionFailed, "The server refused the gateway's request")
-            .caused_by(error);
+            .caused_by(format!("it answered with the error {}", error.code));
     }
     let body = error.body();
     let Some(message) = message_of(body) else {
         // Clients take a response with such an error for no message at all, and go on waiting.
-        let body = body.as_text().to_owned();
-        return ToolError::new(Code::ExecutionFailed, "The server's error is malformed").caused_by(body);
+        return ToolError::new(Code::ExecutionFailed, "The server's error is malformed");
     };
     ToolError::new(Code::ExecutionFailed, message).from_peer(body.clone())
 }

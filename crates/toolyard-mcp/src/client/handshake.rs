@@ -115,8 +115,8 @@ impl Connection {
                 }
             },
             Endpoint::Stdio { program, processes } => {
-                let (bytes, signals, callers) = (options.message_bytes, signals.clone(), callers.clone());
-                Transport::Stdio(Stdio::start(name, processes, program, bytes, signals, callers).await?)
+                let (signals, callers) = (signals.clone(), callers.clone());
+                Transport::Stdio(Stdio::start(name, processes, program, &options, signals, callers).await?)
             }
         };
         let info = Object::new().with("name", Json::string(&options.name));

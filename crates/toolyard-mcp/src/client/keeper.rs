@@ -1,6 +1,5 @@
 //! Keeps one server connected.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,7 +122,8 @@ impl Keeper {
                     self.publish(tools, connection.revision());
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(handler = %self.opener.name, error = &error as &dyn Error, "cannot list again");
+                    let reason = reason(&error, &self.opener.options.secrets);
+                    tracing::warn!(handler = %self.opener.name, reason, "cannot list again");
                     return Left::Lost;
                 }
                 Err(_) => return Left::Lost,
@@ -170,7 +170,7 @@ impl Keeper {
     }
 
     fn give_up(&self, error: &OpenError) {
-        let reason = reason(error);
+        let reason = reason(error, &self.opener.options.secrets);
         tracing::warn!(handler = %self.opener.name, reason, "not connected");
         self.be_down(reason);
     }

@@ -85,7 +85,7 @@ impl Lane {
         let connection = match opened {
             Ok(connection) => Arc::new(connection),
             Err(error) => {
-                let reason = reason(&error);
+                let reason = reason(&error, &opener.options.secrets);
                 tracing::warn!(handler = %opener.name, reason, "a client's own connection is not to be had");
                 down(&reason);
                 leave();

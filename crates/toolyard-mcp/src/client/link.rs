@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use toolyard_core::{Code, ToolError};
+use toolyard_core::{Code, Secrets, ToolError};
 
 use super::connection::{Connection, OpenError};
 
@@ -53,13 +53,13 @@ pub(super) async fn connected(link: &watch::Receiver<Link>) -> Result<Arc<Connec
     }
 }
 
-/// Why there is no connection, with all that caused it.
-pub(super) fn reason(error: &OpenError) -> String {
+/// Why there is no connection, with all that caused it. A server's own words are among that.
+pub(super) fn reason(error: &OpenError, secrets: &Secrets) -> String {
     let mut reason = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         reason = format!("{reason}: {error}");
         cause = error.source();
     }
-    reason
+    secrets.brief(&reason).into_owned()
 }

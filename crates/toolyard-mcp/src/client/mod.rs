@@ -25,6 +25,7 @@ mod link;
 mod opener;
 mod probe;
 mod repeat;
+mod said;
 mod session;
 mod sse;
 mod stdio;
@@ -39,7 +40,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_core::{Backend, Call, Catalog, Code, Outcome, ToolError};
+use toolyard_core::{Backend, Call, Catalog, Code, Outcome, Secrets, ToolError};
 use toolyard_process::{Processes, Program};
 
 use connection::Connection;
@@ -102,6 +103,8 @@ pub struct ClientOptions {
     pub lanes: LaneOptions,
     /// How a server that hangs is found. `None`: it is not.
     pub probe: Option<Probe>,
+    /// What is kept out of the log, and out of the reason for which the server is not there.
+    pub secrets: Secrets,
 }
 
 /// A server of MCP as a backend.

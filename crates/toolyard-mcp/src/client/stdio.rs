@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
@@ -14,6 +14,7 @@ use toolyard_process::{Child, Ending, Processes, Program, SpawnError};
 use super::asked::Callers;
 use super::inbox::{Inbox, Waiting};
 use super::transport::{Answer, Outgoing, Signals, TransportError};
+use super::{ClientOptions, said};
 use crate::lines::{self, Line, Lines};
 
 /// Messages that wait to be read by the server. A request beyond waits with its caller.
@@ -40,7 +41,7 @@ impl Stdio {
         name: &Arc<str>,
         processes: &Processes,
         program: &Program,
-        line_bytes: usize,
+        options: &ClientOptions,
         signals: Arc<Signals>,
         callers: Arc<Callers>,
     ) -> Result<Self, SpawnError> {
@@ -54,12 +55,13 @@ impl Stdio {
             signals: signals.clone(),
             callers,
         };
-        let reader = Reader { inbox, lines: Lines::new(pipes.stdout, line_bytes), ending: child.ending() };
+        let reader =
+            Reader { inbox, lines: Lines::new(pipes.stdout, options.message_bytes), ending: child.ending() };
         let mut tasks = JoinSet::new();
         let (logging, logged) = oneshot::channel();
         tasks.spawn(reader.read(logged));
         let writer = tasks.spawn(write(messages, pipes.stdin, signals));
-        tasks.spawn(log(name.clone(), pipes.stderr, logging));
+        tasks.spawn(said::log(name.clone(), options.secrets.clone(), pipes.stderr, logging));
         Ok(Self { outbox, waiting, writer, child: Mutex::new(Some(child)), _tasks: tasks })
     }
 
@@ -155,40 +157,5 @@ async fn write(
             signals.lost.notify_one();
             return;
         }
-    }
-}
-
-/// How much of a line of a server's log is kept, in bytes.
-const LOG_LINE: usize = 4096;
-
-/// The task that passes the server's log on to ours. `_logging` ends with it.
-async fn log(name: Arc<str>, stderr: impl AsyncRead + Unpin, _logging: oneshot::Sender<()>) {
-    let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
-    loop {
-        // As with what it says on its output: others have to run, too.
-        tokio::task::consume_budget().await;
-        line.clear();
-        let mut chunk = (&mut reader).take(LOG_LINE as u64);
-        match chunk.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => tracing::info!(handler = %name, "{}", String::from_utf8_lossy(line.trim_ascii_end())),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What can be read at once would otherwise be logged at once, however much it is.
-    #[tokio::test]
-    async fn a_flood_of_log_lines_lets_others_run() {
-        let (logging, _logged) = oneshot::channel();
-        let stderr = std::io::Cursor::new("nobody reads this\n".repeat(10_000));
-        let logging = tokio::spawn(log("flood".into(), stderr, logging));
-        tokio::task::yield_now().await;
-        assert!(!logging.is_finished());
-        logging.await.unwrap();
     }
 }

@@ -72,7 +72,7 @@ fn failure(error: &ToolError, target: &Target, era: Era) -> Answer {
         _ => {}
     }
     let code = error.code().row().wire;
-    tracing::debug!(code, error = error as &dyn std::error::Error, "a call failed");
+    tracing::debug!(code, error = format_args!("{:#}", error.outline()), "a call failed");
     match error.required_capabilities() {
         Some(capabilities) if era == Era::Modern => Err(missing_capability(capabilities)),
         _ => Err(RpcError::from(error)),

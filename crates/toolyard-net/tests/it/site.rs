@@ -60,7 +60,7 @@ pub(crate) async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> S
         let text = str::from_utf8(&said).unwrap();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         let length = head.split_once("content-length: ").unwrap().1.lines().next().unwrap();
-        if body.len() == length.parse().unwrap() {
+        if body.len() == length.parse::<usize>().unwrap() {
             return body.to_owned();
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use toolyard_core::secrets::REDACTED;
 use toolyard_core::store::Record;
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{Json, Target};
@@ -19,9 +20,6 @@ const LARGEST: usize = 16 << 10;
 
 /// The longest name of something that nobody has, in characters: it is the caller's invention.
 const LONGEST_NAME: usize = 200;
-
-/// What stands in the place of what nobody is to see.
-const REDACTED: &str = "[REDACTED]";
 
 /// Something that waits to be written.
 #[derive(Debug)]

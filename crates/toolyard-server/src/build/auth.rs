@@ -1,9 +1,10 @@
 //! Who requests are made for, in the words of what sends them.
 
+use toolyard_core::Secrets;
 use toolyard_manifest::{AuthScheme, Credential, Process};
 use toolyard_net::auth::{Auth, Scheme, Source};
 
-pub(super) fn auth(auth: &toolyard_manifest::Auth, process: &Process) -> Auth {
+pub(super) fn auth(auth: &toolyard_manifest::Auth, process: &Process, secrets: &Secrets) -> Auth {
     let scheme = match auth.scheme {
         AuthScheme::Bearer => Scheme::Bearer,
         AuthScheme::Basic => Scheme::Basic,
@@ -16,5 +17,5 @@ pub(super) fn auth(auth: &toolyard_manifest::Auth, process: &Process) -> Auth {
             Source::File(process.secrets_dir.clone().unwrap_or_default().join(name).join(key))
         }
     };
-    Auth { scheme, source }
+    Auth { scheme, source, secrets: secrets.clone() }
 }

@@ -6,7 +6,7 @@ use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
 use toolyard_backends::http::{HttpBackend, Options, Policy};
-use toolyard_core::{Json, Object};
+use toolyard_core::{Json, Object, Secrets};
 use toolyard_manifest::{HttpHandler, Mapping, Process, Secret, Url};
 use toolyard_net::client::Client;
 
@@ -20,12 +20,13 @@ pub(super) fn backend(
     attempt_time: Duration,
     process: &Process,
     client: &Client,
+    secrets: &Secrets,
 ) -> HttpBackend {
     let policy = &handler.retry;
     let options = Options {
         tool: super::explicit_tool(&handler.tool),
         plan: plan(handler),
-        auth: handler.auth.as_ref().map(|auth| auth::auth(auth, process)),
+        auth: handler.auth.as_ref().map(|auth| auth::auth(auth, process, secrets)),
         attempt_time,
         policy: Policy {
             retry: retry(&policy.policy),

@@ -1,5 +1,6 @@
 //! A handler of the type `mcp`, in the words of its backend.
 
+use toolyard_core::Secrets;
 use toolyard_manifest::{
     self as manifest, Handler, Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, Process, ToolFilter,
 };
@@ -12,13 +13,14 @@ use toolyard_process::Program;
 use super::{Builder, auth, headers, retry};
 
 impl Builder {
-    pub(super) fn mcp(&self, handler: &Handler, mcp: &McpHandler) -> McpBackend {
-        McpBackend::start(handler.name.as_str(), self.endpoint(&mcp.transport), self.options(handler, mcp))
+    pub(super) fn mcp(&self, handler: &Handler, mcp: &McpHandler, secrets: &Secrets) -> McpBackend {
+        let options = ClientOptions { secrets: secrets.clone(), ..self.options(handler, mcp) };
+        McpBackend::start(handler.name.as_str(), self.endpoint(&mcp.transport, secrets), options)
     }
 
-    fn endpoint(&self, transport: &McpTransport) -> Endpoint {
+    fn endpoint(&self, transport: &McpTransport, secrets: &Secrets) -> Endpoint {
         match transport {
-            McpTransport::Http(http) => Endpoint::Http(self.http_endpoint(http)),
+            McpTransport::Http(http) => Endpoint::Http(self.http_endpoint(http, secrets)),
             McpTransport::Stdio { command, args, work_dir, env } => {
                 let program = Program {
                     command: command.into(),
@@ -32,7 +34,7 @@ impl Builder {
         }
     }
 
-    fn http_endpoint(&self, http: &McpHttp) -> HttpEndpoint {
+    fn http_endpoint(&self, http: &McpHttp, secrets: &Secrets) -> HttpEndpoint {
         let style = match http.style {
             McpHttpStyle::Streamable => HttpStyle::Streamable,
             McpHttpStyle::Sse => HttpStyle::Sse,
@@ -40,7 +42,7 @@ impl Builder {
         let endpoint = HttpEndpoint::new(http.endpoint.uri().clone(), self.client.clone());
         let endpoint = endpoint.with_style(style).with_headers(headers(&http.headers));
         match &http.auth {
-            Some(auth) => endpoint.with_auth(auth::auth(auth, &self.process)),
+            Some(auth) => endpoint.with_auth(auth::auth(auth, &self.process, secrets)),
             None => endpoint,
         }
     }
@@ -72,6 +74,7 @@ impl Builder {
             attempts: Attempts { retry, time: (retry.attempts > 1).then_some(handler.timeout) },
             lanes: LaneOptions { mode, most: limits.lanes_per_handler, idle_time: timeouts.lane_idle },
             probe: handler.probe.map(probe),
+            secrets: Secrets::default(),
         }
     }
 }

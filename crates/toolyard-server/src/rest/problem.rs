@@ -107,7 +107,7 @@ impl Problem {
 impl From<ToolError> for Problem {
     fn from(error: ToolError) -> Self {
         let code = error.code().row().wire;
-        tracing::debug!(code, error = &error as &dyn std::error::Error, "a call failed");
+        tracing::debug!(code, error = format_args!("{:#}", error.outline()), "a call failed");
         let peer = error.peer().and_then(|peer| RawValue::from_string(peer.as_text().to_owned()).ok());
         let retry_after = error.wait().map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
         let may_have_run = error.may_have_run();

@@ -94,7 +94,9 @@ impl Observation for Traced {
         if let Some(error) = Status::of(ended.verdict()).error_type() {
             span.set_attribute(error);
             let message = ended.answer.and_then(|answer| answer.as_ref().err());
-            span.set_status(SpanStatus::error(message.map_or_else(String::new, ToString::to_string)));
+            span.set_status(SpanStatus::error(
+                message.map_or_else(String::new, |error| error.outline().to_string()),
+            ));
             let code = message.and_then(|error| rpc_status(error, self.is_leg));
             span.set_attributes(code.map(|code| KeyValue::new(names::RPC_STATUS, code)));
         }

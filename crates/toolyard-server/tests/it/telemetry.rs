@@ -182,8 +182,8 @@ async fn what_spans_say() {
     SPAN_KIND_SERVER tools/call t Unset  [gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call network.transport=tcp toolyard.handler=modern]
     SPAN_KIND_CLIENT tools/call t Error  [error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call toolyard.handler=modern]
     SPAN_KIND_SERVER tools/call t Error  [error.type=tool_error gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call network.transport=tcp toolyard.handler=modern]
-    SPAN_KIND_CLIENT tools/call t Error no [error.type=execution_failed gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call rpc.response.status_code=-32000 toolyard.handler=modern]
-    SPAN_KIND_SERVER tools/call t Error no [error.type=execution_failed gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call network.transport=tcp rpc.response.status_code=-32000 toolyard.handler=modern]
+    SPAN_KIND_CLIENT tools/call t Error The server answered with an error of its own [error.type=execution_failed gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call rpc.response.status_code=-32000 toolyard.handler=modern]
+    SPAN_KIND_SERVER tools/call t Error The server answered with an error of its own [error.type=execution_failed gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call network.transport=tcp rpc.response.status_code=-32000 toolyard.handler=modern]
     SPAN_KIND_SERVER tools/call t Error Invalid arguments: expected an object [error.type=invalid_arguments gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call network.transport=tcp toolyard.handler=modern]
     ");
 }

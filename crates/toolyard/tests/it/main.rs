@@ -11,6 +11,7 @@
 )]
 
 mod bare_requests;
+mod canaries;
 mod cancellation;
 mod command_line;
 mod corpus;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{
-    Ask, AskError, Backend, Call, Caller, Client, Json, Notice, Object, Outcome, Phase, ToolError,
+    Ask, AskError, Backend, Call, Caller, Client, Json, Notice, Object, Outcome, Phase, Secrets, ToolError,
 };
 use toolyard_mcp::client::{
     Attempts, ClientOptions, Endpoint, LaneMode, LaneOptions, McpBackend, ToolFilter,
@@ -57,6 +57,7 @@ impl Yard {
             idle_time: None,
             lanes: LaneOptions { mode: LaneMode::Automatic, most: 8, idle_time: hour },
             probe: None,
+            secrets: Secrets::default(),
             filter: ToolFilter::default(),
             attempts: Attempts::one(),
         };
