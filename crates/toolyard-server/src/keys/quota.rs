@@ -184,3 +184,6 @@ enum Changed {
     /// There is not as much.
     Refused,
 }
+
+#[cfg(test)]
+mod tests;

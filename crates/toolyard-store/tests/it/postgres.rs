@@ -11,6 +11,21 @@ use crate::server::Server;
 
 const SPACE: Space = Space("postgres");
 
+impl Server {
+    pub(crate) fn location(&self) -> Location {
+        Location::Postgres(PostgresUrl::parse(&self.url()).unwrap())
+    }
+
+    /// Has it do what a store would not.
+    pub(crate) async fn execute(&self, sql: &str) {
+        let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await.unwrap();
+        let driving = tokio::spawn(connection);
+        client.batch_execute(sql).await.unwrap();
+        drop(client);
+        driving.await.unwrap().unwrap();
+    }
+}
+
 /// As many gateways as there are, each with its own pool. They start at once, on an empty database.
 async fn gateways<const N: usize>(server: &Server) -> [std::sync::Arc<dyn Store>; N] {
     let options = StoreOptions::at(server.location());

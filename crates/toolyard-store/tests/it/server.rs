@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use toolyard_store::{Location, PostgresUrl};
 
 /// A server with one empty database, reached by a socket in a folder of its own.
 pub(crate) struct Server {
@@ -101,19 +100,6 @@ impl Server {
     pub(crate) fn url(&self) -> String {
         let folder = self.folder.path().to_str().unwrap().replace('/', "%2F");
         format!("postgres://toolyard:hunter2@{folder}/postgres")
-    }
-
-    pub(crate) fn location(&self) -> Location {
-        Location::Postgres(PostgresUrl::parse(&self.url()).unwrap())
-    }
-
-    /// Has it do what a store would not.
-    pub(crate) async fn execute(&self, sql: &str) {
-        let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await.unwrap();
-        let driving = tokio::spawn(connection);
-        client.batch_execute(sql).await.unwrap();
-        drop(client);
-        driving.await.unwrap().unwrap();
     }
 }
 

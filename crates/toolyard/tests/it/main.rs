@@ -30,4 +30,5 @@ mod sse_servers;
 mod stdio;
 mod support;
 mod telemetry;
+mod two_gateways;
 mod unruly_servers;

@@ -5,7 +5,8 @@
 //! - [`family`]: all processes that come of one handler;
 //! - [`gateway`]: a gateway that serves;
 //! - [`http`], [`message`]: requests, as bytes on a socket;
-//! - [`scripted`]: servers that do what a test wants.
+//! - [`scripted`]: servers that do what a test wants;
+//! - [`postgres`]: a database server, as the tests of the store start it.
 
 #![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
 
@@ -14,6 +15,9 @@ pub(crate) mod gateway;
 pub(crate) mod http;
 pub(crate) mod message;
 pub(crate) mod peers;
+#[expect(dead_code, reason = "the tests of the store do more with it")]
+#[path = "../../../../toolyard-store/tests/it/server.rs"]
+pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod scripted;
 
