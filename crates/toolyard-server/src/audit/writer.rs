@@ -76,6 +76,8 @@ impl Writer {
 
     /// Writes what is left, if the store takes it.
     pub async fn finish(mut self) {
+        // There is no later on for what is missing.
+        self.told_at = None;
         if self.write().await.is_err() {
             tracing::error!(records = self.taken.len(), "records of the audit trail are lost");
         }
@@ -85,15 +87,17 @@ impl Writer {
     async fn write(&mut self) -> Result<(), ()> {
         loop {
             if self.taken.is_empty() {
-                self.tell();
                 let (seen, options) = (self.audit.take(), self.options.clone());
-                if seen.is_empty() {
+                // Not by way of the queue, which may be full: that is why something is missing.
+                let missing = self.missing();
+                if seen.is_empty() && missing.is_none() {
                     return Ok(());
                 }
                 // Digests of large arguments take their time.
                 let written =
                     spawn_blocking(move || seen.iter().map(|seen| seen.written(&options)).collect());
                 self.taken = written.await.unwrap_or_default();
+                self.taken.extend(missing.as_ref().map(Event::written));
                 self.filed = 0;
             }
             self.file().await;
@@ -129,16 +133,16 @@ impl Writer {
         }
     }
 
-    /// Puts into the trail, and says aloud, that something is missing in it.
-    fn tell(&mut self) {
+    /// Says aloud that something is missing in the trail; what the trail is to have of it.
+    fn missing(&mut self) -> Option<Event> {
         let lost = self.audit.lost.load(Ordering::Relaxed);
         if lost == self.told || self.told_at.is_some_and(|at| at.elapsed() < ALOUD_EVERY) {
-            return;
+            return None;
         }
         let missing = lost - self.told;
         (self.told, self.told_at) = (lost, Some(Instant::now()));
         tracing::error!(missing, "the audit trail is not complete: more was called than could be written");
-        self.audit.note(Event { by: By::default(), deed: Deed::RecordsLost, object: missing.to_string() });
+        Some(Event { by: By::default(), deed: Deed::RecordsLost, object: missing.to_string() })
     }
 
     async fn trim(&mut self) {

@@ -24,6 +24,7 @@ mod lost_sessions;
 mod malformed;
 mod reach;
 mod rest;
+mod restarts;
 mod sessions;
 mod sse_upstream;
 mod status;

@@ -11,6 +11,7 @@
 )]
 
 mod bare_requests;
+mod broken_store;
 mod canaries;
 mod cancellation;
 mod command_line;
