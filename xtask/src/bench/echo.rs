@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,15 +15,13 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, server::conn::http1};
-use hyper_util::rt::TokioIo;
+use hyper::{Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::net::{TcpListener, TcpStream};
 
 use super::catalog::catalog;
+use super::serve;
 use crate::client::{LEGACY, MODERN, SESSION};
 
 const OLDER: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
@@ -33,28 +30,13 @@ const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// Serves until it is killed, on a free port of the loopback interface, which it prints first. One thread is enough.
-pub(super) fn serve(tools: usize) -> anyhow::Result<()> {
+/// Serves until it is killed.
+pub(super) fn run(tools: usize) -> anyhow::Result<()> {
     let echo = Arc::new(Echo { tools: catalog(tools).to_string(), sessions: AtomicU64::new(0) });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
-        loop {
-            let (stream, _) = listener.accept().await?;
-            tokio::spawn(converse(Arc::clone(&echo), stream));
-        }
-    })
+    serve::forever(move |request| answer(Arc::clone(&echo), request))
 }
 
-async fn converse(echo: Arc<Echo>, stream: TcpStream) -> anyhow::Result<()> {
-    stream.set_nodelay(true)?;
-    let service = service_fn(|request| answer(&echo, request));
-    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await?;
-    Ok(())
-}
-
-async fn answer(echo: &Echo, request: Request<Incoming>) -> Result<Answer, hyper::Error> {
+async fn answer(echo: Arc<Echo>, request: Request<Incoming>) -> Result<Answer, hyper::Error> {
     let (head, body) = request.into_parts();
     match (head.uri.path(), head.method) {
         ("/mcp", Method::POST) => Ok(echo.post(&head.headers, &body.collect().await?.to_bytes())),

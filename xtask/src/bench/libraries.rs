@@ -79,7 +79,7 @@ async fn sessions(
 async fn start(workshop: &Workshop, library: Library) -> anyhow::Result<Target> {
     let target = workshop.library(library)?;
     for era in ERAS {
-        first_list(target.address, 1).await.context(library.name())?;
+        first_list(&target, 1).await.context(library.name())?;
         let mut connection = Connection::open(target.address, era).await?;
         connection.call_echo("first").await.context(library.name())?;
         connection.close().await?;

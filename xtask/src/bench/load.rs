@@ -1,6 +1,5 @@
 //! The load: as many connections as calls are in flight, each of which asks again as soon as it is answered.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -37,15 +36,17 @@ impl Load {
     }
 
     async fn try_measure(&self, target: &Target) -> anyhow::Result<Sample> {
-        let opening = (0..self.in_flight).map(|_| Connection::open(target.address, self.era));
+        let opening = (0..self.in_flight).map(|_| target.connect(self.era));
         let connections = try_join_all(opening).await?;
         let warm = self.drive(connections, self.duration / 5).await?;
+        catch_up(target).await?;
 
         let before = measure::cpu_time(target.pid());
         let begun = Instant::now();
         // Every call that was begun is awaited, so that the CPU time and the calls it was used for agree.
         let done = self.drive(warm.connections, self.duration).await?;
         let elapsed = begun.elapsed();
+        catch_up(target).await?;
         let cpu = measure::cpu_time(target.pid()).saturating_sub(before);
 
         try_join_all(done.connections.into_iter().map(Connection::close)).await?;
@@ -70,6 +71,25 @@ impl Load {
 struct Driven {
     connections: Vec<Connection>,
     latencies: Vec<Duration>,
+}
+
+/// Waits until a target has done what it put off: then the CPU time that it has used is that of all calls until now.
+async fn catch_up(target: &Target) -> anyhow::Result<()> {
+    /// Longer than the gateway waits before it sends what has come together.
+    const SILENCE: Duration = Duration::from_millis(1200);
+    /// What it uses meanwhile for looking after keys and files.
+    const AT_REST: Duration = Duration::from_millis(5);
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let begun = Instant::now();
+    while target.puts_off {
+        let before = measure::cpu_time(target.pid());
+        tokio::time::sleep(SILENCE).await;
+        if measure::cpu_time(target.pid()).saturating_sub(before) < AT_REST {
+            break;
+        }
+        ensure!(begun.elapsed() < PATIENCE, "still busy {PATIENCE:?} after the last call");
+    }
+    Ok(())
 }
 
 /// Asks until the time is over, and once at least.
@@ -106,10 +126,10 @@ impl Work {
 /// Waits until a target lists as many tools as its upstream has, and gives the size of that list in bytes.
 ///
 /// A gateway may answer before its upstream is connected: with a shorter list, which is asked for again.
-pub(super) async fn first_list(address: SocketAddr, tools: usize) -> anyhow::Result<usize> {
+pub(super) async fn first_list(target: &Target, tools: usize) -> anyhow::Result<usize> {
     const PATIENCE: Duration = Duration::from_secs(30);
     let begun = Instant::now();
-    let mut connection = Connection::open(address, Era::Modern).await?;
+    let mut connection = target.connect(Era::Modern).await?;
     loop {
         let listing = connection.list().await?;
         if listing.tools == tools {

@@ -7,14 +7,20 @@
 //! one.
 
 mod catalog;
+mod difference;
 mod echo;
+mod gateway;
 mod goals;
 mod libraries;
 mod load;
 mod nginx;
+mod operation;
 mod report;
+mod rest;
 mod runs;
 mod sample;
+mod serve;
+mod sink;
 mod table;
 mod targets;
 
@@ -83,6 +89,9 @@ enum Part {
         #[arg(long, default_value_t = 1)]
         tools: usize,
     },
+    /// The collector that telemetry is sent to
+    #[command(hide = true)]
+    Sink,
 }
 
 /// One of the measurements.
@@ -94,6 +103,8 @@ enum Section {
     Lists,
     /// What each layer of the gateway costs
     Layers,
+    /// What a key, the audit trail and telemetry cost
+    Operation,
     /// From exec to the first list
     Start,
     /// The same trivial tool on the SDK and on rmcp: calls as above, memory of idle sessions
@@ -101,7 +112,8 @@ enum Section {
 }
 
 impl Section {
-    const ALL: [Section; 5] = [Section::Calls, Section::Lists, Section::Layers, Section::Start, Section::Sdk];
+    const ALL: [Section; 6] =
+        [Section::Calls, Section::Lists, Section::Layers, Section::Operation, Section::Start, Section::Sdk];
 }
 
 /// How much is measured.
@@ -120,8 +132,10 @@ struct Plan {
 
 /// Measures, prints what it saw, and fails only where something answered wrongly or could not be started.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    if let Some(Part::Echo { tools }) = args.part {
-        return echo::serve(tools);
+    match args.part {
+        Some(Part::Echo { tools }) => return echo::run(tools),
+        Some(Part::Sink) => return sink::run(),
+        None => {}
     }
     // The load generator and the upstream live in this binary: unoptimised, they would eat what is to be measured.
     if cfg!(debug_assertions) && !args.quick {
@@ -149,6 +163,10 @@ fn write_json(file: &Path, report: &Report) -> anyhow::Result<()> {
 }
 
 impl Plan {
+    fn measures_gateways(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.is_gateway())
+    }
+
     fn new(args: &Args) -> anyhow::Result<Plan> {
         let seconds = args.seconds.unwrap_or(if args.quick { 0.1 } else { 2.0 });
         let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::difference::{AddedRow, LayerRow, OperationRow};
 use super::goals::Goal;
 use super::load::Load;
 use super::sample::{Rounds, Sample, median};
@@ -19,9 +20,11 @@ pub(super) struct Report {
     pub rounds: usize,
     pub seconds_per_cell: f64,
     pub calls: Vec<CallRow>,
+    pub added: Vec<AddedRow>,
     pub memory: Vec<MemoryRow>,
     pub lists: Vec<ListRow>,
     pub layers: Vec<LayerRow>,
+    pub operation: Vec<OperationRow>,
     pub start: Option<Start>,
     pub libraries: Vec<LibraryRow>,
     pub sessions: Vec<SessionRow>,
@@ -73,17 +76,6 @@ pub(super) struct ListRow {
     pub cost: Cost,
 }
 
-/// What a call costs without one layer of the gateway, and how much less that is: the median over the rounds, the
-/// least and the most. Where the last two lie far apart the machine was too busy to tell.
-#[derive(Serialize)]
-pub(super) struct LayerRow {
-    pub without: &'static str,
-    pub cpu_us: f64,
-    pub saved_us: f64,
-    pub saved_least_us: f64,
-    pub saved_most_us: f64,
-}
-
 /// From exec to the first list that holds the upstream's tools.
 #[derive(Serialize)]
 pub(super) struct Start {
@@ -123,9 +115,11 @@ impl Report {
             rounds,
             seconds_per_cell: cell.as_secs_f64(),
             calls: Vec::new(),
+            added: Vec::new(),
             memory: Vec::new(),
             lists: Vec::new(),
             layers: Vec::new(),
+            operation: Vec::new(),
             start: None,
             libraries: Vec::new(),
             sessions: Vec::new(),
@@ -133,7 +127,7 @@ impl Report {
         }
     }
 
-    /// Calls, then memory.
+    /// Calls, what operating adds to them, then memory.
     pub(super) fn call_table(&self) -> String {
         let rows = self.calls.iter().map(|row| {
             let cells = [text(row.era.name()), number(row.in_flight as f64, 0), text(row.target.name())];
@@ -147,7 +141,9 @@ impl Report {
         let rows = self.memory.iter();
         let rows =
             rows.map(|row| vec![text(row.target.name()), number(row.idle_mib, 1), number(row.peak_mib, 1)]);
-        calls + &table("memory, MiB resident", &["target", "idle", "peak"], rows.collect())
+        calls
+            + &self.added_table()
+            + &table("memory, MiB resident", &["target", "idle", "peak"], rows.collect())
     }
 
     pub(super) fn list_table(&self) -> String {
@@ -157,16 +153,6 @@ impl Report {
         });
         let heads = [&["tools", "bytes", "target"], &COST_HEADS[..]].concat();
         table("tools/list, modern, 1 in flight", &heads, rows.collect())
-    }
-
-    pub(super) fn layer_table(&self) -> String {
-        let rows = self.layers.iter();
-        let rows = rows.map(|row| {
-            let figures = [row.cpu_us, row.saved_us, row.saved_least_us, row.saved_most_us];
-            std::iter::once(text(row.without)).chain(figures.map(|figure| number(figure, 1))).collect()
-        });
-        let heads = ["without", "cpu us", "saved us", "least", "most"];
-        table("a layer's cost, modern, 16 in flight", &heads, rows.collect())
     }
 
     pub(super) fn start_table(&self) -> String {
@@ -257,19 +243,6 @@ impl Ratios {
 impl CallRow {
     pub(super) fn new(target: Kind, load: &Load, rounds: &Rounds, nginx: Option<&Rounds>) -> CallRow {
         CallRow { target, era: load.era, in_flight: load.in_flight, cost: Cost::new(rounds, nginx) }
-    }
-}
-
-impl LayerRow {
-    pub(super) fn new(without: &'static str, whole: &Rounds, reduced: &Rounds) -> LayerRow {
-        let saved = whole.beside(reduced, |whole, reduced| whole.cpu_us - reduced.cpu_us);
-        LayerRow {
-            without,
-            cpu_us: reduced.median(|sample| sample.cpu_us),
-            saved_least_us: saved.iter().copied().fold(f64::INFINITY, f64::min),
-            saved_most_us: saved.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            saved_us: median(saved),
-        }
     }
 }
 

@@ -3,17 +3,19 @@
 
 use std::time::Instant;
 
+use super::difference::{AddedRow, LayerRow};
+use super::gateway::Setup;
 use super::load::{Load, Work, first_list};
-use super::report::{CallRow, Cost, LayerRow, ListRow, MemoryRow, Report, Start, show};
+use super::report::{CallRow, Cost, ListRow, MemoryRow, Report, Start, show};
 use super::sample::{Rounds, Sample, median};
 use super::targets::{Kind, Target, Workshop};
-use super::{Plan, Section, libraries};
+use super::{Plan, Section, libraries, operation};
 use crate::client::Era;
 use crate::measure::memory;
 
 pub(super) const IN_FLIGHT: [usize; 3] = [1, 16, 64];
 pub(super) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
-const LAYERS: [&str; 4] = ["meter", "concurrency", "arguments", "deadline"];
+const LAYERS: [&[&str]; 4] = [&["meter"], &["concurrency"], &["arguments"], &["deadline"]];
 
 /// Makes one of the measurements, shows it and keeps it in the report.
 pub(super) async fn run(
@@ -22,13 +24,14 @@ pub(super) async fn run(
     workshop: &Workshop,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let measures_gateway = plan.kinds.contains(&Kind::Gateway);
+    let measures_gateway = plan.measures_gateways();
     match section {
         Section::Calls => calls(plan, workshop, report).await,
         Section::Lists => lists(plan, workshop, report).await,
         Section::Layers if measures_gateway => layers(plan, workshop, report).await,
         Section::Start if measures_gateway => start(plan, workshop, report).await,
-        Section::Layers | Section::Start => Ok(()),
+        Section::Operation if measures_gateway => operation::measure(plan, workshop, report).await,
+        Section::Layers | Section::Operation | Section::Start => Ok(()),
         Section::Sdk => libraries::measure(plan, workshop, report).await,
     }
 }
@@ -44,6 +47,10 @@ async fn calls(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow:
         let rows =
             plan.kinds.iter().zip(&measured).map(|(kind, rounds)| CallRow::new(*kind, &load, rounds, nginx));
         report.calls.extend(rows);
+        let of = |kind| measured_of(kind, &plan.kinds, &measured);
+        if let (Some(plain), Some(operated)) = (of(Kind::Gateway), of(Kind::Operated)) {
+            report.added.push(AddedRow::new(era, in_flight, plain, operated));
+        }
     }
     let mib = |kib: u64| kib as f64 / 1024.0;
     report.memory.extend(plan.kinds.iter().zip(&targets).zip(idle).map(|((kind, target), idle)| {
@@ -60,7 +67,7 @@ async fn lists(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow:
         let measured = in_turns(plan.rounds, load, &targets).await?;
         let nginx = measured_of(Kind::Nginx, &plan.kinds, &measured);
         for ((kind, target), rounds) in plan.kinds.iter().zip(&targets).zip(&measured) {
-            let bytes = first_list(target.address, tools).await?;
+            let bytes = first_list(target, tools).await?;
             let cost = Cost::new(rounds, nginx);
             report.lists.push(ListRow { target: *kind, tools, bytes, cost });
         }
@@ -71,18 +78,18 @@ async fn lists(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow:
 /// What a layer costs is what a call costs less without it, in the same round.
 async fn layers(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow::Result<()> {
     let echo = workshop.echo(plan.tools)?;
-    let mut gateways = vec![workshop.gateway(&echo, None)?];
-    for layer in LAYERS {
-        gateways.push(workshop.gateway(&echo, Some(layer))?);
+    let mut gateways = vec![workshop.gateway(&echo, &Setup::PLAIN).await?];
+    for without in LAYERS {
+        gateways.push(workshop.gateway(&echo, &Setup { without, ..Setup::PLAIN }).await?);
     }
     for gateway in &gateways {
-        first_list(gateway.address, plan.tools).await?;
+        first_list(gateway, plan.tools).await?;
     }
     let load = Load { era: Era::Modern, in_flight: 16, duration: plan.cell, work: Work::Call };
     let measured = in_turns(plan.rounds, load, &gateways).await?;
     let (whole, reduced) = (&measured[0], &measured[1..]);
     report.layers =
-        LAYERS.iter().zip(reduced).map(|(layer, rounds)| LayerRow::new(layer, whole, rounds)).collect();
+        LAYERS.iter().zip(reduced).map(|(layer, rounds)| LayerRow::new(layer[0], whole, rounds)).collect();
     show(&report.layer_table())
 }
 
@@ -92,8 +99,8 @@ async fn start(plan: &Plan, workshop: &Workshop, report: &mut Report) -> anyhow:
     let mut times = Vec::new();
     for _ in 0..plan.starts {
         let begun = Instant::now();
-        let gateway = workshop.gateway(&echo, None)?;
-        first_list(gateway.address, plan.tools).await?;
+        let gateway = workshop.gateway(&echo, &Setup::PLAIN).await?;
+        first_list(&gateway, plan.tools).await?;
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
     let min_ms = times.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,7 +1,6 @@
 //! What is measured, and the upstream behind it.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,8 +12,10 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tempfile::TempDir;
 
+use super::gateway::Setup;
 use super::{Binaries, Plan, load, nginx};
-use crate::builds::{built, end_of, named_or_built};
+use crate::builds::{built, named_or_built};
+use crate::client::{Connection, Era};
 use crate::process::{Process, START_LIMIT};
 use crate::system;
 
@@ -26,19 +27,26 @@ pub(super) enum Kind {
     Direct,
     /// nginx as a plain proxy
     Nginx,
-    /// The gateway
+    /// The gateway without a key, an audit trail or a collector
     Gateway,
+    /// The gateway with all of these
+    Operated,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::Direct, Kind::Nginx, Kind::Gateway];
+    pub(super) const ALL: [Kind; 4] = [Kind::Direct, Kind::Nginx, Kind::Gateway, Kind::Operated];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Direct => "direct",
             Kind::Nginx => "nginx",
             Kind::Gateway => "gateway",
+            Kind::Operated => "operated",
         }
+    }
+
+    pub(super) fn is_gateway(self) -> bool {
+        matches!(self, Kind::Gateway | Kind::Operated)
     }
 }
 
@@ -84,25 +92,50 @@ impl Library {
 pub(super) struct Target {
     pub name: &'static str,
     pub address: SocketAddr,
+    /// What each request shows.
+    pub key: Option<Arc<str>>,
+    /// Whether it does a part of its work after the answer: records are written, spans are sent.
+    pub puts_off: bool,
     /// The process under test, then those that it depends on.
     processes: Vec<Arc<Process>>,
 }
 
 impl Target {
+    /// Connects as a client of an era, with the key where one is needed.
+    pub(super) async fn connect(&self, era: Era) -> anyhow::Result<Connection> {
+        Connection::open_with_key(self.address, era, self.key.as_deref()).await
+    }
+
     pub(super) fn pid(&self) -> u32 {
         self.processes[0].pid()
     }
 
-    fn new(name: &'static str, address: SocketAddr, process: Process, upstream: &[Arc<Process>]) -> Target {
+    /// A server that asks for no key, and has done its work when it has answered.
+    pub(super) fn new(
+        name: &'static str,
+        address: SocketAddr,
+        process: Process,
+        upstream: &[Arc<Process>],
+    ) -> Target {
         let processes = std::iter::once(Arc::new(process)).chain(upstream.iter().cloned()).collect();
-        Target { name, address, processes }
+        Target { name, address, key: None, puts_off: false, processes }
+    }
+
+    /// The same, which ends after what it depends on beside its upstream.
+    pub(super) fn beside(mut self, other: &Target) -> Target {
+        self.processes.extend(other.processes.iter().cloned());
+        self
+    }
+
+    pub(super) fn processes(&self) -> &[Arc<Process>] {
+        &self.processes
     }
 }
 
 /// Where targets are made.
 pub(super) struct Workshop {
-    folder: TempDir,
-    gateway: Option<PathBuf>,
+    pub(super) folder: TempDir,
+    pub(super) gateway: Option<PathBuf>,
     libraries: Vec<(Library, PathBuf)>,
     nginx_workers: usize,
 }
@@ -113,7 +146,7 @@ impl Workshop {
         if plan.kinds.contains(&Kind::Nginx) {
             system::install_nginx()?;
         }
-        let gateway = match plan.kinds.contains(&Kind::Gateway) {
+        let gateway = match plan.measures_gateways() {
             true => {
                 let target = ["--package", "toolyard", "--bin", "toolyard"];
                 Some(named_or_built(binaries.gateway.as_deref(), &target)?)
@@ -139,9 +172,10 @@ impl Workshop {
             let target = match kind {
                 Kind::Direct => echo.clone(),
                 Kind::Nginx => self.nginx(&echo)?,
-                Kind::Gateway => self.gateway(&echo, None)?,
+                Kind::Gateway => self.gateway(&echo, &Setup::PLAIN).await?,
+                Kind::Operated => self.gateway(&echo, &Setup::OPERATED).await?,
             };
-            load::first_list(target.address, tools).await.context(kind.name())?;
+            load::first_list(&target, tools).await.context(kind.name())?;
             targets.push(target);
         }
         Ok(targets)
@@ -149,12 +183,12 @@ impl Workshop {
 
     /// The upstream.
     pub(super) fn echo(&self, tools: usize) -> anyhow::Result<Target> {
-        let own = built("xtask")?;
-        let tools = tools.to_string();
-        let arguments = ["bench", "echo", "--tools", &tools].map(OsStr::new);
-        let mut process = Process::launch(own, &arguments, Stdio::inherit())?;
-        let address = process.printed_address().context("the upstream")?;
-        Ok(Target::new(Kind::Direct.name(), address, process, &[]))
+        own_part(Kind::Direct.name(), &["echo", "--tools", &tools.to_string()])
+    }
+
+    /// What telemetry is sent to.
+    pub(super) fn sink(&self) -> anyhow::Result<Target> {
+        own_part("collector", &["sink"])
     }
 
     /// The trivial tool, served by a process of its own.
@@ -179,34 +213,14 @@ impl Workshop {
         await_listener(address).context("nginx")?;
         Ok(Target::new(Kind::Nginx.name(), address, process, &upstream.processes))
     }
-
-    /// The gateway in front of an upstream, as it is or without one of its layers.
-    pub(super) fn gateway(&self, upstream: &Target, without: Option<&str>) -> anyhow::Result<Target> {
-        let binary = self.gateway.as_ref().context("the gateway is not among the targets")?;
-        let manifest = self.folder.path().join(format!("upstream-{}.yaml", upstream.address.port()));
-        std::fs::write(&manifest, manifest_for(upstream.address))?;
-        let log = self.folder.path().join("gateway.log");
-        let mut arguments = vec![OsStr::new("serve"), OsStr::new("-f"), manifest.as_os_str()];
-        arguments.extend(["--listen", "127.0.0.1:0"].map(OsStr::new));
-        arguments.extend(without.iter().flat_map(|layer| ["--without-layer", *layer]).map(OsStr::new));
-        let mut process = Process::launch(binary, &arguments, File::create(&log)?.into())?;
-        let address = process.printed_address().with_context(|| format!("the gateway: {}", end_of(&log)))?;
-        Ok(Target::new(Kind::Gateway.name(), address, process, &upstream.processes))
-    }
 }
 
-fn manifest_for(upstream: SocketAddr) -> String {
-    format!(
-        "apiVersion: omnia.altairalabs.ai/v1alpha1
-kind: ToolRegistry
-metadata: {{name: bench}}
-spec:
-  handlers:
-    - name: echo
-      type: mcp
-      mcpConfig: {{transport: streamable-http, endpoint: \"http://{upstream}/mcp\"}}
-"
-    )
+/// A server that is a part of this program.
+fn own_part(name: &'static str, arguments: &[&str]) -> anyhow::Result<Target> {
+    let arguments: Vec<&OsStr> = ["bench"].iter().chain(arguments).map(OsStr::new).collect();
+    let mut process = Process::launch(built("xtask")?, &arguments, Stdio::inherit())?;
+    let address = process.printed_address().context(name)?;
+    Ok(Target::new(name, address, process, &[]))
 }
 
 /// A free address of the loopback interface, for a program that cannot choose one itself. Another process may take

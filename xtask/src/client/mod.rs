@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -74,7 +74,20 @@ pub(crate) struct Listing {
 impl Connection {
     /// Connects and, in the legacy era, opens a session.
     pub(crate) async fn open(address: SocketAddr, era: Era) -> anyhow::Result<Connection> {
+        Connection::open_with_key(address, era, None).await
+    }
+
+    /// The same, with a key that each request shows.
+    pub(crate) async fn open_with_key(
+        address: SocketAddr,
+        era: Era,
+        key: Option<&str>,
+    ) -> anyhow::Result<Connection> {
         let mut connection = Connection::connect(address, era).await?;
+        if let Some(key) = key {
+            let shown = HeaderValue::from_str(&format!("Bearer {key}"))?;
+            connection.headers.insert(AUTHORIZATION, shown);
+        }
         if era == Era::Legacy {
             connection.initialize().await?;
         }

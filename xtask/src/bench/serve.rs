@@ -1,0 +1,40 @@
+//! What the servers of the bench have in common.
+
+use std::error::Error;
+use std::io::Write;
+
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response, server::conn::http1};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+
+/// Serves until it is killed, on a free port of the loopback interface, which it prints first. One thread is enough.
+pub(super) fn forever<A, F, B>(answer: A) -> anyhow::Result<()>
+where
+    A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response<B>, hyper::Error>> + Send + 'static,
+    B: Body<Data = Bytes, Error: Error + Send + Sync + 'static> + Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        writeln!(std::io::stdout(), "http://{}", listener.local_addr()?)?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            tokio::spawn(converse(stream, answer.clone()));
+        }
+    })
+}
+
+async fn converse<A, F, B>(stream: TcpStream, answer: A) -> anyhow::Result<()>
+where
+    A: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Result<Response<B>, hyper::Error>>,
+    B: Body<Data = Bytes, Error: Error + Send + Sync + 'static> + 'static,
+{
+    stream.set_nodelay(true)?;
+    http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await?;
+    Ok(())
+}
