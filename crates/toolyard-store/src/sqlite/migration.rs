@@ -8,7 +8,10 @@ use super::trouble;
 use crate::OpenError;
 
 /// What makes of each version the next.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/sqlite/0001_tables.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../migrations/sqlite/0001_tables.sql"),
+    include_str!("../../migrations/sqlite/0002_words.sql"),
+];
 
 /// The version of the tables that the statements here are written for.
 pub(crate) const NEWEST: i64 = MIGRATIONS.len() as i64;

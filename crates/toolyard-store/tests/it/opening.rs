@@ -5,11 +5,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use toolyard_core::store::{Put, Space, Trouble};
+use toolyard_core::store::{Put, Query, Space, Trouble};
 use toolyard_store::{BackupError, Location, OpenError, StoreOptions, backup, describe, open};
 
 const SPACE: Space = Space("opening");
@@ -69,7 +69,7 @@ async fn what_cannot_be_opened_says_where_and_what_to_do() {
         (
             "later",
             Trouble::Unreadable,
-            "the store DIR/later is of version 99, and this program knows version 1: use a later Toolyard, or \
+            "the store DIR/later is of version 99, and this program knows version 2: use a later Toolyard, or \
              restore the backup that was made before",
         ),
         (
@@ -103,6 +103,44 @@ async fn many_open_one_at_once() {
 }
 
 #[tokio::test]
+async fn a_log_of_the_first_version_goes_on() {
+    const WORDS: &str = "SELECT count(*) FROM log_word";
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("toolyard.db");
+    let first = Connection::open(&file).unwrap();
+    first.execute_batch(include_str!("../../migrations/sqlite/0001_tables.sql")).unwrap();
+    first
+        .execute_batch(
+            "INSERT INTO log (space, time_ms, body) VALUES ('opening', 1, 'one'), ('opening', 2, 'two'), ('else', 1, 'other');
+             INSERT INTO log_tag (space, name, value, number) VALUES
+                 ('opening', 'tool', 'a', 1), ('opening', 'outcome', 'ok', 1), ('opening', 'tool', 'a', 2), ('else', 'tool', 'a', 3);
+             PRAGMA user_version = 1",
+        )
+        .unwrap();
+    drop(first);
+
+    let store = open(&at(&file)).await.unwrap();
+    let tagged = async |tags: &[(&'static str, &str)]| {
+        let tags = tags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let query = Query { tags, since: None, until: None, before: None, limit: 100 };
+        let kept = store.read(SPACE, query).await.unwrap();
+        kept.into_iter().map(|kept| kept.body).collect::<Vec<_>>()
+    };
+    assert_eq!(tagged(&[("tool", "a")]).await, ["two", "one"]);
+    assert_eq!(tagged(&[("tool", "a"), ("outcome", "ok")]).await, ["one"]);
+    let count =
+        || -> i64 { Connection::open(&file).unwrap().query_row(WORDS, [], |row| row.get(0)).unwrap() };
+    assert_eq!(count(), 3);
+
+    // What nobody says any more goes with the last record that said it.
+    let later = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+    assert_eq!(store.trim(SPACE, later(2)).await.unwrap(), 1);
+    assert_eq!((tagged(&[("tool", "a")]).await, count()), (vec!["two".to_owned()], 2));
+    assert_eq!(store.trim(SPACE, later(3)).await.unwrap(), 1);
+    assert_eq!(count(), 1, "another space is not touched");
+}
+
+#[tokio::test]
 async fn a_description_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("state/toolyard.db");
@@ -113,7 +151,7 @@ async fn a_description_changes_nothing() {
 
     drop(open(&at(&file)).await.unwrap());
     let described = describe(&location).await.unwrap();
-    assert_eq!((described.version, described.newest), (Some(1), 1));
+    assert_eq!((described.version, described.newest), (Some(2), 2));
     assert_eq!(described.location, file.to_str().unwrap());
     assert!(described.size > 0);
 
