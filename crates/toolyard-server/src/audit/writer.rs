@@ -64,7 +64,7 @@ impl Writer {
                 }
             }
             match self.write().await {
-                Ok(()) => wait = BACKOFF.0,
+                Ok(_) => wait = BACKOFF.0,
                 Err(()) => {
                     sleep(wait).await;
                     wait = (wait * 2).min(BACKOFF.1);
@@ -78,41 +78,54 @@ impl Writer {
     pub async fn finish(mut self) {
         // There is no later on for what is missing.
         self.told_at = None;
-        if self.write().await.is_err() {
-            tracing::error!(records = self.taken.len(), "records of the audit trail are lost");
+        loop {
+            match self.write().await {
+                // What came while it was written is left as well.
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(()) => {
+                    tracing::error!(records = self.taken.len(), "records of the audit trail are lost");
+                    return;
+                }
+            }
         }
     }
 
-    /// Writes all that waits. What the store does not take stays here, and the queue fills meanwhile.
-    async fn write(&mut self) -> Result<(), ()> {
-        loop {
-            if self.taken.is_empty() {
-                let (seen, options) = (self.audit.take(), self.options.clone());
-                // Not by way of the queue, which may be full: that is why something is missing.
-                let missing = self.missing();
-                if seen.is_empty() && missing.is_none() {
-                    return Ok(());
-                }
-                // Digests of large arguments take their time.
-                let written =
-                    spawn_blocking(move || seen.iter().map(|seen| seen.written(&options)).collect());
-                self.taken = written.await.unwrap_or_default();
-                self.taken.extend(missing.as_ref().map(Event::written));
-                self.filed = 0;
-            }
-            self.file().await;
-            while !self.taken.is_empty() {
-                let batch: Vec<_> = self.taken.iter().take(BATCH).cloned().collect();
-                let count = batch.len();
-                if let Err(error) = self.store.append(AUDIT, batch).await {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, waiting = self.taken.len(), "the audit trail cannot be written");
-                    return Err(());
-                }
-                self.taken.drain(..count);
-                self.filed = self.filed.saturating_sub(count);
-            }
+    /// Writes what waits now; says whether there was anything. What comes meanwhile waits for more to go with it. What the store
+    /// does not take stays here, and the queue fills.
+    async fn write(&mut self) -> Result<bool, ()> {
+        if self.taken.is_empty() {
+            self.take().await;
         }
+        let is_something = !self.taken.is_empty();
+        self.file().await;
+        while !self.taken.is_empty() {
+            let batch: Vec<_> = self.taken.iter().take(BATCH).cloned().collect();
+            let count = batch.len();
+            if let Err(error) = self.store.append(AUDIT, batch).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, waiting = self.taken.len(), "the audit trail cannot be written");
+                return Err(());
+            }
+            self.taken.drain(..count);
+            self.filed = self.filed.saturating_sub(count);
+        }
+        Ok(is_something)
+    }
+
+    /// Takes what waits, as records.
+    async fn take(&mut self) {
+        let (seen, options) = (self.audit.take(), self.options.clone());
+        // Not by way of the queue, which may be full: that is why something is missing.
+        let missing = self.missing();
+        if seen.is_empty() && missing.is_none() {
+            return;
+        }
+        // Digests of large arguments take their time.
+        let written = spawn_blocking(move || seen.iter().map(|seen| seen.written(&options)).collect());
+        self.taken = written.await.unwrap_or_default();
+        self.taken.extend(missing.as_ref().map(Event::written));
+        self.filed = 0;
     }
 
     /// Adds what was taken to the file. A file that cannot be written is spoken of, and the store has the records all the
