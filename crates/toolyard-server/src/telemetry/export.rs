@@ -28,6 +28,9 @@ const BATCH: usize = 512;
 /// How long spans wait for others to go with them.
 const TOGETHER: Duration = Duration::from_secs(1);
 
+/// How often it is looked meanwhile whether enough have come: far fewer do in this time than the queue has room for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// How long the log is silent about a collector that is not there after it has said so.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -110,7 +113,7 @@ async fn send_spans(
         };
         if !is_last {
             tokio::select! {
-                () = sleep(TOGETHER) => {}
+                () = enough(&spans, batch.len()) => {}
                 () = stopped(&mut stopping) => {}
             }
         }
@@ -128,6 +131,15 @@ async fn send_spans(
             report.losses.lose_spans(number);
         }
         report.say(sent.err());
+    }
+}
+
+/// Waits until as many spans are there as are sent together, `taken` of them already, but not for long. It looks now and then and
+/// is not told: to wake another thread would cost a call more than all else that it does for its span.
+async fn enough<S>(spans: &Receiver<S>, taken: usize) {
+    let until = Instant::now() + TOGETHER;
+    while taken + spans.len() < BATCH && Instant::now() < until {
+        sleep(LOOK_EVERY).await;
     }
 }
 
@@ -217,5 +229,41 @@ impl MetricReader for Pushed {
 
     fn temporality(&self, kind: InstrumentKind) -> Temporality {
         self.0.temporality(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn spans_wait_for_others_but_not_once_there_are_enough() {
+        let check = async |taken: usize, waiting: usize, wait: Duration| {
+            let (sender, spans) = mpsc::channel(BATCH);
+            for _ in 0..waiting {
+                sender.try_send(()).unwrap();
+            }
+            let begun = Instant::now();
+            enough(&spans, taken).await;
+            assert_eq!(begun.elapsed(), wait, "{taken} taken, {waiting} waiting");
+        };
+        check(1, 0, TOGETHER).await;
+        check(1, BATCH - 2, TOGETHER).await;
+        check(1, BATCH - 1, Duration::ZERO).await;
+        check(BATCH, 0, Duration::ZERO).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spans_that_come_while_others_wait_are_noticed() {
+        let (sender, spans) = mpsc::channel(BATCH);
+        let come = async {
+            sleep(5 * LOOK_EVERY).await;
+            (0..BATCH).for_each(|_| sender.try_send(()).unwrap());
+        };
+        let begun = Instant::now();
+        tokio::join!(enough(&spans, 1), come);
+        assert!(begun.elapsed() <= 6 * LOOK_EVERY, "{:?}", begun.elapsed());
     }
 }

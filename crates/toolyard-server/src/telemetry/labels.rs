@@ -1,9 +1,10 @@
-//! Labels of metrics: bounded, and made once.
+//! Labels of metrics: bounded, and looked up once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use opentelemetry::KeyValue;
+use opentelemetry::metrics::{BoundCounter, BoundHistogram};
 use toolyard_core::Code;
 
 use super::names;
@@ -50,27 +51,33 @@ impl Status {
     }
 }
 
-/// A set of labels for each way in which a call of one thing can end.
-#[derive(Default)]
-pub(super) struct Sets([OnceLock<Box<[KeyValue]>>; STATUSES]);
+/// What is written to for each way in which a call of one thing can end: an instrument that knows its labels already, so that no
+/// call compares them with those of all the others.
+pub(super) struct Ends<T>([OnceLock<T>; STATUSES]);
 
-impl Sets {
-    /// The labels for this end, which `make` makes the first time.
-    pub(super) fn get(&self, status: Status, make: impl FnOnce() -> Vec<KeyValue>) -> &[KeyValue] {
-        self.0[status.number()].get_or_init(|| make().into())
+impl<T> Ends<T> {
+    /// That of this end, which `make` makes the first time.
+    pub(super) fn get(&self, status: Status, make: impl FnOnce() -> T) -> &T {
+        self.0[status.number()].get_or_init(make)
     }
 }
 
-/// The labels of one tool.
+impl<T> Default for Ends<T> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| OnceLock::new()))
+    }
+}
+
+/// What is written to when a call of one tool has ended.
 pub(super) struct Labels {
     /// What the tool is called in metrics.
     pub(super) tool: Arc<str>,
-    /// For [`names::INVOCATIONS`] and [`names::INVOKE_DURATION`].
-    pub(super) of_invocations: Sets,
-    /// For [`names::SERVER_DURATION`], by what the request came by.
-    pub(super) of_requests: [Sets; 2],
-    /// For [`names::CLIENT_DURATION`].
-    pub(super) of_legs: Sets,
+    /// [`names::INVOCATIONS`] and [`names::INVOKE_DURATION`].
+    pub(super) of_invocations: Ends<(BoundCounter<u64>, BoundHistogram<f64>)>,
+    /// [`names::SERVER_DURATION`], by what the request came by.
+    pub(super) of_requests: [Ends<BoundHistogram<f64>>; 2],
+    /// [`names::CLIENT_DURATION`].
+    pub(super) of_legs: Ends<BoundHistogram<f64>>,
 }
 
 impl Labels {
@@ -123,13 +130,12 @@ mod tests {
     #[test]
     fn every_end_has_a_place_of_its_own() {
         let ends = [Status::Ok, Status::ToolError].into_iter().chain(Code::ALL.map(Status::Refused));
-        let sets = Sets::default();
+        let places = Ends::default();
         for status in ends.clone() {
-            sets.get(status, || vec![KeyValue::new(names::STATUS, status.name())]);
+            places.get(status, || status.name());
         }
         for status in ends {
-            let label = sets.get(status, || unreachable!("it was made"));
-            assert_eq!(label[0].value.as_str(), status.name());
+            assert_eq!(*places.get(status, || unreachable!("it was made")), status.name());
         }
     }
 }

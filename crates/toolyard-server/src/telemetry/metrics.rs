@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram, Meter};
+use opentelemetry::metrics::{BoundCounter, Counter, Histogram, Meter};
 use toolyard_core::layers::{Ended, Observation, Observer};
 use toolyard_core::{Call, Entry, Target, ToolError};
 
-use super::labels::{Labels, Sets, Status, Tools};
+use super::labels::{Ends, Labels, Status, Tools};
 use super::{names, trace};
 
 /// Bounds of the ranges of [`names::INVOKE_DURATION`], in milliseconds.
@@ -28,7 +28,7 @@ pub(super) struct Metrics {
     active: AtomicU64,
     tools: Tools,
     /// Of tools that nobody has.
-    unknown: Sets,
+    unknown: Ends<BoundCounter<u64>>,
 }
 
 /// The same, as far as the way to the owners of what is called is concerned.
@@ -57,7 +57,7 @@ impl Metrics {
             client_duration: histogram(&names::CLIENT_DURATION, &SECONDS),
             active: AtomicU64::new(0),
             tools: Tools::new(tools),
-            unknown: Sets::default(),
+            unknown: Ends::default(),
         }
     }
 
@@ -82,8 +82,8 @@ impl Observer for Metrics {
     fn unknown(&self, call: &Call, error: &ToolError) {
         if let Target::Tool(_) = call.target {
             let status = Status::Refused(error.code());
-            self.invocations
-                .add(1, self.unknown.get(status, || vec![KeyValue::new(names::STATUS, status.name())]));
+            let bind = || self.invocations.bind(&[KeyValue::new(names::STATUS, status.name())]);
+            self.unknown.get(status, bind).add(1);
         }
     }
 }
@@ -109,14 +109,17 @@ impl Observation for Measured<'_> {
         };
         let seconds = ended.took.as_secs_f64();
         let Some(labels) = &labels else { return metrics.server_duration.record(seconds, &of_request()) };
-        let of_invocation = labels.of_invocations.get(status, || {
-            vec![KeyValue::new(names::TOOL, labels.tool.clone()), KeyValue::new(names::STATUS, status.name())]
+        let (invocations, duration) = labels.of_invocations.get(status, || {
+            let set = [
+                KeyValue::new(names::TOOL, labels.tool.clone()),
+                KeyValue::new(names::STATUS, status.name()),
+            ];
+            (metrics.invocations.bind(&set), metrics.invoke_duration.bind(&set))
         });
-        metrics.invocations.add(1, of_invocation);
-        metrics.invoke_duration.record(milliseconds(ended.took), of_invocation);
-        metrics
-            .server_duration
-            .record(seconds, labels.of_requests[usize::from(is_piped)].get(status, of_request));
+        invocations.add(1);
+        duration.record(milliseconds(ended.took));
+        let bind = || metrics.server_duration.bind(&of_request());
+        labels.of_requests[usize::from(is_piped)].get(status, bind).record(seconds);
     }
 }
 
@@ -139,7 +142,7 @@ impl Observation for MeasuredLeg<'_> {
         let set = || operation(self.method, self.labels.as_deref(), status);
         let (duration, seconds) = (&self.metrics.client_duration, ended.took.as_secs_f64());
         match &self.labels {
-            Some(labels) => duration.record(seconds, labels.of_legs.get(status, set)),
+            Some(labels) => labels.of_legs.get(status, || duration.bind(&set())).record(seconds),
             None => duration.record(seconds, &set()),
         }
     }

@@ -34,70 +34,99 @@ impl Traces {
     }
 
     /// Begins a span, and has what the call goes on to belong to it.
-    fn begin(&self, kind: SpanKind, parent: Option<Context>, call: &mut Call, entry: &Entry) -> Traced {
-        let of_client = parent.as_ref().map(|parent| parent.span().span_context().clone());
-        let is_leg = kind == SpanKind::Client;
-        let Some(tracer) = &self.tracer else { return Traced { span: None, context: of_client, is_leg } };
-        let name = if is_leg { &entry.own } else { &entry.name };
-        let span = tracer
-            .span_builder(span_name(&call.target, name))
-            .with_kind(kind)
-            .with_attributes(attributes(call, entry, name))
-            .start_with_context(tracer, &parent.unwrap_or_default());
-        let context = span.span_context().clone();
-        self.carrier.write(&context, call);
-        Traced { span: Some(span), context: Some(context), is_leg }
+    fn span(
+        &self,
+        tracer: &SdkTracer,
+        kind: SpanKind,
+        parent: Option<Context>,
+        call: &mut Call,
+        entry: &Entry,
+    ) -> Span {
+        let name = if kind == SpanKind::Client { &entry.own } else { &entry.name };
+        let builder = tracer.span_builder(method_of(&call.target)).with_kind(kind);
+        let mut span = builder.start_with_context(tracer, &parent.unwrap_or_default());
+        // Only now is it known whether anybody will see what it says.
+        if span.is_recording() {
+            span.update_name(span_name(&call.target, name));
+            span.set_attributes(attributes(call, entry, name));
+        }
+        self.carrier.write(span.span_context(), call);
+        span
     }
 }
 
 impl Observer for Traces {
     fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
         let parent = self.carrier.take_in(call);
-        let mut traced = self.begin(SpanKind::Server, parent, call, entry);
-        if let Some(span) = traced.span.as_mut().filter(|span| span.is_recording()) {
+        let Some(tracer) = &self.tracer else {
+            return Box::new(Followed(parent.map(|parent| parent.span().span_context().clone())));
+        };
+        let mut span = self.span(tracer, SpanKind::Server, parent, call, entry);
+        if span.is_recording() {
             span.set_attributes(of_client(call));
         }
-        Box::new(traced)
+        let context = span.span_context().clone();
+        match span.is_recording() {
+            true => Box::new(Traced { span, context: Some(context) }),
+            false => Box::new(Followed(Some(context))),
+        }
     }
 }
 
 impl Observer for Legs {
     fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
-        // Without a tracer there is nothing to begin, and nothing to read.
-        let parent = self.0.tracer.as_ref().and_then(|_| self.0.carrier.read(call));
-        let traced = self.0.begin(SpanKind::Client, parent, call, entry);
         // Lines of the log name the trace already.
-        Box::new(Traced { context: None, ..traced })
+        const NOTHING: Followed = Followed(None);
+        let Some(tracer) = &self.0.tracer else { return Box::new(NOTHING) };
+        let parent = self.0.carrier.read(call);
+        // Of a trace that is not kept nothing is, and the call says so already.
+        if parent.as_ref().is_some_and(|parent| !parent.span().span_context().is_sampled()) {
+            return Box::new(NOTHING);
+        }
+        Box::new(Traced { span: self.0.span(tracer, SpanKind::Client, parent, call, entry), context: None })
     }
 }
 
-/// A call in its trace.
+/// A call in a trace that nothing is said of here.
+struct Followed(Option<SpanContext>);
+
+impl Observation for Followed {
+    fn scope(&self) -> tracing::Span {
+        scope(self.0.as_ref())
+    }
+
+    fn end(self: Box<Self>, _ended: Ended<'_>) {}
+}
+
+/// A call with a span of its own.
 struct Traced {
-    span: Option<Span>,
-    /// Of the span, or where there is none, of the client's.
+    span: Span,
+    /// Of the span; `None` where it is the way to the owner only.
     context: Option<SpanContext>,
-    /// Whether it is the way to the owner only.
-    is_leg: bool,
+}
+
+/// The trace is named in the lines of the log.
+fn scope(context: Option<&SpanContext>) -> tracing::Span {
+    match context {
+        // The most urgent level, so that no filter leaves it out.
+        Some(context) => tracing::error_span!("call", trace_id = %context.trace_id()),
+        None => tracing::Span::none(),
+    }
 }
 
 impl Observation for Traced {
     fn scope(&self) -> tracing::Span {
-        match &self.context {
-            // The most urgent level, so that no filter leaves it out.
-            Some(context) => tracing::error_span!("call", trace_id = %context.trace_id()),
-            None => tracing::Span::none(),
-        }
+        scope(self.context.as_ref())
     }
 
     fn end(self: Box<Self>, ended: Ended<'_>) {
-        let Some(mut span) = self.span.filter(Span::is_recording) else { return };
+        let Self { mut span, context } = *self;
         if let Some(error) = Status::of(ended.verdict()).error_type() {
             span.set_attribute(error);
             let message = ended.answer.and_then(|answer| answer.as_ref().err());
-            span.set_status(SpanStatus::error(
-                message.map_or_else(String::new, |error| error.outline().to_string()),
-            ));
-            let code = message.and_then(|error| rpc_status(error, self.is_leg));
+            let outline = message.map_or_else(String::new, |error| error.outline().to_string());
+            span.set_status(SpanStatus::error(outline));
+            let code = message.and_then(|error| rpc_status(error, context.is_none()));
             span.set_attributes(code.map(|code| KeyValue::new(names::RPC_STATUS, code)));
         }
         span.end();
