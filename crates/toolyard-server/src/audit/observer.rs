@@ -1,6 +1,5 @@
 //! Calls are noted as they end, and nothing waits for that.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::request::Parts;
@@ -18,8 +17,7 @@ const LONGEST_ID: usize = 128;
 
 impl Observer for Audit {
     fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
-        let begun = Begun { audit: self, entry, call: self.seen(call) };
-        Box::new(begun)
+        Box::new(Begun { audit: self, entry, call: Box::new(self.seen(call)) })
     }
 
     fn unknown(&self, call: &Call, error: &ToolError) {
@@ -32,20 +30,20 @@ impl Observer for Audit {
 struct Begun<'a> {
     audit: &'a Audit,
     entry: &'a Entry,
-    call: SeenCall,
+    call: Box<SeenCall>,
 }
 
 impl Observation for Begun<'_> {
     fn end(self: Box<Self>, ended: Ended<'_>) {
-        let outcome = match ended.verdict() {
+        let Begun { audit, entry, mut call } = *self;
+        call.outcome = match ended.verdict() {
             Ok(true) => "ok",
             Ok(false) => "tool_error",
             Err(code) => code.row().wire,
         };
-        let Begun { audit, entry, call } = *self;
-        let handler = Some(entry.handler.name.clone());
-        let seen = SeenCall { handler, outcome, took: ended.took, ..call };
-        audit.push(Seen::Call(Box::new(seen)));
+        call.handler = Some(entry.handler.name.clone());
+        call.took = ended.took;
+        audit.push(Seen::Call(call));
     }
 }
 
@@ -78,11 +76,11 @@ impl Audit {
 
 /// Who sent a request.
 pub(crate) fn by(head: &Parts) -> By {
-    let key = head.extensions.get::<Visitor>().and_then(|visitor| visitor.key.clone());
+    let key = head.extensions.get::<Visitor>().and_then(|visitor| visitor.key.as_deref());
     By {
-        principal: key.as_ref().map(|key| Arc::from(key.0.as_str())),
-        key_name: key.map(|key| key.1.clone()),
+        principal: key.map(|(id, _)| id.clone()),
+        key_name: key.map(|(_, name)| name.clone()),
         session: None,
-        address: head.extensions.get::<ClientAddress>().map(ToString::to_string),
+        address: head.extensions.get::<ClientAddress>().copied(),
     }
 }

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolyard_core::secrets::REDACTED;
 use toolyard_core::store::Record;
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{Json, Target};
+use toolyard_net::listener::ClientAddress;
 
 use super::AuditOptions;
 use crate::keys::key::hex;
@@ -51,13 +52,20 @@ pub struct By {
     pub principal: Option<Arc<str>>,
     /// What the owner of the key calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_name: Option<String>,
+    pub key_name: Option<Arc<str>>,
     /// The session of a client that keeps one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
     /// Where the client is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub address: Option<ClientAddress>,
+}
+
+fn as_text<S: Serializer>(address: &Option<ClientAddress>, serializer: S) -> Result<S::Ok, S::Error> {
+    match address {
+        Some(address) => serializer.collect_str(address),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// Arguments: as they came, until there is time to make a digest of them.

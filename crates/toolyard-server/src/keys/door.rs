@@ -54,7 +54,7 @@ impl Access {
 #[derive(Debug, Clone)]
 pub struct Visitor {
     /// The id and the name of the key, where one was shown.
-    pub key: Option<Arc<(String, String)>>,
+    pub key: Option<Arc<(Arc<str>, Arc<str>)>>,
     /// Which doors are open.
     pub access: Access,
     /// What exists; `None`: everything.
@@ -101,7 +101,7 @@ impl Visitor {
 
     pub(super) fn with_key(key: &Key, grant: Arc<Grant>, life: KeyLife) -> Self {
         let access = Access::of(&key.scopes);
-        let key = Some(Arc::new((key.id.clone(), key.name.clone())));
+        let key = Some(Arc::new((key.id.as_str().into(), key.name.as_str().into())));
         Self { key, access, grant: Some(grant), life }
     }
 
@@ -120,7 +120,7 @@ impl Visitor {
     /// Whom the calls of this visitor are made for: the key's id, which unlike its name is unique.
     #[must_use]
     pub fn principal(&self) -> Option<Arc<str>> {
-        self.key.as_ref().map(|key| key.0.as_str().into())
+        self.key.as_ref().map(|key| key.0.clone())
     }
 
     /// The caller of a call that this visitor makes by REST.

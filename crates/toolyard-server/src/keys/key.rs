@@ -15,6 +15,9 @@ const MARK: &str = "ty";
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
 
+/// Bytes of what is kept of it: SHA-256.
+const DIGEST_BYTES: usize = 32;
+
 /// Bytes of an id.
 const ID_BYTES: usize = 6;
 
@@ -131,7 +134,7 @@ impl NewKey {
         let secret = Secret::new().ok_or(BadKey::Random)?;
         let created = millis(now);
         let expires = expires_in.map(|seconds| created + seconds * 1000);
-        let (id, hash) = (secret.id.clone(), secret.hash());
+        let (id, hash) = (secret.id.clone(), hex(&secret.digest()));
         Ok((Key { id, name, hash, scopes, created, expires, revoked: None, rate, calls, cost }, secret))
     }
 }
@@ -147,7 +150,7 @@ impl Key {
     #[must_use]
     pub fn is_opened_by(&self, secret: &Secret) -> bool {
         // Who can measure how far two hashes agree learns nothing of the secret; this costs nothing either.
-        self.hash.as_bytes().ct_eq(secret.hash().as_bytes()).into()
+        unhex(&self.hash).is_some_and(|hash: [u8; DIGEST_BYTES]| hash.ct_eq(&secret.digest()).into())
     }
 
     /// What exists for who has it.
@@ -369,8 +372,8 @@ impl Secret {
     }
 
     /// The secret has 256 random bits: nobody guesses it, so that a hash that is slow to compute would only be slow.
-    fn hash(&self) -> String {
-        hex(&Sha256::digest(self.bytes))
+    fn digest(&self) -> [u8; DIGEST_BYTES] {
+        Sha256::digest(self.bytes).into()
     }
 }
 
@@ -384,14 +387,16 @@ impl fmt::Debug for Secret {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let digit = |number: u8| char::from(DIGITS[usize::from(number)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|byte| text.extend([digit(byte >> 4), digit(byte & 15)]));
+    text
 }
 
-fn unhex(text: &str) -> Option<[u8; SECRET_BYTES]> {
+fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut bytes = [0; SECRET_BYTES];
+    let mut bytes = [0; BYTES];
     let pairs = text.as_bytes().chunks(2);
-    if text.len() != 2 * SECRET_BYTES {
+    if text.len() != 2 * BYTES {
         return None;
     }
     for (byte, pair) in bytes.iter_mut().zip(pairs) {

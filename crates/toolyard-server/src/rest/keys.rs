@@ -43,7 +43,7 @@ pub(super) async fn revoke(
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
     let visitor = Visitor::of(&parts.extensions, |access| access.admin)?;
-    if visitor.key.is_some_and(|own| own.0 == id) {
+    if visitor.key.is_some_and(|own| *own.0 == *id) {
         // Nobody might be left who could make another one.
         let detail = "A key does not revoke itself: another one does, or `toolyard key revoke`";
         return Err(Problem::conflict("own_key", false, detail));
