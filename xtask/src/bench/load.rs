@@ -80,16 +80,18 @@ async fn catch_up(target: &Target) -> anyhow::Result<()> {
     /// What it uses meanwhile for looking after keys and files.
     const AT_REST: Duration = Duration::from_millis(5);
     const PATIENCE: Duration = Duration::from_secs(60);
+    if !target.puts_off {
+        return Ok(());
+    }
     let begun = Instant::now();
-    while target.puts_off {
+    loop {
         let before = measure::cpu_time(target.pid());
         tokio::time::sleep(SILENCE).await;
         if measure::cpu_time(target.pid()).saturating_sub(before) < AT_REST {
-            break;
+            return Ok(());
         }
         ensure!(begun.elapsed() < PATIENCE, "still busy {PATIENCE:?} after the last call");
     }
-    Ok(())
 }
 
 /// Asks until the time is over, and once at least.
