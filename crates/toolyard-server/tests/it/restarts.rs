@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolyard_core::registry::Kind;
-use toolyard_core::store::Store;
+use toolyard_core::store::{Space, Store};
 use toolyard_server::{Options, Running};
 
 use crate::door::memory;
@@ -51,12 +51,14 @@ async fn names(running: &Running, count: usize) -> Vec<String> {
     names
 }
 
-/// Waits until the store has them.
+/// Waits until the store has this name, in whatever record.
 async fn kept(store: &Arc<dyn Store>, name: &str) {
-    let names = toolyard_core::store::Space("names");
+    let space = Space("names");
     loop {
-        let text = store.get_blob(names, "all").await.unwrap().unwrap_or_default();
-        if String::from_utf8_lossy(&text).contains(name) {
+        let mut records = vec![store.get_blob(space, "all").await.unwrap().unwrap_or_default()];
+        let values = store.list(space, "", None, 100).await.unwrap();
+        records.extend(values.into_iter().map(|(_, value)| value.bytes));
+        if records.iter().any(|record| String::from_utf8_lossy(record).contains(name)) {
             return;
         }
         tokio::task::yield_now().await;
