@@ -84,7 +84,7 @@ pub struct Published {
     /// How the handlers are, in the order of the manifest.
     pub standings: watch::Sender<Arc<[Standing]>>,
     /// The names that were given out, as they are kept.
-    pub names: watch::Sender<Vec<u8>>,
+    pub names: watch::Sender<memory::Records>,
 }
 
 /// A handler.
@@ -172,7 +172,8 @@ impl Fleet {
         registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
         if self.names.changes() != self.kept {
             self.kept = self.names.changes();
-            names.send_replace(memory::written(&self.names));
+            let declared = self.members.iter().map(|member| &*member.standing.declared);
+            names.send_replace(memory::written(&self.names, declared));
         }
     }
 

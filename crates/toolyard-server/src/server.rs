@@ -4,11 +4,11 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use axum::Router;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use toolyard_core::gate::GateSize;
 use toolyard_core::store::{Store, StoreError, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
@@ -24,7 +24,8 @@ use toolyard_store::{Location, OpenError, StoreOptions};
 use crate::audit::Trail;
 use crate::build::Builder;
 use crate::counters::{Counters, Counts};
-use crate::fleet::{Difference, Edit, Fleet, Order, Patience, Published, memory};
+use crate::fleet::memory::{Memory, Records};
+use crate::fleet::{Difference, Edit, Fleet, Order, Patience, Published};
 use crate::keys::{KeyRing, Policy};
 use crate::log::{FilterError, LogControl};
 use crate::rest::Rest;
@@ -135,8 +136,10 @@ pub struct Running {
     serving: JoinSet<()>,
     ring: Arc<KeyRing>,
     trail: Trail,
-    /// Keeps up with the store, until it is dropped: the keys, and the names. And with the certificate's files.
+    /// Keeps up with the keys in the store and with the certificate's files, until it is dropped.
     _following: JoinSet<()>,
+    /// Keeps the names in the store. It ends after the fleet, with the last of them.
+    remembering: JoinSet<()>,
     /// What the process was started with: an edit changes handlers only.
     process: Process,
     orders: mpsc::Sender<Order>,
@@ -203,14 +206,18 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
 
     let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
-    let (names, names_now) = watch::channel(Vec::new());
+    let (names, names_now) = watch::channel(Records::new());
     let published = Published { registry, standings, names };
-    let recalled = memory::recall(&*store, &manifest.handlers).await;
+    let (memory, recalled) = Memory::recall(store, &manifest.handlers).await;
     let started =
         Fleet::start(builder, &manifest.handlers, recalled, published, patience).map_err(StartError::Tls)?;
     let mut fleet = JoinSet::new();
     fleet.spawn(started.run(orders_to_come));
-    let mut following = keep_up(store, ring.clone(), names_now, process.timeouts.key_check);
+    let mut remembering = JoinSet::new();
+    remembering.spawn(memory.keep(names_now));
+    let mut following = JoinSet::new();
+    let (followed, key_check) = (ring.clone(), process.timeouts.key_check);
+    following.spawn(async move { followed.follow(key_check).await });
     if let Some(certificate) = certificate.clone() {
         following.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
     }
@@ -228,6 +235,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         ring,
         trail,
         _following: following,
+        remembering,
         process,
         orders,
         last_edit,
@@ -245,19 +253,6 @@ async fn store(options: &Options) -> Result<Arc<dyn Store>, StartError> {
         Some(store) => Ok(store.clone()),
         None => toolyard_store::open(&StoreOptions::at(Location::Memory)).await.map_err(StartError::Store),
     }
-}
-
-/// Keeps up with the store: the keys that others make, and the names that handlers of ours get.
-fn keep_up(
-    store: Arc<dyn Store>,
-    ring: Arc<KeyRing>,
-    names: watch::Receiver<Vec<u8>>,
-    every: Duration,
-) -> JoinSet<()> {
-    let mut following = JoinSet::new();
-    following.spawn(async move { ring.follow(every).await });
-    following.spawn(memory::keep(store, names));
-    following
 }
 
 /// Serves whoever comes in by a socket. Where there is none, nobody does.
@@ -485,6 +480,9 @@ impl Running {
         self.trail.stop(self.process.timeouts.drain).await;
         drop(self.orders);
         while self.fleet.join_next().await.is_some() {}
+        if timeout(self.process.timeouts.drain, self.remembering.join_next()).await.is_err() {
+            tracing::error!("the last names of tools are not kept: the store does not take them");
+        }
         self.telemetry.stop().await;
         self.counters.read()
     }

@@ -22,6 +22,7 @@ mod legacy_sse;
 mod load;
 mod lost_sessions;
 mod malformed;
+mod names;
 mod reach;
 mod rest;
 mod restarts;
