@@ -476,13 +476,16 @@ impl Running {
         self.stage.send_replace(Stage::Draining);
         self.stopping.send_replace(true);
         while self.serving.join_next().await.is_some() {}
-        self.ring.stop().await;
-        self.trail.stop(self.process.timeouts.drain).await;
+        // From those who make calls to those who are told of them: what ends here still counts, is noted and is sent.
+        self.frontend.stop().await;
         drop(self.orders);
         while self.fleet.join_next().await.is_some() {}
-        if timeout(self.process.timeouts.drain, self.remembering.join_next()).await.is_err() {
+        let drain = self.process.timeouts.drain;
+        if timeout(drain, self.remembering.join_next()).await.is_err() {
             tracing::error!("the last names of tools are not kept: the store does not take them");
         }
+        self.ring.stop().await;
+        self.trail.stop(drain).await;
         self.telemetry.stop().await;
         self.counters.read()
     }

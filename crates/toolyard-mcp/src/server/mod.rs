@@ -206,4 +206,11 @@ impl Frontend {
             stopping,
         }
     }
+
+    /// Ends the calls that go on without a request: tasks, and those that wait for their client to come back. To be
+    /// called when no request comes any more. When this returns, whoever observes calls has been told of their end.
+    pub async fn stop(&self) {
+        self.tasks.stop().await;
+        self.parked.stop().await;
+    }
 }

@@ -91,6 +91,12 @@ impl Parked {
         Self { table: Mutex::default(), running: Mutex::default(), limits }
     }
 
+    /// Ends the calls that wait.
+    pub(super) async fn stop(&self) {
+        let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        running.shutdown().await;
+    }
+
     /// Lets a call wait; gives the result that says what it needs.
     pub(super) fn park(self: &Arc<Self>, call: ParkedCall) -> Answer {
         let ParkedCall { job, request } = call;

@@ -110,6 +110,12 @@ impl Tasks {
         Self { table: Mutex::default(), running: Mutex::default(), limits }
     }
 
+    /// Ends the tasks that run.
+    pub(super) async fn stop(&self) {
+        let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        running.shutdown().await;
+    }
+
     /// Lets a call go on as a task; gives the result that names it.
     pub(super) fn start(&self, job: Job, caller: Caller) -> Answer {
         let full = || RpcError::from(&ToolError::new(Code::Overloaded, "Too many tasks are running"));

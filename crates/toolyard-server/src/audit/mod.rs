@@ -49,6 +49,8 @@ pub struct Audit {
     /// Bytes that are held for what waits.
     held: AtomicUsize,
     lost: AtomicU64,
+    /// Records that were taken from the queue, and are not in the store yet.
+    unwritten: AtomicUsize,
     numbers: AtomicU64,
     /// What tells the requests of this process from those of another.
     node: String,
@@ -70,6 +72,7 @@ impl Audit {
             most,
             held: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
+            unwritten: AtomicUsize::new(0),
             numbers: AtomicU64::new(0),
             node: crate::keys::key::hex(&node),
             something: Notify::new(),
@@ -109,11 +112,33 @@ impl Audit {
         }
     }
 
-    /// Everything that waits.
+    /// Everything that waits. Whoever takes it says what became of it: [`Audit::settle`], or [`Audit::lose`].
     fn take(&self) -> Vec<Seen> {
-        let taken = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = std::mem::take(&mut *queue);
+        self.unwritten.fetch_add(taken.len(), Ordering::Relaxed);
+        drop(queue);
         self.held.fetch_sub(taken.iter().map(Seen::bytes).sum(), Ordering::Relaxed);
         taken
+    }
+
+    /// So many of those that were taken are written.
+    fn settle(&self, records: usize) {
+        self.unwritten.fetch_sub(records, Ordering::Relaxed);
+    }
+
+    /// So many of those that were taken will never be written.
+    fn lose(&self, records: usize) {
+        self.settle(records);
+        self.lost.fetch_add(records as u64, Ordering::Relaxed);
+    }
+
+    /// Gives up what is not written yet, at the end. How much that was.
+    fn give_up(&self) -> usize {
+        drop(self.take());
+        let records = self.unwritten.load(Ordering::Relaxed);
+        self.lose(records);
+        records
     }
 
     fn number(&self) -> String {

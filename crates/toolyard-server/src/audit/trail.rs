@@ -27,16 +27,10 @@ impl Trail {
     #[must_use]
     pub fn start(process: &Process, store: &Arc<dyn Store>) -> Self {
         let audit = Audit::new(process.limits.queued_records);
-        let mut writer = Writer::new(audit.clone(), store.clone(), options(&process.audit));
+        let writer = Writer::new(audit.clone(), store.clone(), options(&process.audit));
         let (stop, stopped) = oneshot::channel();
         let mut writing = JoinSet::new();
-        writing.spawn(async move {
-            tokio::select! {
-                () = writer.run() => {}
-                _ = stopped => {}
-            }
-            writer.finish().await;
-        });
+        writing.spawn(writer.run(stopped));
         Self { audit, is_wanted: process.audit.enabled, stop, writing }
     }
 
@@ -45,12 +39,18 @@ impl Trail {
         self.is_wanted.then(|| self.audit.clone() as Arc<dyn Observer>)
     }
 
-    /// Writes what is left, within this time.
+    /// Writes what is left, within this time. What is not written then is lost, counted and said aloud.
     pub async fn stop(mut self, time: Duration) {
-        // A writer that is gone has nothing left.
+        // A writer that is gone has broken; what it had is lost.
         let _gone = self.stop.send(());
-        if timeout(time, self.writing.join_next()).await.is_err() {
-            tracing::error!("the last records of the audit trail are lost: the store does not take them");
+        let _late = timeout(time, self.writing.join_next()).await;
+        self.writing.shutdown().await;
+        let records = self.audit.give_up();
+        if records > 0 {
+            tracing::error!(
+                records,
+                "the last records of the audit trail are lost: the store does not take them"
+            );
         }
     }
 }

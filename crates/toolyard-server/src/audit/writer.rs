@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use toolyard_core::store::{Record, Store};
 
-use super::record::{By, Deed, Event};
+use super::record::{By, Deed, Event, Seen};
 use super::{AUDIT, Audit, AuditOptions};
 
 /// Records that come together are written together: the store is asked a few times a second, whatever happens.
@@ -53,49 +54,45 @@ impl Writer {
         Self { audit, store, options, taken: Vec::new(), filed: 0, told: 0, told_at, trimmed_at }
     }
 
-    /// Writes, for as long as it is polled.
-    pub async fn run(&mut self) {
+    /// Writes what is noted, until it is told to stop, and then what is left, if the store takes it. A write that has
+    /// begun is not given up for the stop: it could be done all the same, and then be done twice.
+    pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         let mut wait = BACKOFF.0;
         loop {
             if self.taken.is_empty() {
                 tokio::select! {
                     () = self.audit.something.notified() => sleep(TOGETHER).await,
                     () = sleep(TRIM_EVERY) => {}
+                    _ = &mut stop => break,
                 }
             }
             match self.write().await {
                 Ok(_) => wait = BACKOFF.0,
                 Err(()) => {
-                    sleep(wait).await;
+                    tokio::select! {
+                        () = sleep(wait) => {}
+                        _ = &mut stop => break,
+                    }
                     wait = (wait * 2).min(BACKOFF.1);
                 }
             }
             self.trim().await;
         }
-    }
-
-    /// Writes what is left, if the store takes it.
-    pub async fn finish(mut self) {
-        // There is no later on for what is missing.
+        // What was lost since it was last spoken of is said now, or never.
         self.told_at = None;
-        loop {
-            match self.write().await {
-                // What came while it was written is left as well.
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(()) => {
-                    tracing::error!(records = self.taken.len(), "records of the audit trail are lost");
-                    return;
-                }
-            }
-        }
+        // What came while it was written is left as well.
+        while let Ok(true) = self.write().await {}
     }
 
     /// Writes what waits now; says whether there was anything. What comes meanwhile waits for more to go with it. What the store
     /// does not take stays here, and the queue fills.
     async fn write(&mut self) -> Result<bool, ()> {
         if self.taken.is_empty() {
-            self.take().await;
+            let seen = self.take();
+            if !seen.is_empty() {
+                self.taken = self.digested(seen).await;
+                self.filed = 0;
+            }
         }
         let is_something = !self.taken.is_empty();
         self.file().await;
@@ -108,24 +105,37 @@ impl Writer {
                 return Err(());
             }
             self.taken.drain(..count);
+            self.audit.settle(count);
             self.filed = self.filed.saturating_sub(count);
         }
         Ok(is_something)
     }
 
-    /// Takes what waits, as records.
-    async fn take(&mut self) {
-        let (seen, options) = (self.audit.take(), self.options.clone());
-        // Not by way of the queue, which may be full: that is why something is missing.
-        let missing = self.missing();
-        if seen.is_empty() && missing.is_none() {
-            return;
+    /// What waits, and behind it that something is missing in the trail. That does not go through the queue, which is
+    /// full just then.
+    fn take(&mut self) -> Vec<Seen> {
+        let mut seen = self.audit.take();
+        if let Some(event) = self.told() {
+            self.audit.unwritten.fetch_add(1, Ordering::Relaxed);
+            seen.push(Seen::Event(event));
         }
-        // Digests of large arguments take their time.
-        let written = spawn_blocking(move || seen.iter().map(|seen| seen.written(&options)).collect());
-        self.taken = written.await.unwrap_or_default();
-        self.taken.extend(missing.as_ref().map(Event::written));
-        self.filed = 0;
+        seen
+    }
+
+    /// What was seen as it is written. Digests of large arguments take their time.
+    async fn digested(&self, seen: Vec<Seen>) -> Vec<Record> {
+        let (records, options) = (seen.len(), self.options.clone());
+        let digested = spawn_blocking(move || seen.iter().map(|seen| seen.written(&options)).collect());
+        digested.await.unwrap_or_else(|error| {
+            self.audit.lose(records);
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(
+                error,
+                records,
+                "records of the audit trail are lost: they cannot be written down"
+            );
+            Vec::new()
+        })
     }
 
     /// Adds what was taken to the file. A file that cannot be written is spoken of, and the store has the records all the
@@ -146,8 +156,9 @@ impl Writer {
         }
     }
 
-    /// Says aloud that something is missing in the trail; what the trail is to have of it.
-    fn missing(&mut self) -> Option<Event> {
+    /// What the trail is to say of what is missing in it, which is said aloud, too. `None` where it has said all, or
+    /// something a short time ago.
+    fn told(&mut self) -> Option<Event> {
         let lost = self.audit.lost.load(Ordering::Relaxed);
         if lost == self.told || self.told_at.is_some_and(|at| at.elapsed() < ALOUD_EVERY) {
             return None;

@@ -1,9 +1,16 @@
 //! Who called what.
 
+use std::sync::Arc;
+
 use insta::assert_snapshot;
 use serde_json::Value;
+use toolyard_core::store::Store;
+use toolyard_manifest::Process;
+use toolyard_server::audit::query::{self, Wanted};
+use toolyard_server::audit::{By, Deed, Event, Trail};
+use toolyard_store::{Location, Reopening, StoreOptions};
 
-use crate::door::Yard;
+use crate::door::{Yard, memory};
 
 /// The records that fit, oldest first, once there are so many of them. What differs from run to run is left out.
 async fn records(yard: &Yard, query: &str, count: usize) -> Vec<String> {
@@ -136,4 +143,48 @@ async fn what_was_noted_is_written_before_the_end() {
     let wanted = toolyard_server::audit::query::Wanted::default();
     let page = toolyard_server::audit::query::read(&*store, wanted).await.unwrap();
     assert_eq!(page.records.len(), 20);
+}
+
+/// Key `k0` and so on are made, so many that they do not find room, and the gateway ends. What the trail is missing then,
+/// as it says itself, and how many records were lost in all.
+async fn missing(store: Arc<dyn Store>, keys: usize) -> (Vec<String>, u64) {
+    let mut process = Process::default();
+    process.limits.queued_records = 2;
+    let trail = Trail::start(&process, &store);
+    let audit = trail.audit.clone();
+    for number in 0..keys {
+        audit.note(Event { by: By::default(), deed: Deed::KeyCreated, object: format!("k{number}") });
+    }
+    trail.stop(process.timeouts.drain).await;
+    let page = query::read(&*store, Wanted::default()).await;
+    let lines = page.map_or_else(
+        |error| vec![error.to_string()],
+        |page| {
+            let records =
+                page.records.iter().rev().map(|record| serde_json::from_str::<Value>(record.get()).unwrap());
+            records
+                .map(|record| format!("{} {}", record["action"], record["name"]).replace('"', ""))
+                .collect()
+        },
+    );
+    (lines, audit.lost())
+}
+
+#[tokio::test]
+async fn what_is_missing_is_counted_and_noted() {
+    let check = async |store: Arc<dyn Store>, keys: usize, expected: &[&str], lost: u64| {
+        let (lines, all) = missing(store, keys).await;
+        assert_eq!(
+            (lines.iter().map(|line| &**line).collect::<Vec<_>>(), all),
+            (expected.to_vec(), lost),
+            "{keys}"
+        );
+    };
+    check(memory().await, 2, &["key_created k0", "key_created k1"], 0).await;
+    check(memory().await, 5, &["key_created k0", "key_created k1", "records_lost 3"], 3).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let no_folder = StoreOptions::at(Location::File(file.path().join("store.db")));
+    let away = Arc::new(Reopening::new(no_folder));
+    // What waits at the end and the note of the loss count too.
+    check(away, 5, &["the store cannot be reached"], 6).await;
 }
