@@ -32,6 +32,15 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
+    /// There is none, and none is to be made.
+    #[error(
+        "there is no store at {location}: name the manifest of the gateway with `-f`; a gateway makes its store when it \
+         starts, and `toolyard key create` makes one, too"
+    )]
+    Missing {
+        /// Where it would be.
+        location: String,
+    },
     /// A later version of Toolyard has written it.
     #[error(
         "the store {location} is of version {found}, and this program knows version {newest}: use a later \
@@ -113,9 +122,11 @@ impl OpenError {
         match self {
             Self::Later { .. } | Self::Foreign { .. } => Trouble::Unreadable,
             Self::Database { source, .. } => source.trouble,
-            Self::Folder { .. } | Self::File { .. } | Self::Url(_) | Self::WithoutPostgres => {
-                Trouble::Unavailable
-            }
+            Self::Folder { .. }
+            | Self::File { .. }
+            | Self::Missing { .. }
+            | Self::Url(_)
+            | Self::WithoutPostgres => Trouble::Unavailable,
         }
     }
 }

@@ -80,6 +80,18 @@ pub async fn open(options: &StoreOptions) -> Result<Arc<dyn Store>, OpenError> {
     }
 }
 
+/// Opens a store that is there already.
+///
+/// # Errors
+/// When there is none, or as [`open`].
+pub async fn open_existing(options: &StoreOptions) -> Result<Arc<dyn Store>, OpenError> {
+    let Description { version, location, .. } = describe(&options.location).await?;
+    match version {
+        None => Err(OpenError::Missing { location }),
+        Some(_) => open(options).await,
+    }
+}
+
 /// Says how a store is, and changes nothing: one that is not there is not made.
 ///
 /// # Errors

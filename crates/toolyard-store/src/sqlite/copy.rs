@@ -21,11 +21,10 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<u64, BackupError> {
         return Err(BackupError::Exists(to.to_owned()));
     }
     // What bears the name is whole.
-    let partial = Partial(partial(to));
-    partial
-        .make()
-        .and_then(|()| Connection::open(&partial.0).map_err(io::Error::other))
-        .map_err(|source| BackupError::Write { path: to.to_owned(), source })
+    let path = partial(to);
+    let partial = Partial::make(path.clone()).map_err(|source| BackupError::Write { path, source })?;
+    Connection::open(&partial.0)
+        .map_err(|error| BackupError::Write { path: to.to_owned(), source: io::Error::other(error) })
         .and_then(|mut target| {
             pages(&source, &mut target).map_err(|source| BackupError::Copy { path: to.to_owned(), source })
         })?;
@@ -52,8 +51,10 @@ fn partial(to: &Path) -> PathBuf {
 }
 
 impl Partial {
-    fn make(&self) -> io::Result<()> {
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.0).map(drop)
+    /// Makes it. One that is there already may be somebody else's, who is at it.
+    fn make(path: PathBuf) -> io::Result<Self> {
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok(Self(path))
     }
 
     fn finish(self, to: &Path) -> io::Result<u64> {

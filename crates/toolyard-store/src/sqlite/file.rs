@@ -53,14 +53,29 @@ pub(super) fn in_memory() -> rusqlite::Result<Connection> {
 
 /// The version of the tables in a file, and its size. `None`, where there are no tables yet.
 pub(super) fn describe(path: &Path) -> Result<(Option<i64>, u64), OpenError> {
-    let size = match std::fs::metadata(path) {
-        Ok(metadata) => metadata.len(),
+    match std::fs::metadata(path) {
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, 0)),
         Err(source) => return Err(OpenError::File { path: path.to_owned(), source }),
-    };
+    }
     let connection = reading(path).map_err(|error| refused(path, error))?;
     let version = migration::version(&connection).map_err(|unfit| unfit.at(&path.display()))?;
+    let size = pages(&connection).map_err(|error| refused(path, error))? + log(path);
     Ok(((version > 0).then_some(version), size))
+}
+
+/// Bytes of all pages, those among them that are in the log of changes only.
+fn pages(connection: &Connection) -> rusqlite::Result<u64> {
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let bytes: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    Ok((pages * bytes).unsigned_abs())
+}
+
+/// Bytes of the log of changes beside the file, where there is one.
+fn log(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
 /// That the database at this path says no.

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use toolyard_core::store::{Put, Query, Space, Trouble};
-use toolyard_store::{BackupError, Location, OpenError, StoreOptions, backup, describe, open};
+use toolyard_store::{BackupError, Location, OpenError, StoreOptions, backup, describe, open, open_existing};
 
 const SPACE: Space = Space("opening");
 
@@ -235,4 +235,30 @@ async fn a_backup_that_fails_leaves_nothing() {
     assert!(files.into_iter().all(|name| name.to_str().unwrap().starts_with("toolyard.db")));
 
     assert!(matches!(backup(&Location::Memory, &to).await, Err(BackupError::Memory)));
+}
+
+#[tokio::test]
+async fn only_what_is_there_is_opened_without_making_it() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("in/toolyard.db");
+    let missing = open_existing(&at(&file)).await.map(drop).unwrap_err();
+    assert!(matches!(&missing, OpenError::Missing { location } if Path::new(location) == file), "{missing}");
+    assert!(!file.parent().unwrap().exists());
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    fs::write(&file, "").unwrap();
+    assert!(open_existing(&at(&file)).await.is_err(), "an empty file is no store yet");
+    open(&at(&file)).await.unwrap();
+    assert!(open_existing(&at(&file)).await.is_ok());
+}
+
+/// What was written a moment ago is in the log of changes beside the file.
+#[tokio::test]
+async fn the_size_is_that_of_everything() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("toolyard.db");
+    let store = open(&at(&file)).await.unwrap();
+    store.put(SPACE, "key", Put::always(vec![0; 100_000])).await.unwrap();
+    let bytes = |name: &str| fs::metadata(folder.path().join(name)).unwrap().len();
+    let size = describe(&Location::File(file)).await.unwrap().size;
+    assert!(size >= bytes("toolyard.db-wal") + 100_000, "{size}");
 }
