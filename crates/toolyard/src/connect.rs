@@ -28,7 +28,8 @@ Examples:
   toolyard connect claude-code --dry-run                only show what would change
 
 What would change is shown first, and then asked for; without a terminal it takes `--yes`. Everything else in
-the file stays as it is: its order, its comments, its other servers.
+the file stays as it is: its order, its comments, its other servers. Where another entry of the same name is
+replaced, the file as it was is kept beside, as FILE.bak.
 
 Claude Desktop starts its servers and connects to none, so it takes `--stdio`.")]
 pub(crate) struct Args {
@@ -75,6 +76,8 @@ struct Change {
     before: Option<String>,
     after: String,
     entry: Value,
+    /// Whether there is another entry of this name, which somebody else may have written.
+    replaces: bool,
 }
 
 pub(crate) fn run(args: &Args, format: Format) -> anyhow::Result<ExitCode> {
@@ -89,8 +92,12 @@ pub(crate) fn run(args: &Args, format: Format) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         report(&change, format, false, "would be changed");
     } else if args.yes || agreed(format)? {
-        write::replace(&change.path, change.before.as_deref(), &change.after)?;
-        report(&change, format, true, "is written");
+        let kept = change.write()?;
+        let what = match &kept {
+            Some(kept) => format!("is written; what it was is kept in {}", kept.display()),
+            None => "is written".to_owned(),
+        };
+        report(&change, format, true, &what);
     } else {
         report(&change, format, false, "stays as it is");
     }
@@ -107,18 +114,26 @@ impl Change {
         };
         let entry = args.client.entry(&way(args)?)?;
         let before = write::read(&path)?;
-        let after = edit::with_server(
-            before.as_deref().unwrap_or_default(),
-            args.client.section(),
-            &args.name,
-            &entry,
-        );
+        let section = args.client.section();
+        let replaces = before.as_deref().is_some_and(|before| edit::has_server(before, section, &args.name));
+        let after = edit::with_server(before.as_deref().unwrap_or_default(), section, &args.name, &entry);
         let after = after.map_err(|why| {
             let snippet = json!({args.client.section(): {args.name.as_str(): entry}});
             let path = path.display();
             BadInput(format!("{path} cannot be changed: {why}. Paste this into it:\n\n{snippet:#}"))
         })?;
-        Ok(Self { path, before, after, entry })
+        Ok(Self { path, before, after, entry, replaces })
+    }
+
+    /// Writes it. Where an entry is replaced, the file is kept under another name as it was: what stood in the entry, such
+    /// as an `env`, may be nowhere else.
+    fn write(&self) -> anyhow::Result<Option<PathBuf>> {
+        let kept = match &self.before {
+            Some(before) if self.replaces => Some(write::keep(&self.path, before)?),
+            _ => None,
+        };
+        write::replace(&self.path, self.before.as_deref(), &self.after)?;
+        Ok(kept)
     }
 
     fn diff(&self) -> String {

@@ -33,6 +33,12 @@ pub(super) fn with_server(text: &str, section: &str, name: &str, entry: &Value) 
     }
 }
 
+/// Whether a text has an entry of this name already.
+pub(super) fn has_server(text: &str, section: &str, name: &str) -> bool {
+    let has = |root: &Object| root.member(section).ok()??.object.as_ref()?.member(name).ok()?.map(drop);
+    scan(text).is_ok_and(|root| has(&root).is_some())
+}
+
 /// How a text is written.
 struct Style {
     /// What each level is indented by.

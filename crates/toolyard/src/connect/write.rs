@@ -2,9 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+
+/// How many files as they were may lie beside one.
+const MOST_KEPT: u32 = 100;
 
 /// What is in a file; `None` where there is none.
 ///
@@ -16,6 +20,30 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// Keeps a text beside the file that it was read from, under a name that nothing has yet: `FILE.bak`, or with a number
+/// behind. Gives that name.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn keep(path: &Path, text: &str) -> anyhow::Result<PathBuf> {
+    for number in 1..=MOST_KEPT {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 1 { ".bak".to_owned() } else { format!(".bak{number}") });
+        let kept = PathBuf::from(name);
+        // It may hold secrets, and is for its user alone.
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&kept) {
+            Ok(mut file) => {
+                file.write_all(text.as_bytes())
+                    .with_context(|| format!("cannot write {}", kept.display()))?;
+                return Ok(kept);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot write {}", kept.display())),
+        }
+    }
+    bail!("there are {MOST_KEPT} files like {}.bak already: remove some", path.display())
 }
 
 /// Puts a text in the place of another, which has to be there still. Whoever reads the file meanwhile sees the one or

@@ -258,3 +258,25 @@ fn import_reads_it() {
         check(client, &["--stdio", "-f", "tools.yaml"], program);
     }
 }
+
+/// What stood in an entry, such as a secret, may be nowhere else.
+#[test]
+fn what_is_replaced_is_kept() {
+    let home = Home::new();
+    let file = |url: &str| {
+        format!(
+            "{{\n  \"mcpServers\": {{\n    \"toolyard\": {{\"url\": \"{url}\", \"env\": {{\"A\": \"b\"}}}}\n  }}\n}}\n"
+        )
+    };
+    for (url, kept) in [("http://one/mcp", "mcp.json.bak"), ("http://two/mcp", "mcp.json.bak2")] {
+        home.write(".cursor/mcp.json", &file(url));
+        let said = home.connect(&["cursor", "--yes"]);
+        assert!(said.stdout.contains(&format!("-     \"toolyard\": {{\"url\": \"{url}\"")), "{said}");
+        assert!(
+            home.shown(&said).contains(&format!("is written; what it was is kept in HOME/.cursor/{kept}")),
+            "{said}"
+        );
+        assert_eq!(home.read(&format!(".cursor/{kept}")), file(url));
+    }
+    assert_eq!(home.read(".cursor/mcp.json.bak"), file("http://one/mcp"), "an older one stays");
+}
