@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::Deserialize;
 use toolyard_server::audit::query::{self, Wanted};
 
-use crate::output::{Format, print};
+use crate::output::{Format, line, note, print};
 use crate::span::span;
 use crate::store::Manifests;
 
@@ -17,6 +17,7 @@ Examples:
   toolyard audit                                the last hundred records
   toolyard audit --since 1h --outcome denied
   toolyard audit --key 5d41402abc4b --name search
+  toolyard audit --before 4711                  the hundred before that record
   toolyard audit --limit 1000 --output json     the records as they are kept, one JSON text
 
 A gateway writes what has happened a moment later. What is kept of arguments, and for how long, says `audit` in the
@@ -50,12 +51,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 
+    /// Only records with a smaller number: how to go on, as the end of a page says
+    #[arg(long, value_name = "NUMBER")]
+    before: Option<u64>,
+
     #[command(flatten)]
     manifests: Manifests,
 }
 
 pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
-    let store = args.manifests.lasting_store().await?;
+    let store = args.manifests.existing_store().await?;
     let wanted = Wanted {
         action: args.action,
         principal: args.key,
@@ -63,6 +68,7 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         handler: args.handler,
         outcome: args.outcome,
         since: args.since.and_then(|since| SystemTime::now().checked_sub(since)),
+        before: args.before,
         limit: Some(args.limit.into()),
         ..Wanted::default()
     };
@@ -72,7 +78,10 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         Format::Text if page.records.is_empty() => print("no records"),
         Format::Text => {
             for record in &page.records {
-                print(&serde_json::from_str::<Record>(record.get())?.line());
+                print(&line(&serde_json::from_str::<Record>(record.get())?.line()));
+            }
+            if let Some(next) = page.next {
+                note(&format!("there may be more: `--before {next}` goes on"));
             }
         }
     }

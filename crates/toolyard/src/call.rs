@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolyard_core::{Backend, Call, Json, Object, Outcome, Output};
 
 use crate::BadInput;
-use crate::output::{Format, patiently, print};
+use crate::output::{Format, patiently, print_foreign};
 use crate::remote::Remote;
 
 /// Call a tool of a running gateway
@@ -19,7 +19,8 @@ Examples:
   toolyard call add --json '{\"a\": 1, \"b\": 2}' --output json
 
 A value is taken as text where the tool's schema says so, else as JSON where it is JSON.
-The exit status is 1 when the tool says that it failed.")]
+The exit status is 1 when the tool says that it failed.
+A result is printed as it came; only on a terminal, what could steer that is shown as an escape.")]
 pub(crate) struct Args {
     /// The tool's name
     name: String,
@@ -79,7 +80,7 @@ fn typed(value: &str, kind: &Value) -> Json {
 }
 
 fn show(output: &Output, format: Format) -> ExitCode {
-    print(&match format {
+    print_foreign(&match format {
         Format::Json => output.body.to_json().as_text().to_owned(),
         Format::Text => text(output),
     });

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Deserialize;
 
-use crate::output::{Format, count, print};
+use crate::output::{self, Format, count, print};
 use crate::remote::Remote;
 
 /// Say how a running gateway and its handlers are
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     let status: Status =
         serde_json::from_slice(&text).with_context(|| format!("{} gives no status", args.remote))?;
     print(&match format {
-        Format::Text => diagnosis(&status),
+        Format::Text => output::lines(&diagnosis(&status)),
         Format::Json => String::from_utf8_lossy(&text).into_owned(),
     });
     let down = status.handlers.iter().filter(|handler| handler.is_down()).count();
@@ -173,13 +173,15 @@ impl Handler {
         };
         let Self { name, r#type, endpoint, tools, since, .. } = self;
         let protocol = self.protocol.as_deref().unwrap_or(r#type);
-        let line = format!(
+        let line = output::line(&format!(
             "  {word:<4}  {name:<width$}  {}, {protocol}, {endpoint}, since {since}",
             count(*tools, "tool")
-        );
+        ));
         match &self.last_error {
-            Some(error) if self.is_down() => line + &format!("\n        {}", error.message),
-            Some(error) => line + &format!("\n        was down at {}: {}", error.time, error.message),
+            Some(error) if self.is_down() => line + &format!("\n        {}", output::line(&error.message)),
+            Some(error) => {
+                line + &format!("\n        was down at {}: {}", error.time, output::line(&error.message))
+            }
             None => line,
         }
     }

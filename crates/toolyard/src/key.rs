@@ -12,7 +12,7 @@ use toolyard_server::keys::record::{self, KeyError};
 use toolyard_server::keys::{Amount, KeyScope, NewKey, ShownKey};
 
 use crate::BadInput;
-use crate::output::{Format, count, print};
+use crate::output::{self, Format, count, print};
 use crate::span::span;
 use crate::store::Manifests;
 
@@ -118,37 +118,40 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
 
 async fn create(args: Create, format: Format) -> anyhow::Result<()> {
     let Create { name, scopes, expires, rate, calls, cost, manifests } = args;
-    let store = manifests.lasting_store().await?;
+    let (store, location) = manifests.made_store().await?;
     let wanted = NewKey { name, scopes, expires_in: expires.map(|time| time.as_secs()), rate, calls, cost };
     let (key, secret) = record::create(&*store, wanted).await.map_err(|error| match error {
         KeyError::Bad(bad) => anyhow::Error::from(BadInput(bad.to_string())),
         KeyError::Store(error) => error.into(),
     })?;
-    note(&store, Deed::KeyCreated, &key.id).await?;
+    let id = key.id.clone();
+    // First: whatever fails from here on, the key is made, and its text is not to be had again.
     print(&match format {
         Format::Text => secret.reveal(),
         Format::Json => serde_json::to_string(&ShownKey::new(key, &secret))?,
     });
+    output::note(&format!("the key {id} is in the store {location}"));
+    note(&store, Deed::KeyCreated, &id).await;
     Ok(())
 }
 
 async fn list(args: &List, format: Format) -> anyhow::Result<()> {
-    let store = args.manifests.lasting_store().await?;
+    let store = args.manifests.existing_store().await?;
     let keys: Vec<_> = record::list(&*store).await?.into_iter().map(ShownKey::from).collect();
     print(&match format {
         Format::Json => json!({"keys": keys}).to_string(),
         Format::Text if keys.is_empty() => "there are no keys: nobody is asked for one".to_owned(),
-        Format::Text => keys.iter().map(ShownKey::line).collect::<Vec<_>>().join("\n"),
+        Format::Text => keys.iter().map(|key| output::line(&key.line())).collect::<Vec<_>>().join("\n"),
     });
     Ok(())
 }
 
 async fn revoke(args: Revoke, format: Format) -> anyhow::Result<()> {
-    let store = args.manifests.lasting_store().await?;
+    let store = args.manifests.existing_store().await?;
     let Some(key) = record::revoke(&*store, &args.id).await? else {
         bail!("there is no key {:?} among {}", args.id, count(record::list(&*store).await?.len(), "key"));
     };
-    note(&store, Deed::KeyRevoked, &key.id).await?;
+    note(&store, Deed::KeyRevoked, &key.id).await;
     print(&match format {
         Format::Text => format!("{} opens nothing any more", key.id),
         Format::Json => serde_json::to_string(&ShownKey::from(key))?,
@@ -156,9 +159,11 @@ async fn revoke(args: Revoke, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts into the audit trail what was done here.
-async fn note(store: &Arc<dyn Store>, deed: Deed, object: &str) -> anyhow::Result<()> {
+/// Puts into the audit trail what was done here. It is done, also where the trail cannot be written.
+async fn note(store: &Arc<dyn Store>, deed: Deed, object: &str) {
     let by = By { principal: Some("command line".into()), ..By::default() };
     let event = Event { by, deed, object: object.to_owned() };
-    Ok(store.append(AUDIT, vec![event.written()]).await?)
+    if let Err(error) = store.append(AUDIT, vec![event.written()]).await {
+        output::note(&format!("it is done, but not in the audit trail: {:#}", anyhow::Error::from(error)));
+    }
 }

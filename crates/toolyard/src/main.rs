@@ -69,7 +69,8 @@ Environment:
   TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
                       [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
   TOOLYARD_URL        the gateway that is asked where there is no `--url`
-  TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`
+  TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`; no gateway but one on this
+                      machine or that of TOOLYARD_URL gets it
   OTEL_…              where metrics and traces are sent, where the manifest does not say it
   NO_COLOR            set to anything, no colours on a terminal either";
 

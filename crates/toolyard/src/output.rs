@@ -27,6 +27,32 @@ pub(crate) fn print(text: &str) {
         .and_then(|()| stdout.flush());
 }
 
+/// A text of somebody else on one line: what could steer a terminal, or pass for another line, is shown as an escape.
+pub(crate) fn line(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// A text of somebody else that may have several lines.
+pub(crate) fn lines(text: &str) -> String {
+    escaped(text, |character| matches!(character, '\n' | '\t'))
+}
+
+/// What a program has sent, which is not changed: only on a terminal it is escaped like [`lines`].
+pub(crate) fn print_foreign(text: &str) {
+    if std::io::stdout().is_terminal() { print(&lines(text)) } else { print(text) }
+}
+
+fn escaped(text: &str, is_welcome: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            _ if !character.is_control() || is_welcome(character) => shown.push(character),
+            _ => shown.extend(character.escape_default()),
+        }
+    }
+    shown
+}
+
 /// So many of something, such as `1 tool` or `2 tools`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
@@ -37,13 +63,18 @@ pub(crate) fn failed(error: &anyhow::Error, format: Format) -> ExitCode {
     let status = if error.is::<BadInput>() { 2 } else { 1 };
     let mut stderr = std::io::stderr().lock();
     let _gone = match format {
-        Format::Text => writeln!(stderr, "error: {error:#}"),
+        Format::Text => writeln!(stderr, "error: {}", lines(&format!("{error:#}"))),
         Format::Json => {
             let error = serde_json::json!({"error": format!("{error:#}"), "exitStatus": status});
             writeln!(stderr, "{error}")
         }
     };
     ExitCode::from(status)
+}
+
+/// Says something beside a result, on standard error: what is to be known of it, but is not part of it.
+pub(crate) fn note(text: &str) {
+    let _gone = writeln!(std::io::stderr().lock(), "note: {}", line(text));
 }
 
 /// Whether what goes to standard error is to have colours: where a person sees it who has not said otherwise
@@ -68,4 +99,20 @@ pub(crate) async fn patiently<T>(what: impl Display, work: impl Future<Output = 
         let _gone = writeln!(std::io::stderr().lock(), "waiting for {what} ...");
     }
     work.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_steer_a_terminal_is_escaped() {
+        let check = |text: &str, on_one: &str, on_several: &str| {
+            assert_eq!((line(text).as_str(), lines(text).as_str()), (on_one, on_several), "{text:?}");
+        };
+        check("plain \u{fc}\u{1f600} \\n", "plain \u{fc}\u{1f600} \\n", "plain \u{fc}\u{1f600} \\n");
+        check("a\nb\tc", r"a\nb\tc", "a\nb\tc");
+        check("\u{1b}[2J", r"\u{1b}[2J", r"\u{1b}[2J");
+        check("\u{9b}2J\r\u{7f}\u{7}", r"\u{9b}2J\r\u{7f}\u{7}", r"\u{9b}2J\r\u{7f}\u{7}");
+    }
 }

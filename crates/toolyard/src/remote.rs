@@ -1,6 +1,7 @@
 //! A running gateway, as the commands that ask one see it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use toolyard_net::auth::{Auth, Scheme, Source};
 use toolyard_net::body;
 use toolyard_net::client::Client;
 
-use crate::output::patiently;
+use crate::output::{note, patiently};
 
 /// Which gateway to ask.
 #[derive(clap::Args)]
@@ -34,7 +35,8 @@ pub(crate) struct Remote {
     )]
     url: Uri,
 
-    /// A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+    /// A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this
+    /// machine or `TOOLYARD_URL` names it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
@@ -53,11 +55,12 @@ impl Remote {
     /// # Errors
     /// When it cannot be reached, or what is there is no gateway.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
-        let (status, body) = self.ask(Method::GET, path, String::new()).await?;
+        let (status, body) = self.ask(Method::GET, path, String::new(), Some(PATIENCE)).await?;
         if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
     }
 
-    /// Asks the gateway something at a path beside its MCP endpoint; gives what it answers, whatever that is.
+    /// Asks the gateway something at a path beside its MCP endpoint; gives what it answers, whatever that is. Without
+    /// `patience` it may take as long as it likes.
     ///
     /// # Errors
     /// When it cannot be reached.
@@ -66,6 +69,7 @@ impl Remote {
         method: Method,
         path: &str,
         body: String,
+        patience: Option<Duration>,
     ) -> anyhow::Result<(StatusCode, Bytes)> {
         let beside = self.url.path().strip_suffix("/mcp").unwrap_or_default();
         let mut parts = self.url.clone().into_parts();
@@ -79,17 +83,19 @@ impl Remote {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
         let request = request.body(Full::from(body))?;
-        let answer = timeout(PATIENCE, async {
+        let answer = async {
             let response = self.client()?.send(request).await?;
             let status = response.status();
             let body = body::read(response.into_body(), Process::default().limits.response_bytes).await?;
             anyhow::Ok((status, body))
-        });
-        patiently(self, answer)
-            .await
-            .context("it takes too long")
-            .and_then(|answer| answer)
-            .with_context(|| format!("cannot ask {self}"))
+        };
+        let answer = async {
+            match patience {
+                Some(time) => timeout(time, answer).await.context("it takes too long")?,
+                None => answer.await,
+            }
+        };
+        patiently(self, answer).await.with_context(|| format!("cannot ask {self}"))
     }
 
     /// Why the gateway does not do what it is asked, in its own words where it has some.
@@ -101,11 +107,22 @@ impl Remote {
         }
     }
 
-    /// The key to show.
+    /// The key to show. The one of the environment goes to nobody but whom the environment means: whoever asks a stranger
+    /// something does not want to hand it the key of their gateway.
     fn auth(&self) -> Option<Auth> {
         let source = match &self.key_file {
             Some(file) => Source::File(file.clone()),
-            None => Source::Value(std::env::var("TOOLYARD_KEY").ok().filter(|key| !key.is_empty())?),
+            None => {
+                let key = std::env::var("TOOLYARD_KEY").ok().filter(|key| !key.is_empty())?;
+                if !self.is_meant(std::env::var("TOOLYARD_URL").ok().as_deref()) {
+                    note(&format!(
+                        "{self} is not shown the key in TOOLYARD_KEY, which is for a gateway on this machine or the one \
+                         that TOOLYARD_URL names: use `--key-file` if this one is to have it"
+                    ));
+                    return None;
+                }
+                Source::Value(key)
+            }
         };
         // Whoever is asked may repeat it in what is printed here.
         let secrets = Secrets::default();
@@ -113,6 +130,13 @@ impl Remote {
             secrets.learn(key);
         }
         Some(Auth { scheme: Scheme::Bearer, source, secrets })
+    }
+
+    /// Whether the key of the environment is for this gateway, where the environment names one.
+    fn is_meant(&self, named: Option<&str>) -> bool {
+        let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let is_here = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        is_here || named.is_some_and(|named| url(named).is_ok_and(|named| named == self.url))
     }
 
     fn client(&self) -> anyhow::Result<Client> {
@@ -160,5 +184,39 @@ impl Remote {
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.url.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_the_key_of_the_environment_is_for() {
+        let check = |asked: &str, named: Option<&str>, expected: bool| {
+            let remote = Remote { url: url(asked).unwrap(), key_file: None };
+            assert_eq!(remote.is_meant(named), expected, "{asked} {named:?}");
+        };
+        for here in [
+            "http://127.0.0.1:8080/mcp",
+            "http://127.8.8.8/mcp",
+            "http://[::1]:1/mcp",
+            "http://localhost/mcp",
+        ] {
+            check(here, None, true);
+        }
+        let there = "https://yard.example/mcp";
+        check(there, None, false);
+        check(there, Some(there), true);
+        for named in
+            ["http://yard.example/mcp", "https://yard.example.org/mcp", "https://yard.example/", "no URL", ""]
+        {
+            check(there, Some(named), false);
+        }
+        for stranger in
+            ["http://localhost.example/mcp", "http://127.0.0.1.example/mcp", "http://10.0.0.1/mcp"]
+        {
+            check(stranger, Some(there), false);
+        }
     }
 }

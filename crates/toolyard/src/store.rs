@@ -110,16 +110,30 @@ pub(crate) async fn of_gateway(process: &Process) -> anyhow::Result<Arc<dyn Stor
 }
 
 impl Manifests {
-    /// The store of the gateway of these manifests, which has to outlive this command.
+    /// The store of the gateway of these manifests, which is there already.
     ///
     /// # Errors
-    /// When it cannot be opened, or is in the memory of the gateway.
-    pub(crate) async fn lasting_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+    /// When there is none, when it cannot be opened, or is in the memory of the gateway.
+    pub(crate) async fn existing_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(toolyard_store::open_existing(&self.lasting()?).await?)
+    }
+
+    /// The store of the gateway of these manifests, which is made where there is none; and where it is.
+    ///
+    /// # Errors
+    /// When it cannot be opened or made, or is in the memory of the gateway.
+    pub(crate) async fn made_store(&self) -> anyhow::Result<(Arc<dyn Store>, Location)> {
+        let options = self.lasting()?;
+        Ok((toolyard_store::open(&options).await?, options.location))
+    }
+
+    /// A store that outlives its gateway, and this command.
+    fn lasting(&self) -> anyhow::Result<StoreOptions> {
         let options = self.options()?;
         if options.location == Location::Memory {
             bail!("the store is in the memory of the gateway: ask the gateway itself, by REST (/api/v1)");
         }
-        Ok(toolyard_store::open(&options).await?)
+        Ok(options)
     }
 
     fn options(&self) -> anyhow::Result<StoreOptions> {

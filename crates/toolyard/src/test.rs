@@ -8,9 +8,10 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolyard_core::Json;
+use toolyard_manifest::HandlerName;
 
 use crate::call;
-use crate::output::{Format, print};
+use crate::output::{self, Format, print};
 use crate::remote::Remote;
 
 /// Try a tool of a handler in a running gateway, and hold arguments and result to its schemas
@@ -25,7 +26,8 @@ The tool is really called, but for arguments that do not fit its input schema. T
 or the tool failed. It takes a key with the scope `admin`, where there are keys: see `toolyard key create --help`.")]
 pub(crate) struct Args {
     /// The handler, by its name in the manifest
-    handler: String,
+    #[arg(value_parser = HandlerName::parse)]
+    handler: HandlerName,
 
     /// The tool; may be left out where the handler has one only
     tool: Option<String>,
@@ -78,14 +80,15 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         wanted["toolName"] = Value::from(tool.as_str());
     }
     let path = format!("/api/v1/handlers/{}/test", args.handler);
-    let (status, text) = args.remote.ask(Method::POST, &path, wanted.to_string()).await?;
+    // The gateway knows how long a call may take.
+    let (status, text) = args.remote.ask(Method::POST, &path, wanted.to_string(), None).await?;
     if !matches!(status, StatusCode::OK | StatusCode::UNPROCESSABLE_ENTITY) {
         return Err(args.remote.refused(status, &text));
     }
     let report: Report =
         serde_json::from_slice(&text).context("it answers with something else than a report")?;
     print(&match format {
-        Format::Text => report.text(),
+        Format::Text => output::lines(&report.text()),
         Format::Json => String::from_utf8_lossy(&text).into_owned(),
     });
     Ok(if report.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -94,9 +97,9 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
 impl Report {
     fn text(&self) -> String {
         let word = if self.success { "ok" } else { "FAILED" };
-        let mut text = format!("{word}: {} after {:.1} ms", self.tool_name, self.duration_ms);
+        let mut text = format!("{word}: {} after {:.1} ms", output::line(&self.tool_name), self.duration_ms);
         let mut add = |what: &str, said: &str| {
-            let _ = write!(text, "\n  {what:<9}  {said}");
+            let _ = write!(text, "\n  {what:<9}  {}", output::line(said));
         };
         add("arguments", &self.validation.request.said());
         if let Some(response) = &self.validation.response {

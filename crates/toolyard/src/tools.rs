@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use toolyard_core::{Catalog, Json, Tool};
 
-use crate::output::{Format, print};
+use crate::output::{self, Format, print};
 use crate::remote::Remote;
 
 /// List the tools of a running gateway
@@ -30,7 +30,8 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
 /// The name, and the first line of what it does.
 fn line(tool: &Tool) -> String {
     let description = tool.definition.get_str("description").unwrap_or_default();
-    format!("{:<32} {}", tool.name, description.lines().next().unwrap_or_default()).trim_end().to_owned()
+    let first = description.lines().next().unwrap_or_default();
+    output::line(format!("{:<32} {first}", tool.name).trim_end())
 }
 
 fn json(catalog: &Catalog) -> String {

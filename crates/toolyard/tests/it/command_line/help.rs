@@ -76,7 +76,8 @@ fn of_all() {
       TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
                           [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
       TOOLYARD_URL        the gateway that is asked where there is no `--url`
-      TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`
+      TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`; no gateway but one on this
+                          machine or that of TOOLYARD_URL gets it
       OTEL_…              where metrics and traces are sent, where the manifest does not say it
       NO_COLOR            set to anything, no colours on a terminal either
     ");
@@ -149,7 +150,7 @@ fn of_doctor() {
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
 
           --output <OUTPUT>
               How results are printed
@@ -293,7 +294,7 @@ fn of_tools() {
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
 
           --output <OUTPUT>
               How results are printed
@@ -338,7 +339,7 @@ fn of_call() {
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
 
           --output <OUTPUT>
               How results are printed
@@ -359,6 +360,7 @@ fn of_call() {
 
     A value is taken as text where the tool's schema says so, else as JSON where it is JSON.
     The exit status is 1 when the tool says that it failed.
+    A result is printed as it came; only on a terminal, what could steer that is shown as an escape.
     "#);
 }
 
@@ -474,7 +476,8 @@ fn of_connect() {
       toolyard connect claude-code --dry-run                only show what would change
 
     What would change is shown first, and then asked for; without a terminal it takes `--yes`. Everything else in
-    the file stays as it is: its order, its comments, its other servers.
+    the file stays as it is: its order, its comments, its other servers. Where another entry of the same name is
+    replaced, the file as it was is kept beside, as FILE.bak.
 
     Claude Desktop starts its servers and connects to none, so it takes `--stdio`.
     ");
@@ -807,7 +810,7 @@ fn of_test() {
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds
+              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
 
           --output <OUTPUT>
               How results are printed
@@ -862,6 +865,9 @@ fn of_audit() {
 
               [default: 100]
 
+          --before <NUMBER>
+              Only records with a smaller number: how to go on, as the end of a page says
+
       -f, --file <FILE>
               A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
 
@@ -881,6 +887,7 @@ fn of_audit() {
       toolyard audit                                the last hundred records
       toolyard audit --since 1h --outcome denied
       toolyard audit --key 5d41402abc4b --name search
+      toolyard audit --before 4711                  the hundred before that record
       toolyard audit --limit 1000 --output json     the records as they are kept, one JSON text
 
     A gateway writes what has happened a moment later. What is kept of arguments, and for how long, says `audit` in the

@@ -83,8 +83,10 @@ fn from_the_first_key_to_the_last_record() {
         "--expires",
         "4w",
     ]));
-    let small = small.stdout.trim().to_owned();
+    let (said, small) = (small.stderr.clone(), small.stdout.trim().to_owned());
     let small_id = small.split('_').nth(1).unwrap();
+    let store = yard.folder.path().join("yard.db");
+    assert_eq!(said.trim_end(), format!("note: the key {small_id} is in the store {}", store.display()));
     eventually("a key is asked for", || (yard.ask("", &["tools"]).code != 0).then_some(()));
     let say = |ended: &Ended| shown(ended, &yard.gateway, id).replace(small_id, "SMALL");
 
@@ -199,6 +201,41 @@ fn for_programs() {
     let actions: Vec<_> =
         trail["records"].as_array().unwrap().iter().map(|record| &record["action"]).collect();
     assert_eq!(actions, ["key_revoked", "key_created"]);
+    let last = json(&["audit", "--limit", "1"]);
+    let next = last["next"].to_string();
+    let first = json(&["audit", "--before", &next]);
+    assert_eq!((&first["records"][0]["action"], first.get("next")), (&json!("key_created"), None));
+    let for_people = run(toolyard(folder.path()).args(["audit", "--limit", "1"]));
+    assert_eq!(for_people.stderr.trim_end(), format!("note: there may be more: `--before {next}` goes on"));
+    assert_eq!(for_people.stdout.lines().count(), 1, "{for_people}");
+}
+
+/// Names are their callers' inventions, and come to the terminal of whoever reads the trail.
+#[test]
+fn what_others_wrote_steers_no_terminal() {
+    let yard = Yard::start();
+    let name = "\u{1b}[2J\u{9b}1A\n2020-01-01T00:00:00Z  forged";
+    yard.gateway.ask("tools/call", json!({"name": name}));
+    let audit = || run(&mut yard.store_command(&["audit"]));
+    let said =
+        eventually("the call is written", || Some(audit()).filter(|said| said.stdout.contains("forged")));
+    let line = r"\u{1b}[2J\u{9b}1A\n2020-01-01T00:00:00Z  forged: tool_not_found";
+    assert!(said.stdout.contains(line) && said.stdout.lines().count() == 1, "{said}");
+    assert!(!said.stdout.trim_end().contains(char::is_control), "{said}");
+}
+
+#[test]
+fn who_only_looks_makes_no_store() {
+    let folder = TempDir::new().unwrap();
+    let home = folder.path().to_str().unwrap();
+    for args in [&["key", "list"][..], &["key", "revoke", "x"], &["audit"]] {
+        let said = run(toolyard(folder.path()).args(args)).to_string();
+        let expected = format!(
+            "error: there is no store at {home}/.local/state/toolyard/toolyard.db: name the manifest"
+        );
+        assert!(said.contains(&expected) && said.contains("exit status 1"), "{args:?}: {said}");
+    }
+    assert!(!folder.path().join(".local").exists());
 }
 
 #[test]
@@ -246,10 +283,6 @@ fn what_makes_no_sense() {
 
     For more information, try '--help'.
     --- exit status 2
-    ");
-    assert_snapshot!(say(&["key", "list"]), @"
-    there are no keys: nobody is asked for one
-    --- exit status 0
     ");
     let in_memory = run(toolyard(folder.path()).args(["key", "list", "-f"]).arg(&memory));
     assert_snapshot!(in_memory.to_string(), @"

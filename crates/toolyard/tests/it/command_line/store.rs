@@ -56,6 +56,14 @@ fn its_life() {
     error: copy.db is there already: name a file that is not
     --- exit status 1
     ");
+    // What somebody else is at stays theirs.
+    fs::write(folder.path().join("other.db.partial"), "theirs").unwrap();
+    assert_snapshot!(said(folder.path(), &["backup", "other.db"]), @"
+    --- stderr
+    error: cannot write other.db.partial: File exists (os error 17)
+    --- exit status 1
+    ");
+    assert_eq!(fs::read_to_string(folder.path().join("other.db.partial")).unwrap(), "theirs");
     let restored = process_document(folder.path(), json!({"store": {"path": "copy.db"}}));
     assert_snapshot!(said(folder.path(), &["status", "-f", restored.to_str().unwrap()]), @"
     kind      sqlite
