@@ -18,7 +18,7 @@ fn every_target_answers_rightly() {
         .unwrap();
     let table = String::from_utf8(bench.stdout).unwrap();
     assert!(bench.status.success(), "{table}\n{}", String::from_utf8_lossy(&bench.stderr));
-    for target in ["direct", "nginx", "gateway", "sdk", "rmcp"] {
+    for target in ["direct", "nginx", "gateway", "operated", "sdk", "rmcp"] {
         assert!(table.contains(&format!("  {target}  ")), "{target} is missing in\n{table}");
     }
 }

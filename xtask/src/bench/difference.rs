@@ -152,7 +152,7 @@ mod tests {
 what operating adds to a call, modern, 16 in flight
   with     calls/s  cpu us  added us  least  most  records lost, %  spans lost, %
   nothing     1000    30.0       0.0    0.0   0.0  -                -
-  all         1000    36.0       6.0    5.0   7.0  0.0              25.0
+  all         1000    36.0       6.0    5.0   7.0              0.0           25.0
 ";
         assert_eq!(report.operation_table(), expected);
     }

@@ -39,18 +39,41 @@ impl Load {
         let opening = (0..self.in_flight).map(|_| target.connect(self.era));
         let connections = try_join_all(opening).await?;
         let warm = self.drive(connections, self.duration / 5).await?;
-        catch_up(target).await?;
+        self.catch_up(target).await?;
 
         let before = measure::cpu_time(target.pid());
         let begun = Instant::now();
         // Every call that was begun is awaited, so that the CPU time and the calls it was used for agree.
         let done = self.drive(warm.connections, self.duration).await?;
         let elapsed = begun.elapsed();
-        catch_up(target).await?;
+        self.catch_up(target).await?;
         let cpu = measure::cpu_time(target.pid()).saturating_sub(before);
 
         try_join_all(done.connections.into_iter().map(Connection::close)).await?;
         Ok(Sample::new(done.latencies, elapsed, cpu))
+    }
+
+    /// Waits until a target has done what it put off: then the CPU time that it has used is that of all calls until now.
+    async fn catch_up(&self, target: &Target) -> anyhow::Result<()> {
+        /// Longer than the gateway waits before it sends what has come together.
+        const SILENCE: Duration = Duration::from_millis(1200);
+        /// What it uses meanwhile for looking after keys and files.
+        const AT_REST: Duration = Duration::from_millis(5);
+        const PATIENCE: Duration = Duration::from_secs(60);
+        // Of tenths of seconds nobody wants figures, but an end.
+        let silence = SILENCE.min(2 * self.duration);
+        if !target.puts_off {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        loop {
+            let before = measure::cpu_time(target.pid());
+            tokio::time::sleep(silence).await;
+            if measure::cpu_time(target.pid()).saturating_sub(before) < AT_REST {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < PATIENCE, "still busy {PATIENCE:?} after the last call");
+        }
     }
 
     async fn drive(&self, connections: Vec<Connection>, duration: Duration) -> anyhow::Result<Driven> {
@@ -71,27 +94,6 @@ impl Load {
 struct Driven {
     connections: Vec<Connection>,
     latencies: Vec<Duration>,
-}
-
-/// Waits until a target has done what it put off: then the CPU time that it has used is that of all calls until now.
-async fn catch_up(target: &Target) -> anyhow::Result<()> {
-    /// Longer than the gateway waits before it sends what has come together.
-    const SILENCE: Duration = Duration::from_millis(1200);
-    /// What it uses meanwhile for looking after keys and files.
-    const AT_REST: Duration = Duration::from_millis(5);
-    const PATIENCE: Duration = Duration::from_secs(60);
-    if !target.puts_off {
-        return Ok(());
-    }
-    let begun = Instant::now();
-    loop {
-        let before = measure::cpu_time(target.pid());
-        tokio::time::sleep(SILENCE).await;
-        if measure::cpu_time(target.pid()).saturating_sub(before) < AT_REST {
-            return Ok(());
-        }
-        ensure!(begun.elapsed() < PATIENCE, "still busy {PATIENCE:?} after the last call");
-    }
 }
 
 /// Asks until the time is over, and once at least.

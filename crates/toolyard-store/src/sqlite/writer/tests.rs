@@ -27,8 +27,11 @@ fn fail(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Is done, but makes the commit fail: what it refers to is not there.
 fn spoil(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "defer_foreign_keys", true)?;
-    connection.execute("INSERT INTO log_tag VALUES ('a', 'name', 'value', 99)", []).map(drop)
+    connection.execute_batch(
+        "CREATE TABLE one (number INTEGER PRIMARY KEY);
+         CREATE TABLE other (number INTEGER REFERENCES one (number) DEFERRABLE INITIALLY DEFERRED);
+         INSERT INTO other VALUES (99)",
+    )
 }
 
 async fn bodies(writer: &Writer) -> Vec<String> {

@@ -43,7 +43,7 @@ fn its_life() {
     assert_snapshot!(said(folder.path(), &["migrate"]), @"
     kind      sqlite
     location  HOME/.local/state/toolyard/toolyard.db
-    version   1: up to date
+    version   2: up to date
     size      ... KiB
     --- exit status 0
     ");
@@ -68,7 +68,7 @@ fn its_life() {
     assert_snapshot!(said(folder.path(), &["status", "-f", restored.to_str().unwrap()]), @"
     kind      sqlite
     location  HOME/copy.db
-    version   1: up to date
+    version   2: up to date
     size      ... KiB
     --- exit status 0
     ");
@@ -80,7 +80,7 @@ fn for_programs() {
     let mut status = toolyard(folder.path());
     let said = run(status.args(["store", "migrate", "--output", "json"]));
     let said: Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!((&said["kind"], &said["version"], &said["newest"]), (&json!("sqlite"), &json!(1), &json!(1)));
+    assert_eq!((&said["kind"], &said["version"], &said["newest"]), (&json!("sqlite"), &json!(2), &json!(2)));
     assert!(said["size"].as_u64().unwrap() > 0);
     let copy = folder.path().join("copy.db");
     let mut backup = toolyard(folder.path());
