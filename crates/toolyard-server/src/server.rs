@@ -24,6 +24,7 @@ use toolyard_store::{Location, OpenError, StoreOptions};
 use crate::audit::Trail;
 use crate::build::Builder;
 use crate::counters::{Counters, Counts};
+use crate::edits::Edits;
 use crate::fleet::memory::{Memory, Records};
 use crate::fleet::{Difference, Edit, Fleet, Order, Patience, Published};
 use crate::keys::{KeyRing, Policy};
@@ -215,12 +216,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     fleet.spawn(started.run(orders_to_come));
     let mut remembering = JoinSet::new();
     remembering.spawn(memory.keep(names_now));
-    let mut following = JoinSet::new();
-    let (followed, key_check) = (ring.clone(), process.timeouts.key_check);
-    following.spawn(async move { followed.follow(key_check).await });
-    if let Some(certificate) = certificate.clone() {
-        following.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
-    }
+    let following = follow(&ring, certificate.clone(), renewals, process, &last_edit);
     stage.send_replace(Stage::Serving);
     let process = process.clone();
     Ok(Running {
@@ -245,6 +241,23 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         log: options.log.clone(),
         log_filter: Mutex::new(manifest.process.logs.filter.clone()),
     })
+}
+
+/// Keeps up with the keys of the store, and with the files of the certificate.
+fn follow(
+    ring: &Arc<KeyRing>,
+    certificate: Option<Arc<Certificate>>,
+    renewals: Edits,
+    process: &Process,
+    last_edit: &watch::Sender<Option<LastEdit>>,
+) -> JoinSet<()> {
+    let mut following = JoinSet::new();
+    let (ring, key_check) = (ring.clone(), process.timeouts.key_check);
+    following.spawn(async move { ring.follow(key_check).await });
+    if let Some(certificate) = certificate {
+        following.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
+    }
+    following
 }
 
 /// The store that there is, or one that lasts as long as the gateway.
