@@ -1,6 +1,9 @@
 //! Starts everything in its order, and stops it.
 
-use std::fmt;
+mod applied;
+mod error;
+mod options;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,120 +13,34 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::gate::GateSize;
-use toolyard_core::store::{Store, StoreError, Trouble};
+use toolyard_core::store::{Store, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_manifest::{Listen, Manifest, Process};
 use toolyard_mcp::server::http::HttpOptions;
 use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo, SessionLimits};
 use toolyard_net::guard::Guard;
-use toolyard_net::listener::{self, Listener, ListenerLimits, TlsError};
+use toolyard_net::listener::{self, Listener, ListenerLimits};
 use toolyard_net::workers::Workers;
-use toolyard_process::{ProcessInfo, Processes, Spawner};
-use toolyard_store::{Location, OpenError, StoreOptions};
+use toolyard_process::{ProcessInfo, Processes};
+use toolyard_store::{Location, StoreOptions};
 
 use crate::audit::Trail;
 use crate::build::Builder;
 use crate::counters::{Counters, Counts};
 use crate::edits::Edits;
 use crate::fleet::memory::{Memory, Records};
-use crate::fleet::{Difference, Edit, Fleet, Order, Patience, Published};
+use crate::fleet::{Edit, Fleet, Order, Patience, Published};
 use crate::keys::{KeyRing, Policy};
 use crate::log::{FilterError, LogControl};
 use crate::rest::Rest;
 use crate::routes::{Stage, host_of, routes};
 use crate::site::{Certificate, Site};
 use crate::status::{LastEdit, Observatory};
-use crate::telemetry::{self, Telemetry, Watched};
+use crate::telemetry::{Telemetry, Watched};
 
-/// What is not in the manifest.
-#[derive(Clone)]
-pub struct Options {
-    /// How the programs of handlers are started.
-    pub spawner: Spawner,
-    /// What outlives the process: keys, and what is left of quotas.
-    /// `None`: nothing does.
-    pub store: Option<Arc<dyn Store>>,
-    /// Layers to leave out, by name. For measuring what each costs.
-    pub without_layers: Vec<String>,
-    /// The log of the process.
-    pub log: LogControl,
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spawner, store: _, without_layers, log: _ } = self;
-        let mut shown = f.debug_struct("Options");
-        shown.field("spawner", spawner).field("without_layers", without_layers).finish_non_exhaustive()
-    }
-}
-
-/// Why the gateway does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A place cannot be listened on.
-    #[error("cannot listen on {0}")]
-    Listen(Listen, #[source] io::Error),
-    /// Anybody who reaches the address could call every tool.
-    #[error(
-        "{0} is reached from other machines, and there is no key that callers could show: make one with `toolyard key \
-         create`, listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in \
-         front of it asks callers who they are"
-    )]
-    Unauthenticated(Listen),
-    /// The certificate of the listener cannot be used.
-    #[error("cannot listen with TLS")]
-    Certificate(#[source] TlsError),
-    /// The system's root certificates cannot be read.
-    #[error("cannot read the system's root certificates")]
-    Tls(#[source] io::Error),
-    /// The store is none of ours, or of a later version: nobody could come in.
-    #[error("cannot read the keys")]
-    Keys(#[source] StoreError),
-    /// Not even memory can be used as a store.
-    #[error("there is no store")]
-    Store(#[source] OpenError),
-    /// The threads that serve connections cannot be started.
-    #[error("cannot start the threads that serve connections")]
-    Workers(#[source] io::Error),
-    /// There can be no telemetry as it is wanted.
-    #[error("cannot start telemetry")]
-    Telemetry(#[from] telemetry::Error),
-    /// There is no layer of this name.
-    #[error("there is no layer {0:?}")]
-    NoSuchLayer(String),
-}
-
-/// What an edit of the manifest has done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
-    /// To the handlers.
-    pub handlers: Difference,
-    /// Whether it also changes the process, which takes a restart: where it listens, its bounds and time-outs.
-    pub needs_restart: bool,
-}
-
-impl fmt::Display for Applied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { added, changed, removed, kept } = &self.handlers;
-        let named = [("added", added), ("changed", changed), ("removed", removed)];
-        for (word, names) in named.into_iter().filter(|(_, names)| !names.is_empty()) {
-            write!(f, "{word} {}; ", names.join(", "))?;
-        }
-        write!(f, "{kept} not touched")?;
-        if self.needs_restart {
-            f.write_str("; what the `Toolyard` document says now takes a restart")?;
-        }
-        Ok(())
-    }
-}
-
-/// A program that links this crate is no supervisor of processes unless it says so, and keeps nothing.
-impl Default for Options {
-    fn default() -> Self {
-        let (spawner, without_layers, log) = (Spawner::Direct, Vec::new(), LogControl::default());
-        Self { spawner, store: None, without_layers, log }
-    }
-}
+pub use applied::Applied;
+pub use error::StartError;
+pub use options::Options;
 
 /// A gateway that serves. Dropping it ends it at once; [`Running::stop`] lets calls end.
 pub struct Running {

@@ -354,7 +354,7 @@ async fn no_http_request_for_this_endpoint() {
     DELETE of an unknown session: 404 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"}}
     PUT: 405
     OPTIONS: 405
-    another path: 404
+    another path: 404 {"type":"urn:toolyard:problem:not_found","title":"Not Found","status":404,"detail":"There is nothing at this path: see /api/v1/openapi.json","code":"not_found","retryable":false}
     another host: 403 {"jsonrpc":"2.0","error":{"code":-32600,"message":"the Host header names another host"}}
     no host: 403 {"jsonrpc":"2.0","error":{"code":-32600,"message":"the Host header names another host"}}
     another origin: 403 {"jsonrpc":"2.0","error":{"code":-32600,"message":"the Origin header names a page that may not call"}}

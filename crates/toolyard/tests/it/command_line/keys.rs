@@ -133,7 +133,7 @@ fn from_the_first_key_to_the_last_record() {
     assert_snapshot!(say(&yard.ask(&key, &["test", "demo", "add", "a=x"])), @r#"
     FAILED: add after ... ms
       arguments  Invalid arguments: "b" is a required property; /a: value is not of type "number"
-      error      The arguments do not fit the tool's schema
+      error      Invalid arguments: "b" is a required property; /a: value is not of type "number"
     --- exit status 1
     "#);
     assert_snapshot!(say(&yard.ask(&key, &["test", "demo"])), @"
@@ -147,7 +147,7 @@ fn from_the_first_key_to_the_last_record() {
     --- exit status 1
     ");
     let audit = || run(&mut yard.store_command(&["audit"]));
-    eventually("all calls are written", || (audit().stdout.lines().count() == 5).then_some(()));
+    eventually("all calls are written", || (audit().stdout.lines().count() == 6).then_some(()));
     assert_snapshot!(say(&run(&mut yard.store_command(&["key", "list"]))), @"
     ID  ops  tools:* rest admin, since TIME
     SMALL  small  tools:demo/e*, rate 9/s, calls 1/week, until TIME
@@ -165,7 +165,8 @@ fn from_the_first_key_to_the_last_record() {
     eventually("the key opens nothing", || (yard.ask(&small, &["tools"]).code != 0).then_some(()));
     assert_snapshot!(say(&audit()), @"
     TIME  command line  key_revoked SMALL: done
-    TIME  ID  call add of demo: ok, ... ms
+    TIME  ID (ops)  call add of demo: invalid_arguments, ... ms
+    TIME  ID (ops)  call add of demo: ok, ... ms
     TIME  SMALL (small)  call echo of demo: quota_exhausted, ... ms
     TIME  SMALL (small)  call echo of demo: ok, ... ms
     TIME  command line  key_created SMALL: done
