@@ -38,6 +38,8 @@ pub struct KeyRing {
     policy: Policy,
     known: RwLock<Known>,
     asking: Semaphore,
+    /// One at a time reads, so that what was read before is never put in the place of what was read after.
+    reading: Semaphore,
 }
 
 /// What is known of the keys.
@@ -90,7 +92,13 @@ impl KeyRing {
     pub fn new(store: Arc<dyn Store>, policy: Policy) -> Self {
         let anybody = (policy != Policy::Always).then(Anybody::new);
         let known = Known { keys: HashMap::new(), anybody, revision: None, looked_at: None };
-        Self { store, policy, known: RwLock::new(known), asking: Semaphore::new(1) }
+        Self {
+            store,
+            policy,
+            known: RwLock::new(known),
+            asking: Semaphore::new(1),
+            reading: Semaphore::new(1),
+        }
     }
 
     /// Reads the keys; says whether there are any, those that open nothing any more among them.
@@ -98,6 +106,8 @@ impl KeyRing {
     /// # Errors
     /// When the store is in trouble. What was known before stays known.
     pub async fn read(&self) -> Result<bool, StoreError> {
+        // It is never closed.
+        let _turn = self.reading.acquire().await;
         // First: what changes while they are read is read again.
         let revision = self.store.revision(KEYS).await?;
         let keys = record::list(&*self.store).await?;
