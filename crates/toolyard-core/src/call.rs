@@ -65,6 +65,30 @@ pub enum Target {
     Resource(Arc<str>),
     /// What could stand in an argument.
     Completion(Reference),
+    /// A call of a tool that its server goes on with as a task.
+    Task(Task),
+}
+
+/// A task of a server, and what is wanted of it (MCP extension `io.modelcontextprotocol/tasks`, SEP-2663).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// The tool whose call it is, by its name, as in [`Target::Tool`]: whoever may not use it has no task of it.
+    pub tool: Arc<str>,
+    /// What its server calls it.
+    pub id: Arc<str>,
+    /// What is wanted.
+    pub action: TaskAction,
+}
+
+/// What can be wanted of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskAction {
+    /// To know how it is.
+    Get,
+    /// That it takes the client's answers.
+    Update,
+    /// That it ends.
+    Cancel,
 }
 
 /// What an argument that is to be completed belongs to.
@@ -77,12 +101,13 @@ pub enum Reference {
 }
 
 impl Target {
-    /// The name, URI or template that is called.
+    /// The name, URI or template that is called; of a task, the name of its tool.
     #[must_use]
     pub const fn name(&self) -> &Arc<str> {
         match self {
             Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) => name,
             Self::Completion(Reference::Prompt(name) | Reference::Template(name)) => name,
+            Self::Task(task) => &task.tool,
         }
     }
 
@@ -95,6 +120,7 @@ impl Target {
             Self::Resource(_) => Self::Resource(name),
             Self::Completion(Reference::Prompt(_)) => Self::Completion(Reference::Prompt(name)),
             Self::Completion(Reference::Template(_)) => Self::Completion(Reference::Template(name)),
+            Self::Task(task) => Self::Task(Task { tool: name, ..task.clone() }),
         }
     }
 }

@@ -46,7 +46,7 @@ mod testing;
 
 pub use backend::{Backend, Catalog, Phase};
 pub use breaker::Breaker;
-pub use call::{Call, Caller, Reference, Target};
+pub use call::{Call, Caller, Reference, Target, Task, TaskAction};
 pub use client::{Ask, AskError, AskKind, Client, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
 pub use gateway::{Gateway, Observers};

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::access::{Price, Scope};
 use crate::backend::{Backend, Phase};
-use crate::call::{Caller, Reference, Target};
+use crate::call::{Caller, Reference, Target, Task};
 use crate::error::{Code, ToolError};
 use crate::gate::Gate;
 use crate::json::Json;
@@ -158,7 +158,7 @@ impl Registry {
     /// [`Code::ToolNotFound`], [`Code::PromptNotFound`] or [`Code::ResourceNotFound`].
     pub fn resolve(&self, target: &Target) -> Result<&Arc<Entry>, ToolError> {
         match target {
-            Target::Tool(name) => self.tool(name),
+            Target::Tool(name) | Target::Task(Task { tool: name, .. }) => self.tool(name),
             Target::Prompt(name) | Target::Completion(Reference::Prompt(name)) => {
                 let unknown = || ToolError::new(Code::PromptNotFound, format!("Unknown prompt: {name}"));
                 self.prompts.by_name.get(name).ok_or_else(unknown)

@@ -23,7 +23,7 @@ pub(crate) use self::{
     name::{namespace, published_name, registry_name, service_name, some_name, tool_name},
     size::{SIZE, size},
     telemetry::{log_filter, metric_prefix},
-    web::{host, host_and_port, origin, postgres_url},
+    web::{cluster_key, host, host_and_port, http_origin, origin, postgres_url},
 };
 pub use self::{listen::Listen, name::HandlerName, template::UrlTemplate, web::Endpoint};
 use crate::problem::{Place, Problem};

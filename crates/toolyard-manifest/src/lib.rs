@@ -51,7 +51,7 @@ pub use self::{
     listener::ListenerTls,
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
-    process::{AuditTrail, KeptArguments, Process, StorePlace},
+    process::{AuditTrail, Cluster, KeptArguments, Process, StorePlace},
     report::Environment,
     source::{Source, files},
     stamp::Stamp,

@@ -47,6 +47,12 @@ pub struct Limits {
     /// `queuedNotices`: notifications that wait for one client. 256: a client that reads this slowly has to
     /// ask for the state anew anyhow.
     pub queued_notices: usize,
+    /// `parkedCalls`: calls of clients without a session that wait for their clients to come back with an answer; one
+    /// more fails as overload. 1000: each may hold a connection to a server that waits as well.
+    pub parked_calls: usize,
+    /// `tasks`: calls that went on as tasks of the gateway and are remembered, running or over. 1000: each holds its
+    /// result.
+    pub tasks: usize,
     /// `queuedRecords`: records of the audit trail that wait to be written; more are lost, and counted. 20 000: what comes
     /// together while a database is away for some seconds.
     pub queued_records: usize,
@@ -91,6 +97,14 @@ pub struct Timeouts {
     pub era_probe: Duration,
     /// `sessionIdle`: how long a session lives without a request. 30 min: a person's break.
     pub session_idle: Duration,
+    /// `clientAnswer`: how long a client may take to answer what a call asks it. 10 min: a person reads, thinks and types.
+    pub client_answer: Duration,
+    /// `taskAfter`: how long a call runs before a client that takes tasks is given one. 15 s: within what clients
+    /// commonly wait for an answer.
+    pub task_after: Duration,
+    /// `taskKept`: how long a task of the gateway is remembered, from its beginning. 1 h: a client that was
+    /// interrupted finds its result.
+    pub task_kept: Duration,
     /// `drain`: how long running calls may go on after the process was told to stop; may be zero. 10 s:
     /// within the 30 s that Kubernetes grants.
     pub drain: Duration,
@@ -129,6 +143,8 @@ impl Default for Limits {
             concurrent_calls_per_handler: 512,
             queued_calls: 4096,
             queued_notices: 256,
+            parked_calls: 1000,
+            tasks: 1000,
             queued_records: 20_000,
             tools_per_handler: 10_000,
             processes: 256,
@@ -149,6 +165,9 @@ impl Default for Timeouts {
             connect: Duration::from_secs(30),
             era_probe: Duration::from_millis(1500),
             session_idle: Duration::from_secs(30 * 60),
+            client_answer: Duration::from_secs(10 * 60),
+            task_after: Duration::from_secs(15),
+            task_kept: Duration::from_secs(60 * 60),
             drain: Duration::from_secs(10),
             request_head: Duration::from_secs(90),
             request_body: Duration::from_secs(60),
@@ -184,6 +203,8 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
         ),
         queued_calls: fields.with_default("queuedCalls", Cursor::count, default.queued_calls),
         queued_notices: fields.with_default("queuedNotices", Cursor::count, default.queued_notices),
+        parked_calls: fields.with_default("parkedCalls", Cursor::count, default.parked_calls),
+        tasks: fields.with_default("tasks", Cursor::count, default.tasks),
         queued_records: fields.with_default("queuedRecords", Cursor::count, default.queued_records),
         tools_per_handler: fields.with_default("toolsPerHandler", Cursor::count, default.tools_per_handler),
         processes: fields.with_default("processes", Cursor::count, default.processes),
@@ -206,6 +227,9 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         connect: fields.with_default("connect", Cursor::timeout, default.connect),
         era_probe: fields.with_default("eraProbe", Cursor::timeout, default.era_probe),
         session_idle: fields.with_default("sessionIdle", Cursor::timeout, default.session_idle),
+        client_answer: fields.with_default("clientAnswer", Cursor::timeout, default.client_answer),
+        task_after: fields.with_default("taskAfter", Cursor::duration, default.task_after),
+        task_kept: fields.with_default("taskKept", Cursor::timeout, default.task_kept),
         drain: fields.with_default("drain", Cursor::duration, default.drain),
         request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
         request_body: fields.with_default("requestBody", Cursor::timeout, default.request_body),

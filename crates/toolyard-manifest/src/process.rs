@@ -1,6 +1,7 @@
 //! The process itself, and the reader of `Toolyard` documents.
 
 mod audit;
+mod cluster;
 mod store;
 
 use std::{
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub use self::audit::{AuditTrail, KeptArguments};
+pub use self::cluster::Cluster;
 pub use self::store::StorePlace;
 
 /// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
@@ -45,6 +47,8 @@ pub struct Process {
     pub secrets_dir: Option<PathBuf>,
     /// `store`: where is kept what outlives the process. None: in the usual file of this user.
     pub store: Option<StorePlace>,
+    /// `cluster`: the gateways that this is one of. None: it is the only one.
+    pub cluster: Option<Cluster>,
     /// `audit`: who called what.
     pub audit: AuditTrail,
     /// `limits`.
@@ -68,6 +72,7 @@ impl Default for Process {
             allowed_origins: Vec::new(),
             secrets_dir: None,
             store: None,
+            cluster: None,
             audit: AuditTrail::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
@@ -105,6 +110,7 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         allowed_origins: fields.with_default("allowedOrigins", origins, default.allowed_origins),
         secrets_dir: fields.optional("secretsDir", |cursor| cursor.parse(forms::folder)),
         store: fields.optional("store", store::store),
+        cluster: fields.optional("cluster", cluster::cluster),
         audit: fields.with_default("audit", audit::audit, default.audit),
         limits: fields.with_default("limits", limits, default.limits),
         timeouts: fields.with_default("timeouts", timeouts, default.timeouts),

@@ -12,6 +12,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::error::Unspecified;
 use ring::hkdf::{HKDF_SHA256, Salt};
+use serde_json::{Value, json};
+use toolyard_core::{Caller, Json, Reference, Target};
 
 /// The first byte of what is sealed, so that another way of sealing can be told from this one.
 const VERSION: u8 = 1;
@@ -97,6 +99,28 @@ impl Sealer {
         let secret = Salt::new(HKDF_SHA256, salt).extract(&self.key.ok_or(Unspecified)?);
         let key = secret.expand(&[PURPOSE], &AES_256_GCM).map(UnboundKey::from)?;
         Ok(LessSafeKey::new(key))
+    }
+}
+
+/// What a state is bound to that belongs to a call: who calls what, and with what. How the arguments are written makes
+/// no difference, so that who relays the call may write them anew.
+#[must_use]
+pub fn binding(target: &Target, arguments: Option<&Json>, caller: &Caller) -> Vec<u8> {
+    let mut arguments = arguments.map_or_else(|| json!({}), Json::to_value);
+    arguments.sort_all_objects();
+    let caller = [caller.session.as_deref(), caller.principal.as_deref()];
+    let binding: Value = json!(["state", kind(target), &**target.name(), caller, arguments]);
+    binding.to_string().into_bytes()
+}
+
+const fn kind(target: &Target) -> &'static str {
+    match target {
+        Target::Tool(_) => "tool",
+        Target::Prompt(_) => "prompt",
+        Target::Resource(_) => "resource",
+        Target::Completion(Reference::Prompt(_)) => "prompt argument",
+        Target::Completion(Reference::Template(_)) => "template variable",
+        Target::Task(_) => "task",
     }
 }
 

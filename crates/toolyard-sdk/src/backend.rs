@@ -224,6 +224,8 @@ impl Offered {
                 None if self.resources.get(text).is_some() => Ok(None),
                 None => Err(unknown_resource(text)),
             },
+            // Tasks of these tools are the frontend's.
+            Target::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
         }
     }
 }

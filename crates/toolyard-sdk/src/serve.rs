@@ -22,7 +22,7 @@ use toolyard_core::{Backend, Gateway};
 use toolyard_mcp::seal::Sealer;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 use toolyard_mcp::server::http::{self as mcp, HttpOptions};
-use toolyard_mcp::server::{Frontend, FrontendOptions, Offers};
+use toolyard_mcp::server::{Frontend, FrontendOptions, Offers, TaskOffer};
 use toolyard_net::guard::Guard;
 use toolyard_net::listener;
 use toolyard_net::workers::Workers;
@@ -282,7 +282,7 @@ impl Site {
             sessions: options.session(),
         };
         let (cache, limits) = (options.cache(), options.frontend());
-        let options = FrontendOptions { info, offers, cache, limits };
+        let options = FrontendOptions { info, offers, cache, limits, cluster: None };
         let frontend = Arc::new(Frontend::new(gateway, options, yard.stopping()));
         Self { yard, frontend, duplex, drain, http }
     }
@@ -306,7 +306,7 @@ impl Site {
     /// The routes hold the site, for as long as they are served.
     fn routes(self: &Arc<Self>, guard: Guard) -> Router {
         let HttpLimits { body_bytes, body_time, sessions } = self.http;
-        let options = HttpOptions { guard, body_bytes, body_time, sessions };
+        let options = HttpOptions { guard, body_bytes, body_time, sessions, gateways: None };
         let site = self.clone();
         let health = get(move || std::future::ready(health(*site.yard.stopping().borrow())));
         mcp::router(self.frontend.clone(), options).route("/health", health)
@@ -326,7 +326,7 @@ fn offers(yard: &Arc<Yard>) -> Offers {
         resources: has_handle || resources.iter().next().is_some() || templates.iter().next().is_some(),
         completions: has_handle || completes,
         logging: true,
-        tasks: has_handle || has_tasks,
+        tasks: if has_handle || has_tasks { TaskOffer::Declared } else { TaskOffer::Never },
     }
 }
 

@@ -1,6 +1,7 @@
 //! Starts everything in its order, and stops it.
 
 mod applied;
+mod endpoint;
 mod error;
 mod options;
 
@@ -16,9 +17,7 @@ use toolyard_core::gate::GateSize;
 use toolyard_core::store::{Store, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_manifest::{Listen, Manifest, Process};
-use toolyard_mcp::server::http::HttpOptions;
-use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo, SessionLimits};
-use toolyard_net::guard::Guard;
+use toolyard_mcp::server::Frontend;
 use toolyard_net::listener::{self, Listener, ListenerLimits};
 use toolyard_net::workers::Workers;
 use toolyard_process::{ProcessInfo, Processes};
@@ -33,10 +32,12 @@ use crate::fleet::{Edit, Fleet, Order, Patience, Published};
 use crate::keys::{KeyRing, Policy};
 use crate::log::{FilterError, LogControl};
 use crate::rest::Rest;
-use crate::routes::{Stage, host_of, routes};
+use crate::routes::{Stage, routes};
 use crate::site::{Certificate, Site};
 use crate::status::{LastEdit, Observatory};
 use crate::telemetry::{Telemetry, Watched};
+
+use endpoint::{frontend_options, guard, http_options};
 
 pub use applied::Applied;
 pub use error::StartError;
@@ -118,8 +119,8 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         body_time: process.timeouts.request_body,
         once: Mutex::default(),
     };
-    let routes =
-        routes(frontend.clone(), http_options(process, guard), Arc::new(rest), telemetry.clone(), stage_now);
+    let options_of_http = http_options(process, guard).map_err(StartError::Tls)?;
+    let routes = routes(frontend.clone(), options_of_http, Arc::new(rest), telemetry.clone(), stage_now);
     let serving = serve(listeners, routes, process, stopping_now)?;
 
     let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
@@ -232,24 +233,6 @@ async fn key_ring(store: &Arc<dyn Store>, process: &Process) -> Result<Arc<KeyRi
     }
 }
 
-fn guard(process: &Process, listening: &[Listen]) -> Guard {
-    Guard {
-        own: listening.iter().filter_map(Listen::tcp).map(|address| host_of(address.ip())).collect(),
-        hosts: process.allowed_hosts.clone(),
-        origins: process.allowed_origins.clone(),
-        exposed: listening.iter().any(Listen::is_exposed),
-    }
-}
-
-fn http_options(process: &Process, guard: Guard) -> HttpOptions {
-    HttpOptions {
-        guard,
-        body_bytes: process.limits.request_body_bytes,
-        body_time: process.timeouts.request_body,
-        sessions: SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle },
-    }
-}
-
 fn gateway(
     registry: watch::Receiver<Arc<Registry>>,
     observers: Observers,
@@ -263,19 +246,6 @@ fn gateway(
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);
     }
     Ok(Gateway::new(registry, layers))
-}
-
-fn frontend_options(process: &Process) -> FrontendOptions {
-    let info = ServerInfo {
-        name: "toolyard".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        ..ServerInfo::default()
-    };
-    let limits =
-        FrontendLimits { queued_notices: process.limits.queued_notices, ..FrontendLimits::default() };
-    // The rest does not pass the gateway yet.
-    let offers = Offers { tools: true, ..Offers::default() };
-    FrontendOptions { info, offers, limits, ..FrontendOptions::default() }
 }
 
 fn limits(process: &Process) -> ListenerLimits {

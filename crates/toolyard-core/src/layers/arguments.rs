@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::{Answer, Layer, Next};
-use crate::call::Call;
+use crate::call::{Call, Target};
 
 /// The layer that refuses arguments which do not fit. The text that was sent goes on as it came: a
 /// typed value is made for the check only.
@@ -15,8 +15,11 @@ impl Layer for Arguments {
     }
 
     fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
-        // What is no tool publishes no schema.
-        let checked = next.entry.tool.as_ref().map_or(Ok(()), |tool| tool.check_arguments(call.arguments()));
+        // What is no tool publishes no schema, and a task was given its arguments when it began.
+        let checked = match (&call.target, &next.entry.tool) {
+            (Target::Tool(_), Some(tool)) => tool.check_arguments(call.arguments()),
+            _ => Ok(()),
+        };
         match checked {
             Ok(()) => next.run(call),
             Err(error) => Box::pin(std::future::ready(Err(error))),

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::{Answer, Layer, Next};
-use crate::call::Call;
+use crate::call::{Call, Target};
 
 /// The layer that refuses who has nothing left to spend. That something does not exist for a caller at all is known
 /// before: see [`Registry::seen_by`](crate::Registry::seen_by).
@@ -16,6 +16,8 @@ impl Layer for Policy {
 
     fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
         let grant = call.caller.grant.as_ref();
+        // What looks after a task was paid for when the task began.
+        let grant = grant.filter(|_| !matches!(call.target, Target::Task(_)));
         let Some(allowance) = grant.and_then(|grant| grant.allowance.clone()) else { return next.run(call) };
         Box::pin(async move {
             let price = next.entry.price;

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::{Answer, Layer, Next};
-use crate::call::Call;
+use crate::call::{Call, Target};
 
 /// The layer that adds pinned and default arguments. A tool without them costs one look.
 pub struct Shape;
@@ -14,7 +14,9 @@ impl Layer for Shape {
     }
 
     fn call<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
-        let Some(additions) = &next.entry.additions else { return next.run(call) };
+        let (Some(additions), Target::Tool(_)) = (&next.entry.additions, &call.target) else {
+            return next.run(call);
+        };
         match additions.add_to(call.arguments()) {
             Ok(arguments) => {
                 call.params.set("arguments", arguments);

@@ -89,6 +89,26 @@ pub(crate) fn origin(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
+/// The origin of a server of HTTP.
+pub(crate) fn http_origin(text: &str) -> Result<String, Invalid> {
+    const INVALID: Invalid =
+        Invalid::new("an origin of HTTP", "a scheme, a host and a port, such as http://10.0.0.5:8080");
+    match text.starts_with("http://") || text.starts_with("https://") {
+        true => origin(text).map_err(|_| INVALID),
+        false => Err(INVALID),
+    }
+}
+
+/// A key that several gateways share. It has to be hard to guess, which its length alone can show.
+pub(crate) fn cluster_key(text: &str) -> Result<Secret, Invalid> {
+    const LEAST: usize = 32;
+    const INVALID: Invalid = Invalid::new(
+        "a key that cannot be guessed",
+        "at least 32 characters, such as `openssl rand -hex 32` prints",
+    );
+    if text.len() >= LEAST { Ok(Secret::new(text)) } else { Err(INVALID) }
+}
+
 /// The URL of a PostgreSQL database, which may hold a password. What else is in it is the database's business.
 pub(crate) fn postgres_url(text: &str) -> Result<Secret, Invalid> {
     const INVALID: Invalid = Invalid::new(

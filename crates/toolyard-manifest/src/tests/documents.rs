@@ -143,6 +143,7 @@ allowUnauthenticated: true
 allowedHosts: [tools.example.com]
 allowedOrigins: [https://app.example.com]
 store: {memory: true}
+cluster: {address: 'http://10.0.0.5:8080', key: 0123456789abcdef0123456789abcdef}
 audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h}
 limits:
   requestBodyBytes: 1MiB
@@ -155,6 +156,8 @@ limits:
   concurrentCallsPerHandler: 4
   queuedCalls: 8
   queuedNotices: 5
+  parkedCalls: 16
+  tasks: 17
   queuedRecords: 15
   toolsPerHandler: 6
   processes: 9
@@ -169,6 +172,9 @@ timeouts:
   connect: 1s
   eraProbe: 2s
   sessionIdle: 3h
+  clientAnswer: 20m
+  taskAfter: 0s
+  taskKept: 2h
   drain: 0s
   requestHead: 500ms
   requestBody: 4s
@@ -207,6 +213,12 @@ fn a_process_with_everything_set() {
         store: Some(
             Memory,
         ),
+        cluster: Some(
+            Cluster {
+                address: "http://10.0.0.5:8080",
+                key: Secret,
+            },
+        ),
         audit: AuditTrail {
             enabled: false,
             arguments: Redacted,
@@ -229,6 +241,8 @@ fn a_process_with_everything_set() {
             concurrent_calls_per_handler: 4,
             queued_calls: 8,
             queued_notices: 5,
+            parked_calls: 16,
+            tasks: 17,
             queued_records: 15,
             tools_per_handler: 6,
             processes: 9,
@@ -246,6 +260,9 @@ fn a_process_with_everything_set() {
             connect: 1s,
             era_probe: 2s,
             session_idle: 10800s,
+            client_answer: 1200s,
+            task_after: 0ns,
+            task_kept: 7200s,
             drain: 0ns,
             request_head: 500ms,
             request_body: 4s,
@@ -304,6 +321,7 @@ fn the_defaults_are_those_of_the_documentation() {
         allowed_origins: [],
         secrets_dir: None,
         store: None,
+        cluster: None,
         audit: AuditTrail {
             enabled: true,
             arguments: Digest,
@@ -333,6 +351,8 @@ fn the_defaults_are_those_of_the_documentation() {
             concurrent_calls_per_handler: 512,
             queued_calls: 4096,
             queued_notices: 256,
+            parked_calls: 1000,
+            tasks: 1000,
             queued_records: 20000,
             tools_per_handler: 10000,
             processes: 256,
@@ -348,6 +368,9 @@ fn the_defaults_are_those_of_the_documentation() {
             connect: 30s,
             era_probe: 1.5s,
             session_idle: 1800s,
+            client_answer: 600s,
+            task_after: 15s,
+            task_kept: 3600s,
             drain: 10s,
             request_head: 90s,
             request_body: 60s,

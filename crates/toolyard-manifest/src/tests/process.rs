@@ -45,6 +45,21 @@ fn addresses() {
 }
 
 #[test]
+fn clusters() {
+    assert_snapshot!(problems(&toolyard("cluster: {address: 10.0.0.5:8080, key: secret}")), @"
+    tools.yaml:4:22: spec.cluster.address: `10.0.0.5:8080` is not an origin of HTTP
+      expected a scheme, a host and a port, such as http://10.0.0.5:8080
+    tools.yaml:4:42: spec.cluster.key: this is not a key that cannot be guessed
+      expected at least 32 characters, such as `openssl rand -hex 32` prints
+    ");
+    assert_snapshot!(problems(&toolyard("cluster: {address: http://10.0.0.5/mcp}")), @"
+    tools.yaml:4:12: spec.cluster.key: this field is required
+    tools.yaml:4:22: spec.cluster.address: `http://10.0.0.5/mcp` is not an origin of HTTP
+      expected a scheme, a host and a port, such as http://10.0.0.5:8080
+    ");
+}
+
+#[test]
 fn flags() {
     assert_snapshot!(problems(&toolyard("allowUnauthenticated: yes")), @"
     tools.yaml:4:25: spec.allowUnauthenticated: found a string
@@ -87,7 +102,7 @@ fn limits() {
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `concurrentCalls`?
     ");
 }
@@ -173,10 +188,10 @@ timeouts:
       expected true or false
       hint: a boolean has no quotes, and `yes` is not one
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, audit, limits, timeouts, telemetry, logs
+      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB

@@ -16,7 +16,7 @@ use super::repeat::Failure;
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
 use super::{ClientOptions, convert};
 use crate::wire::headers::{self, HeaderParam};
-use crate::wire::{Era, Id, Revision, RpcError, error, message, method};
+use crate::wire::{Era, Id, Revision, RpcError, error, message, method, method_for};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -235,7 +235,7 @@ impl Connection {
     pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
         let client = call.client.clone();
         let id = self.next_id();
-        let method = convert::method_of(&call.target);
+        let method = method_for(&call.target);
         let trace = self.trace_headers(&call.meta);
         let (name, params) = convert::call_params(call, id, self.revision, &self.info);
         let mut headers = self.call_headers(method, &name, &params);

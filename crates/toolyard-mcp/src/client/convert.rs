@@ -7,33 +7,28 @@ use http::StatusCode;
 use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Target, ToolError};
 
 use super::transport::{Answer, TransportError};
-use crate::wire::{Era, Id, Revision, RpcError, error, meta, method};
+use crate::wire::{Era, Id, Revision, RpcError, error, meta};
 
 /// The members of `_meta` that say of a modern request what a legacy one says in its handshake.
 const MODERN_META: [&str; 4] =
     [meta::PROTOCOL_VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
 
-/// The method by which a server is asked for this.
-pub(super) const fn method_of(target: &Target) -> &'static str {
-    match target {
-        Target::Tool(_) => method::TOOLS_CALL,
-        Target::Prompt(_) => method::PROMPTS_GET,
-        Target::Resource(_) => method::RESOURCES_READ,
-        Target::Completion(_) => method::COMPLETE,
-    }
-}
-
-/// A call as the parameters of its method: what the client sent, with the owner's name for what is called
-/// and the gateway's own words about the request.
+/// A call as the parameters of its method: what the client sent, with the owner's name for what is called, which is given
+/// as well, and the gateway's own words about the request.
 pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) -> (Arc<str>, Object) {
     let mut params = call.params;
     match &call.target {
         Target::Tool(name) | Target::Prompt(name) => params.set("name", Json::string(name)),
         Target::Resource(uri) => params.set("uri", Json::string(uri)),
+        Target::Task(task) => params.set("taskId", Json::string(&task.id)),
         Target::Completion(_) => {}
     }
     set_meta(&mut params, call.meta, id, revision, info, &*call.client);
-    (call.target.name().clone(), params)
+    let name = match call.target {
+        Target::Task(task) => task.id,
+        target => target.name().clone(),
+    };
+    (name, params)
 }
 
 /// Puts `meta` into the parameters, with the gateway's own words in the place of the client's.
@@ -67,12 +62,10 @@ pub(super) fn set_meta(
     }
 }
 
-/// What the client can be asked. Extensions are left out: their methods do not pass the gateway.
+/// What the client declares, its extensions among that.
 fn capabilities(client: &dyn Client) -> Json {
-    let declared = client.capabilities().and_then(|capabilities| capabilities.to_object().ok());
-    let mut capabilities = declared.unwrap_or_default();
-    capabilities.remove("extensions");
-    capabilities.to_json()
+    let declared = client.capabilities().filter(|declared| declared.is_object());
+    declared.cloned().unwrap_or_else(|| Object::new().to_json())
 }
 
 /// What an answer to `tools/call` means.

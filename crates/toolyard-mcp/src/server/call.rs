@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
-use toolyard_core::{Call, Caller, Client, Object, Reference, Target};
+use toolyard_core::{Call, Caller, Client, Json, Object, Outcome, Reference, Target, Task, TaskAction};
 
 use super::parked::{self, Identity, ParkedCall};
 use super::requester::{Audience, Requester};
 use super::rounds::{self, Came, Job, Step};
-use super::tasks::{self, TaskSupport};
-use super::{Answer, Frontend, Request, Sender, convert};
+use super::tasks::{self, Handover, TaskSupport};
+use super::ticket::Place;
+use super::{Answer, Frontend, Request, Sender, TaskOffer, convert};
 use crate::wire::{Era, RpcError, method};
 
 impl Frontend {
@@ -31,58 +32,110 @@ impl Frontend {
     }
 
     async fn call_modern(&self, target: Target, mut request: Request, mut sender: Sender) -> Answer {
-        if let Some(state) = request.params.get_str("requestState").filter(|state| parked::is_state(state)) {
-            let mut call = self.parked.take(&state, &identity(&target, &request, &sender)).await?;
+        let identity = identity(target.clone(), &request, &sender.caller);
+        let handover = self.handover(&target, &sender).await?;
+        if let Some(state) = parked::state_of(&request.params) {
+            let mut call = self.parked.take(&state, identity).await?;
             call.job.client.continue_with(&sender.client);
             call.job.open.answer(&object(&request.params, "inputResponses"));
-            return self.go_on(call).await;
+            return self.go_on(call, handover).await;
         }
         parked::pass_back(&mut request.params);
-        let support = self.task_support(&target, &sender.caller).await;
-        let opted_in = tasks::has_opted_in(sender.client.capabilities());
-        if support == TaskSupport::Required && !opted_in {
-            return Err(tasks::not_opted_in());
-        }
         // What could be written needs nothing (2026-07-28, basic/patterns/mrtr, supported requests).
         let may_ask = !matches!(target, Target::Completion(_));
         let Some(questions) = sender.questions.take().filter(|_| may_ask) else {
             let _told = Audience(sender.client.clone());
-            let call = call(target.clone(), request, &sender);
-            return modern(self.gateway.invoke(call).await, &target, &sender.client);
+            let call = call(target, request, &sender);
+            let came = self.gateway.invoke(call).await;
+            return self.modern(came, &identity, &sender.client);
         };
-        let request_of_caller = identity(&target, &request, &sender);
         let call = call(target, request, &sender);
         let job = Job::new(self.gateway.clone(), call, questions, sender.client);
-        if opted_in && support != TaskSupport::Forbidden {
-            return self.call_as_task(job, request_of_caller.caller).await;
-        }
-        self.go_on(ParkedCall { job, request: request_of_caller }).await
+        self.go_on(ParkedCall { job, request: identity }, handover).await
     }
 
-    /// What is over soon, or needs something before it begins, is answered as if there were no tasks
-    /// (SEP-2663, task creation).
-    async fn call_as_task(&self, mut job: Job, caller: Caller) -> Answer {
-        let _told = Audience(job.client.clone());
-        match timeout(self.limits.task_after, job.step()).await {
-            Ok(Step::Over(came)) => modern(came, job.target(), &job.client),
-            Ok(Step::Asks) | Err(_) => self.tasks.start(job, caller),
-        }
-    }
-
-    /// Goes on with a call until it is over or asks something.
-    async fn go_on(&self, mut call: ParkedCall) -> Answer {
+    /// Goes on with a call until it is over, asks something, or has its time as a mere request behind it. What is over soon is
+    /// answered as if there were no tasks (SEP-2663, task creation).
+    async fn go_on(&self, mut call: ParkedCall, handover: Option<Handover>) -> Answer {
         let _told = Audience(call.job.client.clone());
         loop {
-            let step = match call.job.open.is_empty() {
-                true => Some(call.job.step().await),
+            let step = match (call.job.open.is_empty(), handover) {
                 // What was answered may be enough.
-                false => call.job.step().now_or_never(),
+                (false, _) => call.job.step().now_or_never(),
+                (true, None) => Some(call.job.step().await),
+                (true, Some(handover)) => match timeout(handover.after, call.job.step()).await {
+                    Ok(Step::Asks) if handover.when_asking => return self.as_task(call),
+                    Ok(step) => Some(step),
+                    Err(_) => return self.as_task(call),
+                },
             };
             match step {
-                Some(Step::Over(came)) => return modern(came, call.job.target(), &call.job.client),
+                Some(Step::Over(came)) => return self.modern(came, &call.request, &call.job.client),
                 Some(Step::Asks) => {}
                 None => return self.parked.park(call),
             }
+        }
+    }
+
+    fn as_task(&self, call: ParkedCall) -> Answer {
+        self.tasks.start(call.job, call.request.caller)
+    }
+
+    /// When a call goes on as a task; `None` where it does not.
+    ///
+    /// # Errors
+    /// When it would have to, and its client takes none.
+    async fn handover(&self, target: &Target, sender: &Sender) -> Result<Option<Handover>, RpcError> {
+        let support = match (self.offers.tasks, target) {
+            (TaskOffer::Any, Target::Tool(_)) => TaskSupport::Optional,
+            (TaskOffer::Declared, Target::Tool(name)) => {
+                let registry = self.gateway.settled_for(&sender.caller).await;
+                let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
+                tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition))
+            }
+            _ => TaskSupport::Forbidden,
+        };
+        match (support, tasks::has_opted_in(sender.client.capabilities())) {
+            (TaskSupport::Required, false) => Err(tasks::not_opted_in()),
+            (TaskSupport::Forbidden, _) | (_, false) => Ok(None),
+            (TaskSupport::Optional | TaskSupport::Required, true) => {
+                let when_asking = self.offers.tasks == TaskOffer::Declared;
+                Ok(Some(Handover { after: self.limits.task_after, when_asking }))
+            }
+        }
+    }
+
+    /// The answer to a modern request.
+    fn modern(&self, came: Came, request: &Identity, client: &Requester) -> Answer {
+        let came = match (rounds::permitted(came, client), &request.target) {
+            (Ok(Outcome::Task(task)), Target::Tool(tool)) => {
+                Ok(Outcome::Task(tasks::named(task, tool, &request.caller, &self.tickets)?))
+            }
+            (came, _) => came,
+        };
+        convert::answer(came, &request.target, Era::Modern)
+    }
+
+    /// Does what a client wants of a task: one of ours, or one of a server.
+    pub(super) async fn task(&self, action: TaskAction, request: Request, sender: Sender) -> Answer {
+        let id = tasks::id(&request.params, &sender)?;
+        match self.tasks.place(&id, &sender.caller)? {
+            Place::Here => match action {
+                TaskAction::Get => self.tasks.get(&id, &sender.caller),
+                TaskAction::Update => self.tasks.update(&id, &request.params, &sender.caller),
+                TaskAction::Cancel => self.tasks.cancel(&id, &sender.caller),
+            },
+            Place::Server { tool, task } => {
+                let target = Target::Task(Task { tool, id: task, action });
+                let mut came = self.gateway.invoke(call(target.clone(), request, &sender)).await;
+                if let Ok(Outcome::Done(output)) = &mut came
+                    && output.body.get("taskId").is_some()
+                {
+                    output.body.set("taskId", Json::string(&id));
+                }
+                convert::answer(came, &target, Era::Modern)
+            }
+            Place::Gateway(_) => Err(tasks::unknown()),
         }
     }
 
@@ -93,22 +146,6 @@ impl Frontend {
             self.tasks.forget(caller);
         }
     }
-
-    async fn task_support(&self, target: &Target, caller: &Caller) -> TaskSupport {
-        match target {
-            Target::Tool(name) if self.offers.tasks => {
-                let registry = self.gateway.settled_for(caller).await;
-                let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
-                tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition))
-            }
-            _ => TaskSupport::Forbidden,
-        }
-    }
-}
-
-/// The answer to a modern request.
-fn modern(came: Came, target: &Target, client: &Requester) -> Answer {
-    convert::answer(rounds::permitted(came, client), target, Era::Modern)
 }
 
 fn call(target: Target, request: Request, sender: &Sender) -> Call {
@@ -117,9 +154,10 @@ fn call(target: Target, request: Request, sender: &Sender) -> Call {
     Call { target, params, meta, caller, origin: sender.origin.clone(), deadline: None, client }
 }
 
-fn identity(target: &Target, request: &Request, sender: &Sender) -> Identity {
+/// What tells a request from others.
+pub(super) fn identity(target: Target, request: &Request, caller: &Caller) -> Identity {
     let arguments = request.params.get("arguments").cloned();
-    Identity { target: target.clone(), arguments, caller: sender.caller.clone() }
+    Identity { target, arguments, caller: caller.clone() }
 }
 
 fn object(params: &Object, name: &str) -> Object {
@@ -127,7 +165,7 @@ fn object(params: &Object, name: &str) -> Object {
 }
 
 /// What a request calls.
-fn target(request: &Request) -> Result<Target, RpcError> {
+pub(super) fn target(request: &Request) -> Result<Target, RpcError> {
     let text = |name: &str| {
         let text = request.params.get_str(name).map(Cow::into_owned);
         text.map(Arc::from)

@@ -38,7 +38,7 @@ fn may_be_task(target: &Target, era: Era) -> bool {
 
 /// Whether a request may end with what it needs (2026-07-28, basic/patterns/mrtr, supported requests).
 fn may_need(target: &Target, era: Era) -> bool {
-    era == Era::Modern && !matches!(target, Target::Completion(_))
+    era == Era::Modern && !matches!(target, Target::Completion(_) | Target::Task(_))
 }
 
 /// A result of a legacy server does not say that it is complete, and means it. Nor does it say for how long what was

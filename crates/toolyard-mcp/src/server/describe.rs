@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use toolyard_core::{Json, Object};
 
-use super::{Answer, CacheHint, CacheScope, Offers, ServerInfo};
+use super::{Answer, CacheHint, CacheScope, Offers, ServerInfo, TaskOffer};
 use crate::wire::{Revision, RpcError, meta};
 
 /// What is written once.
@@ -101,7 +101,7 @@ fn legacy_capabilities(offers: Offers) -> Json {
 
 fn modern_capabilities(offers: Offers) -> Json {
     let mut capabilities = common_capabilities(offers);
-    if offers.tasks {
+    if offers.tasks != TaskOffer::Never {
         capabilities.insert("extensions".to_owned(), json!({meta::TASKS: {}}));
     }
     Json::from_value(&Value::Object(capabilities))

@@ -17,8 +17,10 @@ use tokio::time::timeout;
 use toolyard_core::access::Grant;
 use toolyard_core::{Caller, Json, Object};
 use toolyard_net::body::{self, ReadError};
+use toolyard_net::client::Client;
 use toolyard_net::guard::{self, Guard};
 
+use super::forward::{forward, is_forwarded};
 use super::reply::{self, empty, refusal, respond};
 use super::requester::{Outlet, Requester};
 use super::session::{Session, SessionLimits, Sessions};
@@ -38,6 +40,8 @@ pub struct HttpOptions {
     pub body_time: Duration,
     /// Sessions of legacy clients.
     pub sessions: SessionLimits,
+    /// What reaches the other gateways of a [`Cluster`](super::Cluster), where this is one of several.
+    pub gateways: Option<Client>,
 }
 
 /// The endpoint `/mcp`, and `/sse` with `/message` for clients of 2024-11-05, to be merged with other routes.
@@ -101,9 +105,9 @@ impl Endpoint {
         {
             return self.batch(parts, &session, text).await;
         }
-        match Message::parse(text) {
+        match Message::parse(text.clone()) {
             Ok(Message::Request { id, method, params, meta }) => {
-                self.request(parts, Request { id, method, params, meta }).await
+                self.request(parts, Request { id, method, params, meta }, text).await
             }
             Ok(Message::Notification { method, params }) => self.notification(parts, &method, &params),
             Ok(Message::Response { id, answer }) => self.response(parts, id.as_ref(), answer),
@@ -111,11 +115,12 @@ impl Endpoint {
         }
     }
 
-    async fn request(&self, parts: &Arc<Parts>, request: Request) -> Response {
+    /// Answers a request, which came as this text.
+    async fn request(&self, parts: &Arc<Parts>, request: Request, text: Bytes) -> Response {
         match era_of(&parts.headers) {
             // What the body says counts; that the header says the same is checked there.
-            _ if modern::is_modern(&request) => self.modern(parts, request).await,
-            Ok(Era::Modern) => self.modern(parts, request).await,
+            _ if modern::is_modern(&request) => self.modern(parts, request, text).await,
+            Ok(Era::Modern) => self.modern(parts, request, text).await,
             Ok(Era::Legacy) => self.legacy(parts, request).await,
             Err(error) => refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         }
@@ -140,13 +145,18 @@ impl Endpoint {
     }
 
     /// A request that stands for itself.
-    async fn modern(&self, parts: &Arc<Parts>, request: Request) -> Response {
+    async fn modern(&self, parts: &Arc<Parts>, request: Request, text: Bytes) -> Response {
         let caller = caller(parts, None);
         let registry = self.frontend.gateway.settled_for(&caller).await;
         let capabilities = match modern::check(&request, Some(&parts.headers), &registry) {
             Ok(capabilities) => capabilities,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(&request.id), error),
         };
+        if let Some(gateways) = self.options.gateways.as_ref().filter(|_| !is_forwarded(&parts.headers))
+            && let Some(address) = self.frontend.elsewhere(&request, &caller)
+        {
+            return forward(gateways, &address, parts, &request.id, text).await;
+        }
         let (outlet, messages) = self.outlet(&request.meta, &parts.headers);
         let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
         let origin = Some(parts.clone() as Arc<_>);

@@ -11,7 +11,7 @@ use toolyard_core::{Caller, Client, Json, Object};
 use super::changes::{Change, Changes};
 use super::methods::LONGEST_URI;
 use super::peer::{MOST_FOLLOWED, Peer, Uris};
-use super::{Frontend, Sender, tasks};
+use super::{Frontend, Sender, TaskOffer, tasks};
 use crate::wire::{Id, RpcError, message, meta, method};
 
 /// Messages, each in its pieces.
@@ -75,7 +75,7 @@ impl Frontend {
             subscription.uris = texts(filter, "resourceSubscriptions").collect();
         }
         let mut followed = SelectAll::new();
-        if self.offers.tasks && filter.get("taskIds").is_some() {
+        if self.offers.tasks != TaskOffer::Never && filter.get("taskIds").is_some() {
             if !tasks::has_opted_in(sender.client.capabilities()) {
                 return Err(tasks::not_opted_in());
             }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use toolyard_core::registry::Kind;
-use toolyard_core::{LogLevel, Object};
+use toolyard_core::{LogLevel, Object, TaskAction};
 
-use super::{Answer, Frontend, Request, Sender};
+use super::{Answer, Frontend, Request, Sender, TaskOffer};
 use crate::wire::{Era, RpcError, meta, method};
 
 /// The longest URI that can be followed, in bytes: what is followed is remembered.
@@ -16,6 +16,7 @@ impl Frontend {
     /// Answers a request of any method but those that open a session or a stream.
     pub(super) async fn answer(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
         let (offers, era) = (self.offers, sender.era);
+        let has_tasks = offers.tasks != TaskOffer::Never;
         if !offers.logging {
             sender.client.mute();
         } else if era == Era::Modern {
@@ -41,12 +42,14 @@ impl Frontend {
             (method::UNSUBSCRIBE, Era::Legacy) if offers.resources => unsubscribe(&request.params, &sender),
             (method::COMPLETE, _) if offers.completions => self.call(request, sender).await,
             (method::SET_LEVEL, Era::Legacy) if offers.logging => set_level(&request.params, &sender),
-            (method::TASKS_GET, Era::Modern) if offers.tasks => self.tasks.get(&request.params, &sender),
-            (method::TASKS_UPDATE, Era::Modern) if offers.tasks => {
-                self.tasks.update(&request.params, &sender)
+            (method::TASKS_GET, Era::Modern) if has_tasks => {
+                self.task(TaskAction::Get, request, sender).await
             }
-            (method::TASKS_CANCEL, Era::Modern) if offers.tasks => {
-                self.tasks.cancel(&request.params, &sender)
+            (method::TASKS_UPDATE, Era::Modern) if has_tasks => {
+                self.task(TaskAction::Update, request, sender).await
+            }
+            (method::TASKS_CANCEL, Era::Modern) if has_tasks => {
+                self.task(TaskAction::Cancel, request, sender).await
             }
             (method::DISCOVER, Era::Modern) => Ok(self.described.discover()),
             (method::PING, Era::Legacy) => Ok(nothing()),

@@ -6,7 +6,9 @@
 //! - `methods`, `describe`: which method does what, and what the server says of itself;
 //! - `call`, `convert`: from a request to a call, from an outcome to a response;
 //! - `requester`, `rounds`: the client of a running call, and how it is asked in each era;
-//! - `parked`, `tasks`: calls that outlive their request;
+//! - `parked`, `tasks`: calls that outlive their request, and `ticket`, how clients come back to them;
+//! - `forward`: requests for what goes on at another gateway;
+//! - `foreign_task`: calls that their server goes on with as a task;
 //! - `session`, `peer`, `asks`: what is remembered of a legacy client, and `batch`, what some of them send;
 //! - `modern`: what a request of the modern era must say of itself;
 //! - `changes`, `listen`: telling clients that something is not what it was;
@@ -19,6 +21,8 @@ mod changes;
 mod convert;
 mod describe;
 pub mod duplex;
+mod foreign_task;
+mod forward;
 pub mod http;
 mod listen;
 mod methods;
@@ -31,8 +35,10 @@ mod rounds;
 mod session;
 mod sse;
 mod tasks;
+mod ticket;
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +52,7 @@ use parked::Parked;
 use peer::Peer;
 use requester::{Question, Requester};
 use tasks::Tasks;
+use ticket::Tickets;
 
 pub use session::SessionLimits;
 
@@ -75,8 +82,35 @@ pub struct Offers {
     pub completions: bool,
     /// Log of running calls.
     pub logging: bool,
-    /// Tools whose definition says so may run as tasks.
-    pub tasks: bool,
+    /// Calls that go on as tasks.
+    pub tasks: TaskOffer,
+}
+
+/// Which calls may go on after their answer, for clients that take tasks (extension `io.modelcontextprotocol/tasks`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TaskOffer {
+    /// None.
+    #[default]
+    Never,
+    /// Those of tools whose definition says so in `execution.taskSupport`. They do so, too, when they ask something.
+    Declared,
+    /// Those of any tool that take long. What servers behind the gateway go on with as tasks is passed on.
+    Any,
+}
+
+/// Several gateways that serve the same clients by turns, seen from one of them.
+#[derive(Clone)]
+pub struct Cluster {
+    /// Where the others reach this one, such as `http://10.0.0.5:8080`.
+    pub address: Arc<str>,
+    /// What all of them seal with what clients bring back.
+    pub key: [u8; 32],
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 /// For whom a result may be kept.
@@ -116,7 +150,7 @@ pub struct FrontendLimits {
     pub tasks: usize,
     /// How long a task is remembered, from its beginning.
     pub task_ttl: Duration,
-    /// A call that is over sooner is answered, though it may run as a task.
+    /// A call that is over sooner is answered, though it may go on as a task.
     pub task_after: Duration,
     /// How often clients should look after a task.
     pub task_poll: Duration,
@@ -147,6 +181,8 @@ pub struct FrontendOptions {
     pub cache: CacheHint,
     /// What clients may take.
     pub limits: FrontendLimits,
+    /// The gateways that this is one of; `None` where it is the only one.
+    pub cluster: Option<Cluster>,
 }
 
 /// Whom a request over HTTP acts for. What has made sure of that, such as a layer in front of the routes, puts it into the
@@ -160,6 +196,7 @@ pub struct Frontend {
     offers: Offers,
     limits: FrontendLimits,
     described: Described,
+    tickets: Arc<Tickets>,
     parked: Arc<Parked>,
     tasks: Arc<Tasks>,
     /// Turns true when streams are to end.
@@ -195,14 +232,16 @@ impl Frontend {
     /// A frontend of `gateway`. Streams of changes end once `stopping` is true.
     #[must_use]
     pub fn new(gateway: Arc<Gateway>, options: FrontendOptions, stopping: watch::Receiver<bool>) -> Self {
-        let FrontendOptions { info, offers, cache, limits } = options;
+        let FrontendOptions { info, offers, cache, limits, cluster } = options;
+        let tickets = Arc::new(Tickets::new(cluster));
         Self {
             gateway,
             offers,
             limits,
             described: Described::new(&info, offers, cache),
-            parked: Arc::new(Parked::new(limits)),
-            tasks: Arc::new(Tasks::new(limits)),
+            parked: Arc::new(Parked::new(limits, tickets.clone())),
+            tasks: Arc::new(Tasks::new(limits, tickets.clone())),
+            tickets,
             stopping,
         }
     }

@@ -2,9 +2,10 @@
 //!
 //! Such a client is not asked while its request is open: the request ends with what is needed, and the client sends it
 //! again with the answers (2026-07-28, basic/patterns/mrtr). A backend that asks and waits goes on waiting here
-//! meanwhile. The state that the client brings back is a name that nobody can guess; it opens the call only for the
-//! same request of the same caller.
+//! meanwhile. The state that the client brings back is a ticket that is good for the same request of the same caller
+//! only.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -14,8 +15,9 @@ use tokio::time::sleep;
 use toolyard_core::{Caller, Code, Json, Object, Target, ToolError};
 
 use super::rounds::{Job, Step};
-use super::session::random_id;
+use super::ticket::{Place, Tickets};
 use super::{Answer, FrontendLimits};
+use crate::seal;
 use crate::wire::RpcError;
 
 /// What the states given out here begin with.
@@ -31,6 +33,7 @@ pub(super) struct Parked {
     /// The calls of the table. They go on: a backend may hold something that others wait for, and its time runs.
     running: Mutex<JoinSet<()>>,
     limits: FrontendLimits,
+    tickets: Arc<Tickets>,
 }
 
 /// A call that waits.
@@ -41,7 +44,7 @@ pub(super) struct ParkedCall {
 
 /// How to come back to a call that waits.
 struct Waiting {
-    request: Identity,
+    caller: Caller,
     /// Who sends something here is given the call. Dropping it ends the call.
     wanted: oneshot::Sender<oneshot::Sender<Job>>,
 }
@@ -55,16 +58,17 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Whether somebody wants the same again. Clients may write the same arguments in another way.
-    fn is(&self, other: &Self) -> bool {
-        let value = |identity: &Self| identity.arguments.as_ref().map(Json::to_value);
-        let same_arguments = || self.arguments == other.arguments || value(self) == value(other);
-        self.target == other.target && self.caller == other.caller && same_arguments()
+    fn binding(&self) -> Vec<u8> {
+        seal::binding(&self.target, self.arguments.as_ref(), &self.caller)
     }
 }
 
-/// Whether a request goes on with a call that was parked here.
-pub(super) fn is_state(state: &str) -> bool {
+/// The state of a request that goes on with a call that was parked here, or at another gateway.
+pub(super) fn state_of(params: &Object) -> Option<String> {
+    params.get_str("requestState").filter(|state| is_state(state)).map(Cow::into_owned)
+}
+
+fn is_state(state: &str) -> bool {
     state.starts_with(PREFIX)
 }
 
@@ -87,8 +91,8 @@ pub(super) fn pass_back(params: &mut Object) {
 }
 
 impl Parked {
-    pub(super) fn new(limits: FrontendLimits) -> Self {
-        Self { table: Mutex::default(), running: Mutex::default(), limits }
+    pub(super) fn new(limits: FrontendLimits, tickets: Arc<Tickets>) -> Self {
+        Self { table: Mutex::default(), running: Mutex::default(), limits, tickets }
     }
 
     /// Ends the calls that wait.
@@ -103,37 +107,41 @@ impl Parked {
         let requests = job.open.requests();
         let full =
             || RpcError::from(&ToolError::new(Code::Overloaded, "Too many calls wait for their clients"));
-        let key: Arc<str> = random_id().ok_or_else(full)?;
+        let ticket = self.tickets.for_here(&request.binding(), self.limits.ask_time)?;
         let (wanted, back) = oneshot::channel();
         {
             let mut table = self.table();
             if table.len() >= self.limits.parked_calls {
                 return Err(full());
             }
-            table.insert(key.clone(), Waiting { request, wanted });
+            table.insert(ticket.clone(), Waiting { caller: request.caller, wanted });
         }
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while running.try_join_next().is_some() {}
-        running.spawn(wait(Arc::downgrade(self), key.clone(), job, back));
+        running.spawn(wait(Arc::downgrade(self), ticket.clone(), job, back));
         let result = Object::new()
             .with("resultType", Json::string("input_required"))
             .with("inputRequests", requests)
-            .with("requestState", Json::string(&format!("{PREFIX}{key}")));
+            .with("requestState", Json::string(&format!("{PREFIX}{ticket}")));
         Ok(result.to_pieces())
     }
 
+    /// Where the call is that a request goes on with.
+    ///
+    /// # Errors
+    /// When the state was not given out for this request, or is too old.
+    pub(super) fn place(&self, state: &str, request: &Identity) -> Result<Place, RpcError> {
+        let ticket = state.strip_prefix(PREFIX).ok_or_else(unknown)?;
+        self.tickets.place(&request.binding(), ticket).map_err(|_unsealed| unknown())
+    }
+
     /// Takes the call that a request goes on with.
-    pub(super) async fn take(&self, state: &str, request: &Identity) -> Result<ParkedCall, RpcError> {
-        let unknown = || RpcError::invalid_params("`params.requestState` is unknown here, or too old");
-        let key = state.strip_prefix(PREFIX).ok_or_else(unknown)?;
-        let waiting = {
-            let mut table = self.table();
-            match table.get(key) {
-                Some(waiting) if waiting.request.is(request) => table.remove(key),
-                Some(_) | None => None,
-            }
-        };
-        let Waiting { request, wanted } = waiting.ok_or_else(unknown)?;
+    pub(super) async fn take(&self, state: &str, request: Identity) -> Result<ParkedCall, RpcError> {
+        if self.place(state, &request)? != Place::Here {
+            return Err(unknown());
+        }
+        let waiting = state.strip_prefix(PREFIX).and_then(|ticket| self.table().remove(ticket));
+        let Waiting { wanted, .. } = waiting.ok_or_else(unknown)?;
         let (sender, job) = oneshot::channel();
         wanted.send(sender).map_err(|_| unknown())?;
         let job = job.await.map_err(|_| unknown())?;
@@ -142,7 +150,7 @@ impl Parked {
 
     /// Drops the calls of one caller.
     pub(super) fn forget(&self, caller: &Caller) {
-        self.table().retain(|_, waiting| waiting.request.caller != *caller);
+        self.table().retain(|_, waiting| waiting.caller != *caller);
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<Arc<str>, Waiting>> {
@@ -150,10 +158,14 @@ impl Parked {
     }
 }
 
+fn unknown() -> RpcError {
+    RpcError::invalid_params("`params.requestState` is unknown here, or too old")
+}
+
 /// Lets a call go on until somebody wants it back. Where nobody does, it ends with the time that it waits.
 async fn wait(
     parked: Weak<Parked>,
-    key: Arc<str>,
+    ticket: Arc<str>,
     mut job: Job,
     mut wanted: oneshot::Receiver<oneshot::Sender<Job>>,
 ) {
@@ -177,6 +189,6 @@ async fn wait(
         }
     }
     if let Some(parked) = parked.upgrade() {
-        parked.table().remove(&key);
+        parked.table().remove(&ticket);
     }
 }

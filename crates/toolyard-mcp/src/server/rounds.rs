@@ -13,6 +13,7 @@ use futures_util::future::{BoxFuture, try_join_all};
 use tokio::sync::mpsc;
 use toolyard_core::{AskError, Call, Client, Code, Gateway, Json, Object, Outcome, Target, ToolError};
 
+use super::foreign_task::{TakesTasks, looked_after, wants_task};
 use super::requester::{Question, Requester};
 use super::tasks;
 use crate::wire::{ask_of, method_of};
@@ -20,13 +21,19 @@ use crate::wire::{ask_of, method_of};
 /// How often a backend may need something before it is told that nobody answers any more.
 const MOST_ROUNDS: usize = 16;
 
-/// Runs a call; what it turns out to need is asked of its client, until nothing is left.
-pub(super) async fn invoke(gateway: &Gateway, call: Call) -> Came {
-    if call.client.capabilities().is_none() {
-        return gateway.invoke(call).await;
+/// Runs a call of a legacy client; what it turns out to need is asked of the client, until nothing is left. A server that
+/// runs it as a task only is told that the client takes tasks, and the task is looked after here.
+pub(super) async fn invoke(gateway: &Arc<Gateway>, mut call: Call) -> Came {
+    let mut came = gateway.invoke(call.clone()).await;
+    if came.as_ref().is_err_and(wants_task) && matches!(call.target, Target::Tool(_)) {
+        call.client = Arc::new(TakesTasks::new(call.client));
+        came = gateway.invoke(call.clone()).await;
     }
-    match gateway.invoke(call.clone()).await? {
-        Outcome::NeedsInput(needed) => go_on(gateway, call, needed).await,
+    match came? {
+        Outcome::NeedsInput(needed) if call.client.capabilities().is_some() => {
+            go_on(gateway, call, needed).await
+        }
+        Outcome::Task(task) => looked_after(gateway.clone(), call, task).await,
         outcome => Ok(outcome),
     }
 }
@@ -49,7 +56,7 @@ async fn go_on(gateway: &Gateway, mut call: Call, mut needed: Object) -> Came {
 }
 
 /// Asks a client all that an outcome needs, at once.
-async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, ToolError> {
+pub(super) async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, ToolError> {
     let malformed = || ToolError::new(Code::ExecutionFailed, "What the tool asks is malformed");
     let requests = match needed.get("inputRequests") {
         Some(requests) => requests.to_object().map_err(|_| malformed())?,
@@ -145,6 +152,11 @@ impl Job {
     pub(super) fn ask_and_retry(&mut self, needed: Object) {
         let (gateway, call) = (self.gateway.clone(), self.call.clone());
         self.running = async move { go_on(&gateway, call, needed).await }.boxed();
+    }
+
+    /// Waits for the end of the task that the server has made of the call.
+    pub(super) fn look_after(&mut self, task: Object) {
+        self.running = looked_after(self.gateway.clone(), self.call.clone(), task).boxed();
     }
 }
 

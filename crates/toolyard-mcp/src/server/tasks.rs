@@ -1,26 +1,28 @@
 //! Calls that go on after their answer: the tasks extension (SEP-2663).
 //!
-//! A tool whose definition says so runs as a task for a client that takes tasks. The backend knows nothing of that: it
-//! runs the same call, and what it asks is asked by way of the task.
+//! A call goes on as a task where it may (see [`TaskOffer`](super::TaskOffer)) and its client takes tasks. The backend
+//! knows nothing of that: it runs the same call, and what it asks is asked by way of the task. A task that a server has
+//! begun by itself is not here: its id says where it is.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use toolyard_core::{Caller, Code, Json, Object, Outcome, ToolError};
+use toolyard_core::timestamp::iso_8601;
+use toolyard_core::{Caller, Client, Code, Json, Object, Outcome, ToolError};
 
 use super::rounds::{Job, Step};
-use super::session::random_id;
+use super::ticket::{Place, Tickets, task_of};
 use super::{Answer, FrontendLimits, Sender, convert};
 use crate::wire::{Era, RpcError, error, meta};
-use toolyard_core::timestamp::iso_8601;
 
 /// Whether a tool may run as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,15 @@ impl TaskSupport {
     }
 }
 
+/// When a call goes on as a task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Handover {
+    /// After this time.
+    pub(super) after: Duration,
+    /// And before it, once it asks something.
+    pub(super) when_asking: bool,
+}
+
 /// Whether a client takes tasks.
 pub(super) fn has_opted_in(capabilities: Option<&Json>) -> bool {
     let capabilities = capabilities.and_then(|capabilities| capabilities.to_object().ok());
@@ -61,12 +72,50 @@ pub(super) fn not_opted_in() -> RpcError {
     convert::missing_capability(&extension())
 }
 
+/// The task that a request names.
+///
+/// # Errors
+/// When its client takes no tasks, or it names none.
+pub(super) fn id(params: &Object, sender: &Sender) -> Result<String, RpcError> {
+    if !has_opted_in(sender.client.capabilities()) {
+        return Err(not_opted_in());
+    }
+    let id = params.get_str("taskId").map(Cow::into_owned);
+    id.ok_or_else(|| RpcError::invalid_params("`params.taskId` is not a string"))
+}
+
+/// There is no such task, or it is somebody else's.
+pub(super) fn unknown() -> RpcError {
+    RpcError::invalid_params("`params.taskId` is no task that is known here")
+}
+
+/// How long a task of a server is found. The server decides how long it remembers it.
+const FOUND: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A task that the server of a tool has begun, with an id of which no other server has one.
+///
+/// # Errors
+/// When the server has not named it.
+pub(super) fn named(
+    mut task: Object,
+    tool: &str,
+    caller: &Caller,
+    tickets: &Tickets,
+) -> Result<Object, RpcError> {
+    let nameless = || RpcError::from(&ToolError::new(Code::ExecutionFailed, "The server's task has no id"));
+    let id = task.get_str("taskId").ok_or_else(nameless)?;
+    let ticket = tickets.for_server(&task_of(caller), tool, &id, FOUND)?;
+    task.set("taskId", Json::string(&ticket));
+    Ok(task)
+}
+
 /// All tasks of one frontend.
 pub(super) struct Tasks {
     table: Mutex<HashMap<Arc<str>, Arc<Task>>>,
     /// The tasks that run. They end when this is dropped.
     running: Mutex<JoinSet<()>>,
     limits: FrontendLimits,
+    tickets: Arc<Tickets>,
 }
 
 /// One task.
@@ -106,8 +155,8 @@ impl Status {
 const ANSWERS: usize = 16;
 
 impl Tasks {
-    pub(super) fn new(limits: FrontendLimits) -> Self {
-        Self { table: Mutex::default(), running: Mutex::default(), limits }
+    pub(super) fn new(limits: FrontendLimits, tickets: Arc<Tickets>) -> Self {
+        Self { table: Mutex::default(), running: Mutex::default(), limits, tickets }
     }
 
     /// Ends the tasks that run.
@@ -124,7 +173,7 @@ impl Tasks {
         let (answers, given) = mpsc::channel(ANSWERS);
         let now = SystemTime::now();
         let task = Arc::new(Task {
-            id: random_id().ok_or_else(full)?,
+            id: self.tickets.for_here(&task_of(&caller), self.limits.task_ttl)?,
             caller,
             created: now,
             since: Instant::now(),
@@ -159,16 +208,24 @@ impl Tasks {
         true
     }
 
+    /// Where a task is.
+    ///
+    /// # Errors
+    /// When the id was not given out to this caller, or is too old.
+    pub(super) fn place(&self, id: &str, caller: &Caller) -> Result<Place, RpcError> {
+        self.tickets.place(&task_of(caller), id).map_err(|_unsealed| unknown())
+    }
+
     /// The result of `tasks/get`.
-    pub(super) fn get(&self, params: &Object, sender: &Sender) -> Answer {
-        let task = self.find(params, sender)?;
+    pub(super) fn get(&self, id: &str, caller: &Caller) -> Answer {
+        let task = self.known(id, caller).ok_or_else(unknown)?;
         let state = task.state.borrow().clone();
         Ok(self.describe(&task, "complete", &state).to_pieces())
     }
 
     /// The result of `tasks/update`.
-    pub(super) fn update(&self, params: &Object, sender: &Sender) -> Answer {
-        let task = self.find(params, sender)?;
+    pub(super) fn update(&self, id: &str, params: &Object, caller: &Caller) -> Answer {
+        let task = self.known(id, caller).ok_or_else(unknown)?;
         let responses = params.get("inputResponses").and_then(|responses| responses.to_object().ok());
         let responses =
             responses.ok_or_else(|| RpcError::invalid_params("`params.inputResponses` is not an object"))?;
@@ -179,8 +236,8 @@ impl Tasks {
     }
 
     /// The result of `tasks/cancel`. To cancel what is over changes nothing.
-    pub(super) fn cancel(&self, params: &Object, sender: &Sender) -> Answer {
-        self.find(params, sender)?.abort();
+    pub(super) fn cancel(&self, id: &str, caller: &Caller) -> Answer {
+        self.known(id, caller).ok_or_else(unknown)?.abort();
         Ok(acknowledged())
     }
 
@@ -206,16 +263,6 @@ impl Tasks {
         self.table().retain(|_, task| task.caller != *caller || task.abort());
     }
 
-    fn find(&self, params: &Object, sender: &Sender) -> Result<Arc<Task>, RpcError> {
-        if !has_opted_in(toolyard_core::Client::capabilities(&*sender.client)) {
-            return Err(not_opted_in());
-        }
-        let id = params.get_str("taskId");
-        let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` is not a string"))?;
-        let task = self.known(&id, &sender.caller);
-        task.ok_or_else(|| RpcError::invalid_params("`params.taskId` is no task that is known here"))
-    }
-
     fn known(&self, id: &str, caller: &Caller) -> Option<Arc<Task>> {
         let table = self.table();
         let task = table.get(id).filter(|task| task.caller == *caller);
@@ -223,8 +270,7 @@ impl Tasks {
     }
 
     fn describe(&self, task: &Task, result_type: &str, state: &State) -> Object {
-        let millis =
-            |time: std::time::Duration| Json::unsigned(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let millis = |time: Duration| Json::unsigned(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let (status, member) = match &state.status {
             Status::Working => ("working", None),
             Status::InputRequired(requests) => ("input_required", Some(("inputRequests", requests))),
@@ -291,6 +337,7 @@ async fn work(task: Arc<Task>, mut job: Job, mut answers: mpsc::Receiver<Object>
         tokio::select! {
             step = job.step() => match step {
                 Step::Over(Ok(Outcome::NeedsInput(needed))) => job.ask_and_retry(needed),
+                Step::Over(Ok(Outcome::Task(begun))) => job.look_after(begun),
                 Step::Over(came) => return task.set(ended(convert::answer(came, job.target(), Era::Modern))),
                 Step::Asks => {}
             },

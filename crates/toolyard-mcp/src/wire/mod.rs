@@ -5,7 +5,7 @@ pub mod headers;
 pub mod message;
 pub mod revision;
 
-use toolyard_core::{Ask, AskKind, Json, Object};
+use toolyard_core::{Ask, AskKind, Json, Object, Target, TaskAction};
 
 pub use error::RpcError;
 pub use message::{Id, Message};
@@ -75,6 +75,22 @@ pub mod method {
     pub const PROGRESS: &str = "notifications/progress";
     /// A request is not wanted any more.
     pub const CANCELLED: &str = "notifications/cancelled";
+}
+
+/// The method by which something is called.
+#[must_use]
+pub const fn method_for(target: &Target) -> &'static str {
+    match target {
+        Target::Tool(_) => method::TOOLS_CALL,
+        Target::Prompt(_) => method::PROMPTS_GET,
+        Target::Resource(_) => method::RESOURCES_READ,
+        Target::Completion(_) => method::COMPLETE,
+        Target::Task(task) => match task.action {
+            TaskAction::Get => method::TASKS_GET,
+            TaskAction::Update => method::TASKS_UPDATE,
+            TaskAction::Cancel => method::TASKS_CANCEL,
+        },
+    }
 }
 
 /// The method by which a client is asked.

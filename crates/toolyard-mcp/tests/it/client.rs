@@ -78,6 +78,9 @@ impl Pipe {
     }
 }
 
+/// How long a word is, at least, that was sealed.
+const TICKET: usize = 60;
+
 impl Client {
     /// A client that has said who it is, where its revision has words for that, and hears what belongs to no request.
     pub(crate) async fn new(
@@ -265,12 +268,14 @@ impl Client {
     fn plain(&mut self, message: &str) -> String {
         let mut plain = String::new();
         let mut rest = message;
-        while let Some(at) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
+        let is_of_word = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        while let Some(at) = rest.find(is_of_word) {
             let (before, word) = rest.split_at(at);
-            let end = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
+            let end = word.find(|c: char| !is_of_word(c)).unwrap_or(word.len());
             let (word, behind) = word.split_at(end);
             plain += before;
-            match word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let is_session = word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+            match is_session || word.len() >= TICKET {
                 true => plain += &format!("<{}>", self.number(word)),
                 false => plain += word,
             }

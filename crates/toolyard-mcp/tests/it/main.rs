@@ -10,6 +10,7 @@ mod bounds;
 mod changes;
 mod client;
 mod deadlines;
+mod foreign_tasks;
 mod legacy_asks;
 mod listen;
 mod methods;

@@ -1,7 +1,7 @@
 //! Every method in every revision, over everything that carries messages.
 
 use insta::assert_snapshot;
-use toolyard_mcp::server::Offers;
+use toolyard_mcp::server::{Offers, TaskOffer};
 
 use crate::client::{Carrier, Client, LEGACY, MODERN};
 use crate::yard::{EVERYTHING, Setup, Yard};
@@ -153,7 +153,7 @@ async fn what_is_not_offered() {
         Offers { resources: true, ..none },
         Offers { completions: true, ..none },
         Offers { logging: true, ..none },
-        Offers { tasks: true, ..none },
+        Offers { tasks: TaskOffer::Declared, ..none },
         EVERYTHING,
     ];
     let mut said = Vec::new();

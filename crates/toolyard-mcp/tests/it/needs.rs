@@ -172,10 +172,10 @@ async fn tasks_of_a_backend() {
     let mut client = Client::piped(&yard, MODERN, ABLE).await;
     lines.push(client.ask("prompts/get", r#""name":"greet""#).await);
     assert_snapshot!(lines.join("\n"), @r#"
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool asks for something that this client cannot do","data":{"code":"execution_failed","reason":"The tool asks for something that this client cannot do","retryable":false}}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The server's task is malformed","data":{"code":"execution_failed","reason":"The server's task is malformed","retryable":false}}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
-    {"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t","status":"working","createdAt":"","lastUpdatedAt":"","ttlMs":null}}
+    {"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"<0>","status":"working","createdAt":"","lastUpdatedAt":"","ttlMs":null}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool asks for something that this client cannot do","data":{"code":"execution_failed","reason":"The tool asks for something that this client cannot do","retryable":false}}}
     "#);
 }

@@ -40,6 +40,7 @@ pub(crate) async fn run(call: Call) -> Ended {
         Target::Completion(_) if call.arguments().is_some() => asked(&call).await.map(|_| prompt("")),
         Target::Completion(Reference::Prompt(name)) => Ok(completion(format!("of prompt {name}"))),
         Target::Completion(Reference::Template(uri)) => Ok(completion(format!("of template {uri}"))),
+        Target::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
     }
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn text(text: &str) -> Outcome {
     Outcome::Done(Output::text(text))
 }
 
-fn object(value: serde_json::Value) -> Outcome {
+pub(crate) fn object(value: serde_json::Value) -> Outcome {
     let body = Json::from_value(&value).to_object().unwrap();
     Outcome::Done(Output { body, is_error: false })
 }

@@ -23,7 +23,7 @@ use toolyard_core::{
 };
 use toolyard_mcp::server::http::{HttpOptions, router};
 use toolyard_mcp::server::{
-    Frontend, FrontendLimits, FrontendOptions, Offers, Principal, ServerInfo, SessionLimits,
+    Frontend, FrontendLimits, FrontendOptions, Offers, Principal, ServerInfo, SessionLimits, TaskOffer,
 };
 use toolyard_net::guard::Guard;
 use toolyard_net::listener::{self, ListenerLimits};
@@ -154,8 +154,14 @@ pub(crate) struct Setup {
     pub(crate) settled: bool,
 }
 
-pub(crate) const EVERYTHING: Offers =
-    Offers { tools: true, prompts: true, resources: true, completions: true, logging: true, tasks: true };
+pub(crate) const EVERYTHING: Offers = Offers {
+    tools: true,
+    prompts: true,
+    resources: true,
+    completions: true,
+    logging: true,
+    tasks: TaskOffer::Declared,
+};
 
 impl Default for Setup {
     fn default() -> Self {
@@ -340,7 +346,8 @@ impl Yard {
         let listener = TcpListener::from_std(listener).unwrap();
         let sessions = SessionLimits { sessions: 100, idle: Duration::from_secs(60) };
         let body_time = Duration::from_secs(10);
-        let options = HttpOptions { guard: Guard::default(), body_bytes: 100_000, body_time, sessions };
+        let options =
+            HttpOptions { guard: Guard::default(), body_bytes: 100_000, body_time, sessions, gateways: None };
         let routes = router(self.frontend.clone(), options).layer(axum::middleware::from_fn(believe));
         let limits = ListenerLimits {
             connections: 100,

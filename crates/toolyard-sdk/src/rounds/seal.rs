@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use toolyard_core::{Call, Caller, Json, Reference, Target};
-use toolyard_mcp::seal::Unsealed;
+use toolyard_core::{Call, Json};
+use toolyard_mcp::seal::{self, Unsealed};
 
 use crate::context::Context;
 use crate::failure::ToolFailure;
@@ -28,23 +27,6 @@ pub(super) fn refused(why: &str) -> ToolFailure {
     ToolFailure::protocol(INVALID_PARAMS, &format!("The request's state is refused: {why}"))
 }
 
-/// Who calls what, and with what: a state opens for the same again only. How the arguments are written makes no
-/// difference, so that who relays the call may write them anew.
 fn binding(call: &Call) -> Vec<u8> {
-    let mut arguments = call.arguments().map_or_else(|| json!({}), Json::to_value);
-    arguments.sort_all_objects();
-    let Caller { session, principal, .. } = &call.caller;
-    let caller = [session.as_deref(), principal.as_deref()];
-    let binding: Value = json!(["state", kind(&call.target), &**call.target.name(), caller, arguments]);
-    binding.to_string().into_bytes()
-}
-
-const fn kind(target: &Target) -> &'static str {
-    match target {
-        Target::Tool(_) => "tool",
-        Target::Prompt(_) => "prompt",
-        Target::Resource(_) => "resource",
-        Target::Completion(Reference::Prompt(_)) => "prompt argument",
-        Target::Completion(Reference::Template(_)) => "template variable",
-    }
+    seal::binding(&call.target, call.arguments(), &call.caller)
 }

@@ -251,6 +251,7 @@ const fn kind(target: &Target) -> &'static str {
         Target::Prompt(_) => "prompt",
         Target::Resource(_) => "resource",
         Target::Completion(_) => "completion",
+        Target::Task(_) => "task",
     }
 }
 

@@ -8,6 +8,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, Counter, Histogram, Meter};
 use toolyard_core::layers::{Ended, Observation, Observer};
 use toolyard_core::{Call, Entry, Target, ToolError};
+use toolyard_mcp::wire::method_for;
 
 use super::labels::{Ends, Labels, Status, Tools};
 use super::{names, trace};
@@ -74,7 +75,7 @@ impl Metrics {
 impl Observer for Metrics {
     fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
         self.active.fetch_add(1, Ordering::Relaxed);
-        let method = trace::method_of(&call.target);
+        let method = method_for(&call.target);
         let labels = self.labels(&call.target, entry);
         Box::new(Measured { metrics: self, labels, method, is_piped: call.origin.is_none() })
     }
@@ -125,7 +126,7 @@ impl Observation for Measured<'_> {
 
 impl Observer for Legs {
     fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
-        let method = trace::method_of(&call.target);
+        let method = method_for(&call.target);
         Box::new(MeasuredLeg { metrics: &self.0, labels: self.0.labels(&call.target, entry), method })
     }
 }

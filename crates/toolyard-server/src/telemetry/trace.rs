@@ -9,7 +9,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 use toolyard_core::layers::{Ended, Observation, Observer};
 use toolyard_core::{Call, Code, Entry, Target, ToolError};
-use toolyard_mcp::wire::{meta, method};
+use toolyard_mcp::wire::{meta, method_for};
 
 use super::context::Carrier;
 use super::labels::Status;
@@ -43,7 +43,7 @@ impl Traces {
         entry: &Entry,
     ) -> Span {
         let name = if kind == SpanKind::Client { &entry.own } else { &entry.name };
-        let builder = tracer.span_builder(method_of(&call.target)).with_kind(kind);
+        let builder = tracer.span_builder(method_for(&call.target)).with_kind(kind);
         let mut span = builder.start_with_context(tracer, &parent.unwrap_or_default());
         // Only now is it known whether anybody will see what it says.
         if span.is_recording() {
@@ -143,28 +143,18 @@ fn rpc_status(error: &ToolError, is_leg: bool) -> Option<String> {
     of_peer.or_else(|| is_ours.then(|| error.code().row().json_rpc.to_string()))
 }
 
-/// The method of MCP by which this is called.
-pub(super) const fn method_of(target: &Target) -> &'static str {
-    match target {
-        Target::Tool(_) => method::TOOLS_CALL,
-        Target::Prompt(_) => method::PROMPTS_GET,
-        Target::Resource(_) => method::RESOURCES_READ,
-        Target::Completion(_) => method::COMPLETE,
-    }
-}
-
 /// The conventions want names of which there are few: URIs are none.
 fn span_name(target: &Target, name: &str) -> String {
-    let method = method_of(target);
+    let method = method_for(target);
     match target {
         Target::Tool(_) | Target::Prompt(_) => format!("{method} {name}"),
-        Target::Resource(_) | Target::Completion(_) => method.to_owned(),
+        Target::Resource(_) | Target::Completion(_) | Target::Task(_) => method.to_owned(),
     }
 }
 
 fn attributes(call: &Call, entry: &Entry, name: &Arc<str>) -> Vec<KeyValue> {
     let mut attributes = Vec::with_capacity(8);
-    attributes.push(KeyValue::new(names::METHOD, method_of(&call.target)));
+    attributes.push(KeyValue::new(names::METHOD, method_for(&call.target)));
     attributes.push(KeyValue::new(names::TOOLYARD_HANDLER, entry.handler.name.clone()));
     match &call.target {
         Target::Tool(_) => {
@@ -173,7 +163,7 @@ fn attributes(call: &Call, entry: &Entry, name: &Arc<str>) -> Vec<KeyValue> {
         }
         Target::Prompt(_) => attributes.push(KeyValue::new(names::GEN_AI_PROMPT, name.clone())),
         Target::Resource(uri) => attributes.push(KeyValue::new(names::RESOURCE, uri.clone())),
-        Target::Completion(_) => {}
+        Target::Completion(_) | Target::Task(_) => {}
     }
     attributes
 }

@@ -10,6 +10,7 @@ mod audit;
 mod bad_upstreams;
 mod catalogs;
 mod client;
+mod clusters;
 mod complete_example;
 mod door;
 mod edits;

@@ -80,7 +80,7 @@ fn a_server_is_told_of_the_client_in_the_words_of_its_era() {
     let capabilities = r#"{"elicitation":{},"extensions":{"x":{}},"y":1}"#;
     assert_snapshot!(sent(params, capabilities, false), @r#"
     {"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}},"name":"own"}
-    {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"client"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"y":1},"io.modelcontextprotocol/related-task":{"taskId":"1"}},"name":"own"}
+    {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"client"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"x":{}},"y":1},"io.modelcontextprotocol/related-task":{"taskId":"1"}},"name":"own"}
     "#);
     assert_snapshot!(sent("{}", "7", false), @r#"
     {"name":"own"}

@@ -1,0 +1,190 @@
+//! A call that its server goes on with as a task, for a client that knows nothing of tasks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::runtime;
+use tokio::time::{sleep, timeout};
+use toolyard_core::{
+    Ask, AskError, Call, Client, Code, Gateway, Json, LogLevel, Notice, Object, Outcome, Output, Target,
+    Task, TaskAction, ToolError,
+};
+
+use super::rounds::{self, Came};
+use super::tasks;
+use crate::wire::{error, meta};
+
+/// How often a task is looked after whose server does not say, and the bounds of what it may say.
+const POLL: Duration = Duration::from_secs(1);
+const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// How long the withdrawal of a task may take.
+const WITHDRAWAL_TIME: Duration = Duration::from_secs(5);
+
+/// Whether a server runs what was called as a task only.
+pub(super) fn wants_task(error: &ToolError) -> bool {
+    let wanted = || {
+        let error = error.peer()?.to_object().ok()?;
+        let code: i32 = error.get("code")?.as_text().parse().ok()?;
+        let required = error.get("data")?.to_object().ok()?.get("requiredCapabilities")?.to_object().ok()?;
+        let extensions = required.get("extensions")?.to_object().ok()?;
+        Some(code == error::MISSING_CLIENT_CAPABILITY && extensions.get(meta::TASKS).is_some())
+    };
+    wanted() == Some(true)
+}
+
+/// Waits until a task that a server has made of a call is over; what it asks meanwhile is asked of the call's client.
+/// Dropping the future cancels the task.
+pub(super) async fn looked_after(gateway: Arc<Gateway>, call: Call, mut task: Object) -> Came {
+    let (Target::Tool(tool), Some(id)) = (&call.target, task.get_str("taskId").map(Arc::from)) else {
+        return Err(malformed());
+    };
+    let mut begun = Begun { gateway, call: request_of(&call), tool: tool.clone(), id, is_over: false };
+    let mut answered = BTreeSet::new();
+    loop {
+        if let Some(came) = ended(&task) {
+            begun.is_over = true;
+            return came;
+        }
+        let needed = unanswered(&task, &answered);
+        if needed.get("inputRequests").is_some() {
+            let responses = rounds::ask(&*call.client, &needed).await?;
+            answered.extend(responses.iter().map(|(key, _)| key.into_owned()));
+            begun.ask(TaskAction::Update, Object::new().with("inputResponses", responses.to_json())).await?;
+        } else {
+            sleep(poll_interval(&task)).await;
+        }
+        task = begun.ask(TaskAction::Get, Object::new()).await?;
+    }
+}
+
+/// What came of a task; `None` while it goes on.
+fn ended(task: &Object) -> Option<Came> {
+    match task.get_str("status").as_deref() {
+        Some("completed") => Some(match task.get("result").and_then(|result| result.to_object().ok()) {
+            Some(body) => {
+                let is_error = body.get("isError").and_then(Json::to_bool) == Some(true);
+                Ok(Outcome::Done(Output { body, is_error }))
+            }
+            None => Err(malformed()),
+        }),
+        Some("failed") => Some(Err(match task.get("error") {
+            Some(error) => {
+                ToolError::new(Code::ExecutionFailed, "The server's task failed").from_peer(error.clone())
+            }
+            None => malformed(),
+        })),
+        Some("cancelled") => Some(Err(ToolError::new(Code::Cancelled, "The server has cancelled the task"))),
+        Some("working" | "input_required") => None,
+        _ => Some(Err(malformed())),
+    }
+}
+
+/// What a task asks that it was not told yet: a server may take a while to read an answer.
+fn unanswered(task: &Object, answered: &BTreeSet<String>) -> Object {
+    let requests = task.get("inputRequests").and_then(|requests| requests.to_object().ok());
+    let open = requests.iter().flat_map(Object::iter).filter(|(key, _)| !answered.contains(&**key));
+    let open = open.fold(Object::new(), |open, (key, request)| open.with(&key, request.clone()));
+    match open.is_empty() {
+        true => Object::new(),
+        false => Object::new().with("inputRequests", open.to_json()),
+    }
+}
+
+fn poll_interval(task: &Object) -> Duration {
+    let said = task.get("pollIntervalMs").and_then(|interval| interval.as_text().parse().ok());
+    said.map_or(POLL, Duration::from_millis).clamp(POLL_BOUNDS.0, POLL_BOUNDS.1)
+}
+
+fn malformed() -> ToolError {
+    ToolError::new(Code::ExecutionFailed, "The server's task is malformed")
+}
+
+/// The call without what it was given: requests about a task go to the same server for the same client.
+fn request_of(call: &Call) -> Call {
+    Call { params: Object::new(), deadline: None, ..call.clone() }
+}
+
+/// A task of a server. Dropping it before its end cancels it.
+struct Begun {
+    gateway: Arc<Gateway>,
+    call: Call,
+    tool: Arc<str>,
+    id: Arc<str>,
+    is_over: bool,
+}
+
+impl Begun {
+    fn request(&self, action: TaskAction, params: Object) -> Call {
+        let target = Target::Task(Task { tool: self.tool.clone(), id: self.id.clone(), action });
+        Call { target, params, ..self.call.clone() }
+    }
+
+    async fn ask(&self, action: TaskAction, params: Object) -> Result<Object, ToolError> {
+        match self.gateway.invoke(self.request(action, params)).await? {
+            Outcome::Done(output) => Ok(output.body),
+            Outcome::NeedsInput(_) | Outcome::Task(_) => Err(malformed()),
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let Ok(runtime) = runtime::Handle::try_current() else { return };
+        if self.is_over {
+            return;
+        }
+        let (gateway, withdrawal) = (self.gateway.clone(), self.request(TaskAction::Cancel, Object::new()));
+        runtime.spawn(async move {
+            let _too_slow = timeout(WITHDRAWAL_TIME, gateway.invoke(withdrawal)).await;
+        });
+    }
+}
+
+/// A client for which tasks are looked after here.
+#[derive(Debug)]
+pub(super) struct TakesTasks {
+    client: Arc<dyn Client>,
+    capabilities: Json,
+}
+
+impl TakesTasks {
+    pub(super) fn new(client: Arc<dyn Client>) -> Self {
+        let declared = client.capabilities().and_then(|declared| declared.to_object().ok());
+        let mut capabilities = declared.unwrap_or_default();
+        tasks::extension().iter().for_each(|(name, value)| capabilities.set(&name, value.clone()));
+        Self { client, capabilities: capabilities.to_json() }
+    }
+}
+
+impl Client for TakesTasks {
+    fn capabilities(&self) -> Option<&Json> {
+        Some(&self.capabilities)
+    }
+
+    fn can_be_asked(&self) -> bool {
+        self.client.can_be_asked()
+    }
+
+    fn listens(&self) -> bool {
+        self.client.listens()
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        self.client.log_level()
+    }
+
+    fn notify(&self, notice: Notice) {
+        self.client.notify(notice);
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+        self.client.ask(ask)
+    }
+
+    fn asked_for(&self) -> Duration {
+        self.client.asked_for()
+    }
+}

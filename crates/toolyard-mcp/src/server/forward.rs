@@ -1,0 +1,92 @@
+//! Requests for what goes on at another gateway: a balancer in front of several sends each request to any of them.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Method, Request, StatusCode, header};
+use http_body_util::Full;
+use toolyard_core::{Caller, Code, ToolError};
+use toolyard_net::client::Client;
+
+use super::reply::refusal;
+use super::ticket::Place;
+use super::{Frontend, call, parked};
+use crate::wire::{Id, RpcError, method};
+
+/// Marks what another gateway has sent on: it is not sent on again, however wrong an address is.
+const FORWARDED: HeaderName = HeaderName::from_static("toolyard-forwarded");
+
+/// Headers that are between two neighbours (RFC 9110, 7.6.1), that say whom the request was sent to, or, like the page that
+/// it came from, were checked where it came in.
+const LEFT_OUT: [HeaderName; 8] = [
+    header::HOST,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::TE,
+    header::UPGRADE,
+    header::EXPECT,
+    header::ORIGIN,
+];
+
+impl Frontend {
+    /// Where a modern request goes on, if that is at another gateway. What cannot be read is refused later.
+    pub(super) fn elsewhere(&self, request: &super::Request, caller: &Caller) -> Option<String> {
+        let place = match &*request.method {
+            method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ => {
+                let state = parked::state_of(&request.params)?;
+                let target = call::target(request).ok()?;
+                self.parked.place(&state, &call::identity(target, request, caller)).ok()?
+            }
+            method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => {
+                self.tasks.place(&request.params.get_str("taskId")?, caller).ok()?
+            }
+            _ => return None,
+        };
+        match place {
+            Place::Gateway(address) => Some(address.to_string()),
+            Place::Here | Place::Server { .. } => None,
+        }
+    }
+}
+
+/// Whether another gateway has sent this on.
+pub(super) fn is_forwarded(headers: &HeaderMap) -> bool {
+    headers.contains_key(FORWARDED)
+}
+
+/// Has another gateway answer a request. Its response goes on as it comes; dropping it ends the request there, too.
+pub(super) async fn forward(
+    client: &Client,
+    address: &str,
+    parts: &Parts,
+    id: &Id,
+    message: Bytes,
+) -> Response {
+    let mut request = Request::builder().method(Method::POST).uri(format!("{address}/mcp"));
+    for (name, value) in parts.headers.iter().filter(|(name, _)| !LEFT_OUT.contains(name)) {
+        request = request.header(name, value);
+    }
+    let sent = match request.header(FORWARDED, "1").body(Full::new(message)) {
+        Ok(request) => client.send(request).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match sent {
+        Ok(response) => {
+            let (mut head, body) = response.into_parts();
+            head.headers.remove(header::CONNECTION);
+            head.headers.remove(header::TRANSFER_ENCODING);
+            Response::from_parts(head, Body::new(body))
+        }
+        Err(error) => {
+            tracing::warn!(
+                gateway = address,
+                error,
+                "a request cannot be sent on to the gateway that has its call"
+            );
+            let error = ToolError::new(Code::Unavailable, "The gateway that has this call cannot be reached");
+            refusal(StatusCode::OK, Some(id), RpcError::from(&error))
+        }
+    }
+}
