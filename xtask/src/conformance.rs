@@ -65,7 +65,16 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let subject = args.subject();
     let package: &[&str] = match subject {
-        Subject::Gateway => &["--package", "toolyard"],
+        Subject::Gateway => &[
+            "--package",
+            "toolyard",
+            "--package",
+            "toolyard-sdk",
+            "--bin",
+            "toolyard",
+            "--example",
+            "conformance",
+        ],
         Subject::Sdk => &["--package", "toolyard-sdk", "--example", "conformance"],
         Subject::Fixture | Subject::Url(_) => &[],
     };
@@ -90,16 +99,14 @@ pub(crate) fn check(subject: Subject<'_>) -> anyhow::Result<()> {
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
 
     let fixture = || Server::start(&peers.fixture_server(), &[], &work.join("fixture.log"));
+    let example = || Server::start(&built("examples/conformance")?, &[], &work.join("sdk.log"));
     match subject {
         Subject::Gateway => {
-            let fixture = fixture()?;
-            let gateway = start_gateway(&work, &fixture.url)?;
+            let example = example()?;
+            let gateway = start_gateway(&work, &example.url)?;
             test(&peers, &work, &gateway.url, Expect::Listed)
         }
-        Subject::Sdk => {
-            let example = Server::start(&built("examples/conformance")?, &[], &work.join("sdk.log"))?;
-            test(&peers, &work, &example.url, Expect::NoFailure)
-        }
+        Subject::Sdk => test(&peers, &work, &example()?.url, Expect::NoFailure),
         Subject::Fixture => test(&peers, &work, &fixture()?.url, Expect::NoFailure),
         Subject::Url(url) => test(&peers, &work, url, Expect::Listed),
     }
