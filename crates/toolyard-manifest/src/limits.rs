@@ -56,8 +56,8 @@ pub struct Limits {
     /// `queuedRecords`: records of the audit trail that wait to be written; more are lost, and counted. 20 000: what comes
     /// together while a database is away for some seconds.
     pub queued_records: usize,
-    /// `toolsPerHandler`: tools that one handler may list. 10 000: far beyond what a model can choose from,
-    /// and short of a list that never ends.
+    /// `toolsPerHandler`: tools that one handler may list, and as many prompts, resources and templates. 10 000: far beyond
+    /// what a model can choose from, and short of a list that never ends.
     pub tools_per_handler: usize,
     /// `processes`: programs that handlers may have running at a time; what these start is theirs. 256: more than
     /// a manifest names, and short of what would make the machine swap.

@@ -1,6 +1,6 @@
 //! One server, spoken to in its own era.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -8,11 +8,14 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome, Tool};
+use toolyard_core::registry::Kind;
+use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome};
 use toolyard_net::trace;
 
 use super::asked::Callers;
+use super::capabilities::Capabilities;
 use super::repeat::Failure;
+use super::stale::{Lists, Stale};
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
 use super::{ClientOptions, convert};
 use crate::wire::headers::{self, HeaderParam};
@@ -60,6 +63,8 @@ impl OpenError {
 pub(super) struct Connection {
     pub(super) transport: Transport,
     pub(super) revision: Revision,
+    /// What the server says that it can do.
+    pub(super) capabilities: Capabilities,
     pub(super) info: Json,
     pub(super) options: Arc<ClientOptions>,
     pub(super) ids: Arc<AtomicU64>,
@@ -79,9 +84,6 @@ pub(super) struct Connection {
 
 /// How long the end of a session may take.
 const END_TIME: Duration = Duration::from_secs(1);
-
-/// How many pages a list may have: a server that always has one more must end somewhere.
-const MAX_PAGES: usize = 1000;
 
 impl Connection {
     pub(super) const fn revision(&self) -> Revision {
@@ -115,9 +117,9 @@ impl Connection {
         self.ask(method, Object::new()).await.map(drop)
     }
 
-    /// Waits until the list of tools may have changed.
-    pub(super) async fn changed(&self) {
-        self.signals.changed.notified().await;
+    /// The lists that may have changed.
+    pub(super) fn stale(&self) -> &Stale {
+        &self.signals.stale
     }
 
     /// Waits until the connection is of no use any more.
@@ -159,78 +161,6 @@ impl Connection {
         }
     }
 
-    /// Asks for all tools. What is no tool, or breaks a rule that clients must enforce, is left out.
-    pub(super) async fn list_tools(&self) -> Result<Vec<Arc<Tool>>, OpenError> {
-        let mut tools = Vec::new();
-        let mut mirrored = HashMap::new();
-        let mut unknown = self.options.filter.names();
-        let mut cursor: Option<Json> = None;
-        let mut room = self.options.message_bytes;
-        for _ in 0..MAX_PAGES {
-            let params =
-                cursor.iter().fold(Object::new(), |params, cursor| params.with("cursor", cursor.clone()));
-            let page = match self.ask(method::TOOLS_LIST, params).await? {
-                Ok(page) => page,
-                // A server of prompts or resources only.
-                Err(error) if error.code == error::METHOD_NOT_FOUND => return Ok(tools),
-                Err(error) => return Err(refused(method::TOOLS_LIST, &error)),
-            };
-            let Some(rest) = room.checked_sub(page.as_bytes().len()) else {
-                tracing::warn!(handler = %self.name, "the pages of the list are too large: the rest is left out");
-                break;
-            };
-            room = rest;
-            let page = page.to_object().map_err(|_| OpenError::Malformed(method::TOOLS_LIST))?;
-            let items = page.get("tools").and_then(|tools| tools.to_items().ok());
-            for item in items.ok_or(OpenError::Malformed(method::TOOLS_LIST))? {
-                if tools.len() < self.options.tools {
-                    tools.extend(self.accept(&item, &mut mirrored, &mut unknown));
-                }
-            }
-            let next = page.get("nextCursor").filter(|cursor| !cursor.is_null()).map(Json::detach);
-            if tools.len() >= self.options.tools {
-                tracing::warn!(handler = %self.name, "more tools than are allowed: the rest is left out");
-                break;
-            }
-            if next.is_none() || next == cursor {
-                break;
-            }
-            cursor = next;
-        }
-        *self.mirrored.write().unwrap_or_else(PoisonError::into_inner) = mirrored;
-        if !unknown.is_empty() && !self.has_checked.swap(true, Ordering::Relaxed) {
-            tracing::warn!(handler = %self.name, ?unknown, "the tool filter has names of tools that are not there");
-        }
-        Ok(tools)
-    }
-
-    /// Makes a tool of a definition, unless it is filtered out; its name is not `unknown` in either case.
-    fn accept(
-        &self,
-        item: &Json,
-        mirrored: &mut HashMap<Arc<str>, Vec<HeaderParam>>,
-        unknown: &mut BTreeSet<&str>,
-    ) -> Option<Arc<Tool>> {
-        let warn = |tool: &str, problem: &dyn std::fmt::Display| {
-            let tool = self.options.secrets.brief(tool);
-            tracing::warn!(handler = %self.name, %tool, %problem, "a tool is left out");
-        };
-        let tool = Tool::from_definition(item).inspect_err(|problem| warn("", problem)).ok()?;
-        unknown.remove(&*tool.name);
-        if !self.options.filter.admits(&tool.name) {
-            return None;
-        }
-        if let (Transport::Http(_), Era::Modern) = (&self.transport, self.revision.era()) {
-            let params =
-                headers::header_params(tool.input_schema()).inspect_err(|problem| warn(&tool.name, problem));
-            let params = params.ok()?;
-            if !params.is_empty() {
-                mirrored.insert(tool.name.clone(), params);
-            }
-        }
-        Some(Arc::new(tool))
-    }
-
     /// Runs a call.
     pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
         let client = call.client.clone();
@@ -267,7 +197,7 @@ impl Connection {
         })?;
         if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
             // The annotations are not what they were when the tools were listed.
-            self.signals.changed.notify_one();
+            self.signals.stale.note(Lists::of(&[Kind::Tools]));
         }
         Ok(convert::outcome(answer, self.revision.era())?)
     }

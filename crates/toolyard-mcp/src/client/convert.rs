@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::StatusCode;
-use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Target, ToolError};
+use toolyard_core::{Call, Client, Code, Json, Object, Outcome, Output, Reference, Target, ToolError};
 
 use super::transport::{Answer, TransportError};
 use crate::wire::{Era, Id, Revision, RpcError, error, meta};
@@ -21,7 +21,12 @@ pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) 
         Target::Tool(name) | Target::Prompt(name) => params.set("name", Json::string(name)),
         Target::Resource(uri) => params.set("uri", Json::string(uri)),
         Target::Task(task) => params.set("taskId", Json::string(&task.id)),
-        Target::Completion(_) => {}
+        Target::Completion(Reference::Prompt(name)) => {
+            let reference = params.get("ref").and_then(|reference| reference.to_object().ok());
+            params.set("ref", reference.unwrap_or_default().with("name", Json::string(name)).to_json());
+        }
+        // Templates have no other names, and clients may ask about one of the URIs that they stand for.
+        Target::Completion(Reference::Template(_)) => {}
     }
     set_meta(&mut params, call.meta, id, revision, info, &*call.client);
     let name = match call.target {
@@ -68,7 +73,7 @@ fn capabilities(client: &dyn Client) -> Json {
     declared.cloned().unwrap_or_else(|| Object::new().to_json())
 }
 
-/// What an answer to `tools/call` means.
+/// What an answer to a call means.
 pub(super) fn outcome(answer: Answer, era: Era) -> Result<Outcome, ToolError> {
     let body = answer.map_err(|error| peer_error(&error))?;
     let body = body.to_object().map_err(|error| {

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::convert::is_transient;
 use super::http::Http;
+use super::stale::Lists;
 use super::transport::{Outgoing, Signals, TransportError};
 
 /// The pause before a stream that ended is opened again, and the longest. Servers that poll
@@ -44,7 +45,7 @@ pub(super) async fn follow(
         }
         sleep(pause).await;
         // Whatever changed while there was no stream was not announced.
-        signals.changed.notify_one();
+        signals.stale.note(Lists::ALL);
     }
 }
 

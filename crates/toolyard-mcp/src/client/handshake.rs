@@ -8,9 +8,11 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use toolyard_core::registry::Kind;
 use toolyard_core::{Json, NoClient, Object};
 
 use super::asked::Callers;
+use super::capabilities::Capabilities;
 use super::connection::{Connection, OpenError, no_client, refused};
 use super::declared::Declared;
 use super::endpoint::HttpStyle;
@@ -27,8 +29,8 @@ const LISTEN_TIME: Duration = Duration::from_secs(2);
 
 /// What a server says to the first question.
 enum Probe {
-    /// It is of the modern era.
-    Modern,
+    /// It is of the modern era, and can do this.
+    Modern(Capabilities),
     /// It is not, or speaks older revisions only.
     Legacy,
 }
@@ -79,7 +81,7 @@ impl Connection {
             return Ok(connection);
         }
         match timeout(options.probe_time, connection.probe()).await {
-            Ok(Ok(Probe::Modern)) => connection.be_modern(),
+            Ok(Ok(Probe::Modern(capabilities))) => connection.be_modern(capabilities),
             Ok(Err(error @ OpenError::Revision(_))) => return Err(error),
             // A process may have died of a question that it did not know.
             Ok(Err(OpenError::Transport(TransportError::Broken(_))))
@@ -124,6 +126,7 @@ impl Connection {
         Ok(Self {
             transport,
             revision: Revision::LATEST_MODERN,
+            capabilities: Capabilities::default(),
             info,
             options,
             ids: Arc::new(AtomicU64::new(1)),
@@ -140,21 +143,27 @@ impl Connection {
     async fn probe(&self) -> Result<Probe, OpenError> {
         match self.ask(method::DISCOVER, Object::new()).await? {
             Ok(result) => {
-                let versions =
-                    result.to_object().ok().and_then(|result| result.get("supportedVersions").cloned());
-                chosen(versions.as_ref())
+                let result = result.to_object().unwrap_or_default();
+                chosen(result.get("supportedVersions"), Capabilities::of(&result))
             }
             Err(error) => said_by(&error),
         }
     }
 
-    fn be_modern(&mut self) {
+    fn be_modern(&mut self, capabilities: Capabilities) {
+        let filter = filter(&capabilities);
+        self.capabilities = capabilities;
         match &self.transport {
-            Transport::Stdio(stdio) => stdio.post(vec![listen(&self.ids, &self.info).message]),
+            Transport::Stdio(stdio) => stdio.post(vec![listen(&self.ids, &self.info, &filter).message]),
             Transport::Http(http) => {
                 let (ids, info) = (self.ids.clone(), self.info.clone());
                 let (name, signals) = (self.name.clone(), self.signals.clone());
-                self.follower.spawn(follow(name, http.clone(), move || Some(listen(&ids, &info)), signals));
+                self.follower.spawn(follow(
+                    name,
+                    http.clone(),
+                    move || Some(listen(&ids, &info, &filter)),
+                    signals,
+                ));
             }
             // It has but one stream, and that is followed.
             Transport::Sse(_) => {}
@@ -174,13 +183,13 @@ impl Connection {
             Transport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
             Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
         };
-        if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern))) {
+        if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern(_)))) {
             // It was slow to start: its late answer to the first question has committed it to the modern era.
             self.revision = Revision::LATEST_MODERN;
-            self.be_modern();
+            self.be_modern(Capabilities::default());
             return Ok(());
         }
-        self.revision = agreed(answer)?;
+        (self.revision, self.capabilities) = agreed(answer)?;
         let ready = message::notification(method::INITIALIZED, &Object::new());
         match &mut self.transport {
             Transport::Stdio(stdio) => stdio.tell(vec![ready]).await?,
@@ -200,10 +209,20 @@ impl Connection {
     }
 }
 
-/// A request for the stream of changes.
-fn listen(ids: &AtomicU64, info: &Json) -> Outgoing {
+/// The changes of lists that are to be told of.
+fn filter(capabilities: &Capabilities) -> Object {
+    let each = [
+        (Kind::Tools, "toolsListChanged"),
+        (Kind::Prompts, "promptsListChanged"),
+        (Kind::Resources, "resourcesListChanged"),
+    ];
+    let wanted = each.into_iter().filter(|(kind, _)| capabilities.may_list(*kind));
+    wanted.fold(Object::new(), |filter, (_, name)| filter.with(name, Json::boolean(true)))
+}
+
+/// A request for a stream of changes.
+fn listen(ids: &AtomicU64, info: &Json, filter: &Object) -> Outgoing {
     let id = ids.fetch_add(1, Ordering::Relaxed);
-    let filter = Object::new().with("toolsListChanged", Json::boolean(true));
     let mut params = Object::new().with("notifications", filter.to_json());
     convert::set_meta(&mut params, Object::new(), id, Revision::LATEST_MODERN, info, &NoClient);
     let message = message::request(&Id::number(id), method::LISTEN, &params);
@@ -214,30 +233,33 @@ fn listen(ids: &AtomicU64, info: &Json) -> Outgoing {
 fn said_by(error: &RpcError) -> Result<Probe, OpenError> {
     if error.code == error::UNSUPPORTED_VERSION {
         let data = error.body().to_object().ok().and_then(|body| body.get("data")?.to_object().ok());
-        return chosen(data.and_then(|data| data.get("supported").cloned()).as_ref());
+        let supported = data.and_then(|data| data.get("supported").cloned());
+        return chosen(supported.as_ref(), Capabilities::default());
     }
-    Ok(if error::is_modern(error.code.into()) { Probe::Modern } else { Probe::Legacy })
+    let is_modern = error::is_modern(error.code.into());
+    Ok(if is_modern { Probe::Modern(Capabilities::default()) } else { Probe::Legacy })
 }
 
 /// The era to speak with a server that offers these revisions.
-fn chosen(offered: Option<&Json>) -> Result<Probe, OpenError> {
+fn chosen(offered: Option<&Json>, capabilities: Capabilities) -> Result<Probe, OpenError> {
     let offered = offered.ok_or(OpenError::Malformed(method::DISCOVER))?;
     let versions = offered.to_items().map_err(|_| OpenError::Malformed(method::DISCOVER))?;
     let known = |version: &Json| Revision::parse(&version.to_str()?);
     match versions.iter().filter_map(known).max().map(Revision::era) {
-        Some(Era::Modern) => Ok(Probe::Modern),
+        Some(Era::Modern) => Ok(Probe::Modern(capabilities)),
         Some(Era::Legacy) => Ok(Probe::Legacy),
         None => Err(OpenError::Revision(offered.as_text().to_owned())),
     }
 }
 
-/// The revision that a server has agreed on in `initialize`.
-fn agreed(answer: Answer) -> Result<Revision, OpenError> {
+/// The revision that a server has agreed on in `initialize`, and what it can do.
+fn agreed(answer: Answer) -> Result<(Revision, Capabilities), OpenError> {
     let result = answer.map_err(|error| refused(method::INITIALIZE, &error))?;
     let result = result.to_object().map_err(|_| OpenError::Malformed(method::INITIALIZE))?;
     let version = result.get_str("protocolVersion").ok_or(OpenError::Malformed(method::INITIALIZE))?;
     let revision = Revision::parse(&version).filter(|revision| revision.era() == Era::Legacy);
-    revision.ok_or_else(|| OpenError::Revision(version.into_owned()))
+    let revision = revision.ok_or_else(|| OpenError::Revision(version.into_owned()))?;
+    Ok((revision, Capabilities::of(&result)))
 }
 
 /// What every further request of a session carries.

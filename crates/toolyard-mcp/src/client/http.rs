@@ -113,9 +113,6 @@ impl Http {
         let mut events = Events::new(stream, self.message_bytes);
         while let Some(message) = events.message().await? {
             match message {
-                Message::Notification { method, .. } if method == method::TOOLS_CHANGED => {
-                    signals.changed.notify_one();
-                }
                 Message::Request { id, method, params, .. } => self.asked(None, id, &method, params).await,
                 Message::Notification { method, params } if method == method::CANCELLED => {
                     self.callers.withdrawn(&params);
@@ -125,7 +122,7 @@ impl Http {
                 }
                 // The server ends the stream of its own will.
                 Message::Response { .. } => return Ok(()),
-                Message::Notification { .. } => {}
+                Message::Notification { method, .. } => signals.noticed(&method),
             }
         }
         Ok(())

@@ -154,10 +154,9 @@ impl Inbox {
                     client.notify(Notice::Progress(params));
                 }
             }
-            method::TOOLS_CHANGED => self.signals.changed.notify_one(),
             method::CANCELLED => self.callers.withdrawn(&params),
             method::LOG => self.callers.logged(params),
-            _ => {}
+            method => self.signals.noticed(method),
         }
     }
 

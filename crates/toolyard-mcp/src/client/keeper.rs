@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use toolyard_core::{Catalog, Phase, Tool};
+use toolyard_core::{Catalog, Phase};
 
 use super::connection::{Connection, OpenError};
 use super::declared::Declared;
 use super::link::{Link, reason};
 use super::opener::Opener;
 use super::probe;
+use super::stale::Lists;
 use super::usage::Usage;
-use crate::wire::Revision;
 
 /// The first pause after a failure, and the longest. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
@@ -82,25 +82,22 @@ impl Keeper {
 
     async fn connect(&self) -> Result<Arc<Connection>, OpenError> {
         let attempt = timeout(self.opener.options.connect_time, self.attempt());
-        let (connection, tools) = attempt.await.map_err(|_| OpenError::TooSlow)??;
+        let (connection, catalog) = attempt.await.map_err(|_| OpenError::TooSlow)??;
         let connection = Arc::new(connection);
-        tracing::info!(handler = %self.opener.name, revision = %connection.revision(), tools = tools.len(), "connected");
+        let (revision, tools) = (connection.revision(), catalog.tools.len());
+        tracing::info!(handler = %self.opener.name, %revision, tools, "connected");
         self.link.send_replace(Link::Up(connection.clone()));
-        self.publish(tools, connection.revision());
+        self.catalog.send_replace(Arc::new(catalog));
         Ok(connection)
     }
 
-    fn publish(&self, tools: Vec<Arc<Tool>>, revision: Revision) {
-        let protocol = Some(format!("MCP {revision}").into());
-        let phase = Phase::Ready;
-        self.catalog.send_replace(Arc::new(Catalog { phase, protocol, tools, ..Catalog::default() }));
-    }
-
-    /// The first list is part of it: a server that cannot list is not connected.
-    async fn attempt(&self) -> Result<(Connection, Vec<Arc<Tool>>), OpenError> {
+    /// The first lists are part of it: a server that cannot list its tools is not connected.
+    async fn attempt(&self) -> Result<(Connection, Catalog), OpenError> {
         let connection = self.opener.open(&self.declared).await?;
-        let tools = connection.list_tools().await?;
-        Ok((connection, tools))
+        let protocol = Some(format!("MCP {}", connection.revision()).into());
+        let mut catalog = Catalog { phase: Phase::Ready, protocol, ..Catalog::clone(&self.catalog.borrow()) };
+        connection.list(Lists::ALL, &mut catalog).await?;
+        Ok((connection, catalog))
     }
 
     /// Follows the server's changes until the connection is lost, or not used any more.
@@ -109,18 +106,18 @@ impl Keeper {
         loop {
             tokio::select! {
                 () = connection.lost() => return Left::Lost,
-                () = connection.changed() => sleep(DAMPING).await,
-                () = self.refresh.notified() => {}
+                () = connection.stale().wait() => sleep(DAMPING).await,
+                () = self.refresh.notified() => connection.stale().note(Lists::ALL),
                 () = probe::unanswered(connection, self.opener.options.probe) => {
                     tracing::warn!(handler = %self.opener.name, "the server does not answer any more");
                     return Left::Lost;
                 }
                 () = self.idle(connection, since) => return Left::Idle,
             }
-            match timeout(self.opener.options.connect_time, connection.list_tools()).await {
-                Ok(Ok(tools)) => {
-                    self.publish(tools, connection.revision());
-                }
+            let mut catalog = Catalog::clone(&self.catalog.borrow());
+            let list = connection.list(connection.stale().take(), &mut catalog);
+            match timeout(self.opener.options.connect_time, list).await {
+                Ok(Ok(())) => drop(self.catalog.send_replace(Arc::new(catalog))),
                 Ok(Err(error)) => {
                     let reason = reason(&error, &self.opener.options.secrets);
                     tracing::warn!(handler = %self.opener.name, reason, "cannot list again");
@@ -178,8 +175,9 @@ impl Keeper {
     /// Calls still find the tools, and are told that they are unavailable.
     fn be_down(&self, reason: String) {
         self.link.send_replace(Link::Down(reason.as_str().into()));
-        let (phase, tools) = (Phase::Unavailable { reason }, self.catalog.borrow().tools.clone());
-        self.catalog.send_replace(Arc::new(Catalog { phase, tools, ..Catalog::default() }));
+        let phase = Phase::Unavailable { reason };
+        let catalog = Catalog { phase, protocol: None, ..Catalog::clone(&self.catalog.borrow()) };
+        self.catalog.send_replace(Arc::new(catalog));
     }
 }
 

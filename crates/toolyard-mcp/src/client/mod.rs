@@ -3,11 +3,13 @@
 //! - [`McpBackend`] is what the registry holds; a task of its own, the keeper, keeps it connected;
 //! - `lanes`, `lane`: connections that are one client's alone, beside the one that all share;
 //! - `opener`, `handshake`, `connection`: one server, spoken to in its own era;
+//! - `capabilities`, `lists`, `stale`: what a server offers, and when it is to be asked again;
 //! - `asked`, `declared`: what a legacy server may ask, and whom;
 //! - `transport`, `http`, `sse`, `stdio`: how messages get there;
 //! - `repeat`, `session`: what is done where they do not.
 
 mod asked;
+mod capabilities;
 mod connection;
 mod convert;
 mod declared;
@@ -22,12 +24,14 @@ mod keeper;
 mod lane;
 mod lanes;
 mod link;
+mod lists;
 mod opener;
 mod probe;
 mod repeat;
 mod said;
 mod session;
 mod sse;
+mod stale;
 mod stdio;
 mod transport;
 mod usage;
@@ -86,7 +90,7 @@ pub struct ClientOptions {
     pub version: String,
     /// Size of a message from a server, in bytes.
     pub message_bytes: usize,
-    /// Tools that one server may offer. Any beyond that are left out.
+    /// Tools that one server may offer, and as many prompts, resources and templates. Any beyond that are left out.
     pub tools: usize,
     /// Time for connecting and for the first list.
     pub connect_time: Duration,

@@ -13,6 +13,7 @@ use toolyard_net::auth::Unreadable;
 use super::http::Http;
 use super::session;
 use super::sse::Sse;
+use super::stale::{Lists, Stale};
 use super::stdio::Stdio;
 use crate::wire::{Id, Message, RpcError};
 
@@ -54,8 +55,8 @@ pub(super) struct Outgoing {
 /// What a connection has to tell its keeper.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// The list of tools may have changed.
-    pub(super) changed: Notify,
+    /// The lists that may have changed.
+    pub(super) stale: Stale,
     /// The connection is of no use any more.
     pub(super) lost: Notify,
     /// The stream of what belongs to no request is open, or it is known that there is none.
@@ -64,6 +65,13 @@ pub(super) struct Signals {
     pub(super) heard: AtomicU64,
     /// How many of these were no answers: what it asks, and what it has to say.
     pub(super) spoken: AtomicU64,
+}
+
+impl Signals {
+    /// Takes a notification that is about the server itself.
+    pub(super) fn noticed(&self, method: &str) {
+        self.stale.note(Lists::changed_by(method));
+    }
 }
 
 /// The ways to a server.

@@ -69,6 +69,11 @@ fn failure(error: &ToolError, target: &Target, era: Era) -> Answer {
         (Code::ResourceNotFound, _) if error.peer().is_none() => {
             return Err(resource_not_found(target.name(), era));
         }
+        (_, Target::Resource(uri)) if era == Era::Modern => {
+            if let Some(error) = renumbered(error, uri) {
+                return Err(error);
+            }
+        }
         _ => {}
     }
     let code = error.code().row().wire;
@@ -77,6 +82,21 @@ fn failure(error: &ToolError, target: &Target, era: Era) -> Answer {
         Some(capabilities) if era == Era::Modern => Err(missing_capability(capabilities)),
         _ => Err(RpcError::from(error)),
     }
+}
+
+/// What a legacy server says of a resource that it does not have, in the words of the modern era; `None` where that is
+/// not what it says.
+fn renumbered(error: &ToolError, uri: &str) -> Option<RpcError> {
+    let mut body = error.peer()?.to_object().ok()?;
+    if RpcError::from_peer(error.peer()?.clone()).code != RESOURCE_NOT_FOUND {
+        return None;
+    }
+    body.set("code", Json::integer(INVALID_PARAMS.into()));
+    let data = body.get("data").map_or_else(|| Ok(Object::new()), Json::to_object);
+    if let Some(data) = data.ok().filter(|data| data.get("uri").is_none()) {
+        body.set("data", data.with("uri", Json::string(uri)).to_json());
+    }
+    Some(RpcError::from_peer(body.to_json()))
 }
 
 /// The client would have to declare these capabilities.

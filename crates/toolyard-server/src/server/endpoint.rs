@@ -28,8 +28,15 @@ pub(super) fn frontend_options(process: &Process) -> FrontendOptions {
         task_after: process.timeouts.task_after,
         ..FrontendLimits::default()
     };
-    // The rest does not pass the gateway yet.
-    let offers = Offers { tools: true, tasks: TaskOffer::Any, ..Offers::default() };
+    // Whatever a server may have.
+    let offers = Offers {
+        tools: true,
+        prompts: true,
+        resources: true,
+        completions: true,
+        logging: true,
+        tasks: TaskOffer::Any,
+    };
     let cluster = process.cluster.as_ref().map(|cluster| Cluster {
         address: cluster.address.as_str().into(),
         key: Sha256::digest(cluster.key.expose()).into(),

@@ -126,7 +126,8 @@ impl Client {
             Speech::Session(id) => format!("mcp-session-id: {id}\r\nmcp-protocol-version: 2025-11-25\r\n"),
             Speech::Bare => String::new(),
             Speech::Modern => {
-                let name = json::read(params).find("name").map(Node::plain);
+                let params = json::read(params);
+                let name = params.find("name").or_else(|| params.find("uri")).map(Node::plain);
                 let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
                 format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}")
             }

@@ -67,7 +67,7 @@ async fn versions() {
     ");
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
     let body = client.ask("initialize", params).await.body.replace(env!("CARGO_PKG_VERSION"), "VERSION");
-    assert_snapshot!(body, @r#"{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"toolyard","version":"VERSION"}}}"#);
+    assert_snapshot!(body, @r#"{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"toolyard","version":"VERSION"}}}"#);
 }
 
 #[tokio::test]

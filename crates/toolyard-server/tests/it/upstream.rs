@@ -284,7 +284,7 @@ impl Server {
 
 /// A server that says what `say` wants to be said, and for the rest behaves.
 pub(crate) fn but(
-    server: Server,
+    server: impl Script,
     say: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static,
 ) -> impl Script {
     move |request: &Received| say(request).unwrap_or_else(|| server.reply(request))

@@ -1,0 +1,34 @@
+//! What a server says that it can do.
+
+use toolyard_core::registry::Kind;
+use toolyard_core::{Json, Object};
+
+/// The capabilities of a server. One that has not told them yet may have all of them.
+#[derive(Debug, Default)]
+pub(super) struct Capabilities(Option<Object>);
+
+impl Capabilities {
+    /// Those that a result of `initialize` or `server/discover` names.
+    pub(super) fn of(result: &Object) -> Self {
+        Self(result.get("capabilities").and_then(|capabilities| capabilities.detach().to_object().ok()))
+    }
+
+    /// Whether the server may have lists of this kind. Some have tools and do not say so.
+    pub(super) fn may_list(&self, kind: Kind) -> bool {
+        kind == Kind::Tools || self.may(feature(kind))
+    }
+
+    /// Whether it may have this feature.
+    fn may(&self, feature: &str) -> bool {
+        self.0.as_ref().is_none_or(|known| known.get(feature).is_some_and(Json::is_object))
+    }
+}
+
+/// The capability that a list belongs to.
+const fn feature(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tools => "tools",
+        Kind::Prompts => "prompts",
+        Kind::Resources | Kind::Templates => "resources",
+    }
+}
