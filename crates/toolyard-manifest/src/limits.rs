@@ -53,6 +53,12 @@ pub struct Limits {
     /// `tasks`: calls that went on as tasks of the gateway and are remembered, running or over. 1000: each holds its
     /// result.
     pub tasks: usize,
+    /// `replayBytes`: bytes that are kept of what was sent on the streams of one session, for its client to come back to
+    /// after its connection broke. 1 MiB: some thousand notifications, and the largest answer but for files and images.
+    pub replay_bytes: usize,
+    /// `listPage`: tools, prompts or resources on one page of a list. 1000: clients that read the first page only miss
+    /// nothing of what a model can choose from.
+    pub list_page: usize,
     /// `queuedRecords`: records of the audit trail that wait to be written; more are lost, and counted. 20 000: what comes
     /// together while a database is away for some seconds.
     pub queued_records: usize,
@@ -105,6 +111,12 @@ pub struct Timeouts {
     /// `taskKept`: how long a task of the gateway is remembered, from its beginning. 1 h: a client that was
     /// interrupted finds its result.
     pub task_kept: Duration,
+    /// `resume`: how long a call goes on whose client was cut off, and how long a stream waits for its client to come
+    /// back; may be zero. 30 s: a laptop that changes networks.
+    pub resume: Duration,
+    /// `heartbeat`: after how long without progress a client that wants some is told that its call goes on. 20 s: twice
+    /// before the 60 s after which clients commonly give up.
+    pub heartbeat: Duration,
     /// `drain`: how long running calls may go on after the process was told to stop; may be zero. 10 s:
     /// within the 30 s that Kubernetes grants.
     pub drain: Duration,
@@ -145,6 +157,8 @@ impl Default for Limits {
             queued_notices: 256,
             parked_calls: 1000,
             tasks: 1000,
+            replay_bytes: MIB,
+            list_page: 1000,
             queued_records: 20_000,
             tools_per_handler: 10_000,
             processes: 256,
@@ -168,6 +182,8 @@ impl Default for Timeouts {
             client_answer: Duration::from_secs(10 * 60),
             task_after: Duration::from_secs(15),
             task_kept: Duration::from_secs(60 * 60),
+            resume: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(20),
             drain: Duration::from_secs(10),
             request_head: Duration::from_secs(90),
             request_body: Duration::from_secs(60),
@@ -205,6 +221,8 @@ pub(crate) fn limits(cursor: Cursor<'_>) -> Option<Limits> {
         queued_notices: fields.with_default("queuedNotices", Cursor::count, default.queued_notices),
         parked_calls: fields.with_default("parkedCalls", Cursor::count, default.parked_calls),
         tasks: fields.with_default("tasks", Cursor::count, default.tasks),
+        replay_bytes: fields.with_default("replayBytes", size, default.replay_bytes),
+        list_page: fields.with_default("listPage", Cursor::count, default.list_page),
         queued_records: fields.with_default("queuedRecords", Cursor::count, default.queued_records),
         tools_per_handler: fields.with_default("toolsPerHandler", Cursor::count, default.tools_per_handler),
         processes: fields.with_default("processes", Cursor::count, default.processes),
@@ -230,6 +248,8 @@ pub(crate) fn timeouts(cursor: Cursor<'_>) -> Option<Timeouts> {
         client_answer: fields.with_default("clientAnswer", Cursor::timeout, default.client_answer),
         task_after: fields.with_default("taskAfter", Cursor::duration, default.task_after),
         task_kept: fields.with_default("taskKept", Cursor::timeout, default.task_kept),
+        resume: fields.with_default("resume", Cursor::duration, default.resume),
+        heartbeat: fields.with_default("heartbeat", Cursor::timeout, default.heartbeat),
         drain: fields.with_default("drain", Cursor::duration, default.drain),
         request_head: fields.with_default("requestHead", Cursor::timeout, default.request_head),
         request_body: fields.with_default("requestBody", Cursor::timeout, default.request_body),

@@ -1,5 +1,7 @@
 //! Server-sent events, read and written (WHATWG HTML, 9.2).
 
+use std::time::Duration;
+
 use bytes::{Buf, Bytes, BytesMut};
 
 /// One event.
@@ -131,6 +133,19 @@ pub fn event(kind: &str, data: &str) -> Vec<Bytes> {
 pub fn message(data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
     let head = std::iter::once(Bytes::from_static(b"event: message\ndata: "));
     head.chain(data).chain(std::iter::once(Bytes::from_static(b"\n\n"))).collect()
+}
+
+/// The same, with an id that its reader can come back with. Nor has the id a line break.
+#[must_use]
+pub fn numbered(id: &str, data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+    let head = std::iter::once(Bytes::from(format!("id: {id}\nevent: message\ndata: ")));
+    head.chain(data).chain(std::iter::once(Bytes::from_static(b"\n\n"))).collect()
+}
+
+/// An event without data, which gives its reader an id to come back with, and says after how long.
+#[must_use]
+pub fn priming(id: &str, retry: Duration) -> Bytes {
+    format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
 /// A comment, which keeps a quiet stream from being taken for a dead one.

@@ -118,8 +118,8 @@ impl ServerOptions {
         }
     }
 
-    pub(crate) const fn session(&self) -> SessionLimits {
-        SessionLimits { sessions: self.sessions, idle: self.session_idle }
+    pub(crate) fn session(&self) -> SessionLimits {
+        SessionLimits { sessions: self.sessions, idle: self.session_idle, ..SessionLimits::default() }
     }
 
     pub(crate) const fn listener(&self) -> ListenerLimits {

@@ -158,6 +158,8 @@ limits:
   queuedNotices: 5
   parkedCalls: 16
   tasks: 17
+  replayBytes: 2MiB
+  listPage: 16
   queuedRecords: 15
   toolsPerHandler: 6
   processes: 9
@@ -175,6 +177,8 @@ timeouts:
   clientAnswer: 20m
   taskAfter: 0s
   taskKept: 2h
+  resume: 0s
+  heartbeat: 9s
   drain: 0s
   requestHead: 500ms
   requestBody: 4s
@@ -243,6 +247,8 @@ fn a_process_with_everything_set() {
             queued_notices: 5,
             parked_calls: 16,
             tasks: 17,
+            replay_bytes: 2097152,
+            list_page: 16,
             queued_records: 15,
             tools_per_handler: 6,
             processes: 9,
@@ -263,6 +269,8 @@ fn a_process_with_everything_set() {
             client_answer: 1200s,
             task_after: 0ns,
             task_kept: 7200s,
+            resume: 0ns,
+            heartbeat: 9s,
             drain: 0ns,
             request_head: 500ms,
             request_body: 4s,
@@ -353,6 +361,8 @@ fn the_defaults_are_those_of_the_documentation() {
             queued_notices: 256,
             parked_calls: 1000,
             tasks: 1000,
+            replay_bytes: 1048576,
+            list_page: 1000,
             queued_records: 20000,
             tools_per_handler: 10000,
             processes: 256,
@@ -371,6 +381,8 @@ fn the_defaults_are_those_of_the_documentation() {
             client_answer: 600s,
             task_after: 15s,
             task_kept: 3600s,
+            resume: 30s,
+            heartbeat: 20s,
             drain: 10s,
             request_head: 90s,
             request_body: 60s,

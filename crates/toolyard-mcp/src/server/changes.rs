@@ -112,6 +112,14 @@ impl Changes {
         }
     }
 
+    /// Takes everything for changed.
+    pub(super) fn suspect_all(&mut self) {
+        let Offers { tools, prompts, resources, .. } = self.offers;
+        let lists = [(tools, Change::Tools), (prompts, Change::Prompts), (resources, Change::Resources)];
+        self.found.extend(lists.into_iter().filter(|(offered, _)| *offered).map(|(_, change)| change));
+        self.found.extend(self.following.keys().cloned().map(Change::Updated));
+    }
+
     fn compare(&mut self) {
         let now = lists(&Registry::seen_by(self.registry.borrow_and_update().clone(), &self.caller));
         let changed = |kind: Kind| self.seen[kind as usize] != now[kind as usize];

@@ -326,7 +326,7 @@ impl Conversation {
         match method {
             method::INITIALIZED => {
                 self.unlisten(None);
-                let news = self.frontend.news(&self.peer, self.caller.clone());
+                let news = self.frontend.news(&self.peer, self.caller.clone(), false);
                 self.listen(None, news);
             }
             method::CANCELLED => {

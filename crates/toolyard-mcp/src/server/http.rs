@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::Abortable;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::sync::mpsc;
@@ -21,12 +20,14 @@ use toolyard_net::client::Client;
 use toolyard_net::guard::{self, Guard};
 
 use super::forward::{forward, is_forwarded};
+use super::replay::Purpose;
 use super::reply::{self, empty, refusal, respond};
 use super::requester::{Outlet, Requester};
 use super::session::{Session, SessionLimits, Sessions};
+use super::streams::{Reader, Resumed, Streams};
 use super::{Frontend, Principal, Request, Sender, batch, modern, sse};
 use crate::wire::error::INVALID_REQUEST;
-use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
+use crate::wire::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
 
 /// What the endpoint allows.
@@ -46,7 +47,7 @@ pub struct HttpOptions {
 
 /// The endpoint `/mcp`, and `/sse` with `/message` for clients of 2024-11-05, to be merged with other routes.
 pub fn router(frontend: Arc<Frontend>, options: HttpOptions) -> Router {
-    let sessions = Sessions::new(options.sessions);
+    let sessions = Sessions::new(options.sessions, frontend.stopping.clone());
     let sse = sse::router(frontend.clone(), options.clone());
     let endpoint = Arc::new(Endpoint { frontend, sessions, options });
     Router::new().route("/mcp", axum::routing::any(serve)).with_state(endpoint).merge(sse)
@@ -169,7 +170,7 @@ impl Endpoint {
             };
         }
         let answer = async move { Some(frontend.answer(request, sender).await) };
-        respond(id, Box::pin(answer), messages, modern::status).await
+        respond(id, Box::pin(answer), messages, None, modern::status).await
     }
 
     /// A request in a session, or a bare one, as operators send it that only want to list and call.
@@ -184,17 +185,17 @@ impl Endpoint {
         let session_id = session.as_ref().map(|session| session.id.clone());
         let caller = caller(parts, session_id);
         let origin = Some(parts.clone() as Arc<_>);
-        let sender = Sender { era: Era::Legacy, caller, origin, client, peer, questions: None };
+        let sender = Sender { era: Era::Legacy, caller, origin, client, peer: peer.clone(), questions: None };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         let answer = async move {
             let id = request.id.clone();
             let answer = frontend.answer(request, sender);
-            match session {
-                Some(session) => session.peer.running.run(&id, answer).await,
+            match peer {
+                Some(peer) => peer.running.run(&id, answer).await,
                 None => Some(answer.await),
             }
         };
-        respond(id, Box::pin(answer), messages, |_| StatusCode::OK).await
+        respond(id, Box::pin(answer), messages, session, |_| StatusCode::OK).await
     }
 
     /// Where the client is told something while its request runs, if it takes a stream.
@@ -258,21 +259,29 @@ impl Endpoint {
         empty(StatusCode::NO_CONTENT)
     }
 
-    /// The stream on which a legacy client is told of what belongs to no request.
+    /// The stream on which a legacy client is told of what belongs to no request, or one that it comes back to.
     fn open_stream(&self, parts: &Parts) -> Response {
         let Ok(session) = self.session(parts) else { return session_not_found() };
         let Some(session) = session else { return method_not_allowed() };
         if !accepts_stream(&parts.headers) {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
-        let registration = session.open_stream();
-        let news = self.frontend.news(&session.peer, caller(parts, Some(session.id.clone())));
-        // The session goes with the stream: while somebody listens, it is not idle.
-        let events = news.map(move |message| {
-            let _in_use = &session;
-            sse_event(message)
-        });
-        reply::streamed(Abortable::new(events, registration))
+        let reader = match parts.headers.get(LAST_EVENT_ID) {
+            Some(id) => match Streams::resume(&session, id.to_str().unwrap_or_default()) {
+                Resumed::Stream(reader) => reader,
+                Resumed::OldNews => self.news(parts, &session, true),
+                Resumed::Unknown => return unknown_event(),
+            },
+            None => self.news(parts, &session, false),
+        };
+        reply::streamed(reader)
+    }
+
+    /// A stream of what belongs to no request. There is one: an older one ends.
+    fn news(&self, parts: &Parts, session: &Arc<Session>, missed: bool) -> Reader {
+        let caller = caller(parts, Some(session.id.clone()));
+        let news = self.frontend.news(&session.peer, caller, missed);
+        Streams::begin(session, Purpose::News, news, |mut stream| async move { stream.abandoned().await })
     }
 }
 
@@ -334,6 +343,13 @@ fn unreadable(error: &ReadError) -> Response {
 
 pub(super) fn session_not_found() -> Response {
     refusal(StatusCode::NOT_FOUND, None, RpcError::new(INVALID_REQUEST, "Session not found"))
+}
+
+/// What the specification leaves open is answered as the official SDKs do. To replay nothing and to wait would have the
+/// client wait for an answer that never comes.
+fn unknown_event() -> Response {
+    let problem = "`Last-Event-ID` names nothing that is kept: its stream is over, or was of another session";
+    refusal(StatusCode::BAD_REQUEST, None, RpcError::new(INVALID_REQUEST, problem))
 }
 
 fn method_not_allowed() -> Response {

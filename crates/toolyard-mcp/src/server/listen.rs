@@ -18,9 +18,13 @@ use crate::wire::{Id, RpcError, message, meta, method};
 pub(super) type Messages = BoxStream<'static, Vec<Bytes>>;
 
 impl Frontend {
-    /// What a legacy client is told, as long as it listens.
-    pub(super) fn news(&self, peer: &Peer, caller: Caller) -> Messages {
-        let changes = self.changes(peer.followed(), caller);
+    /// What a legacy client is told, as long as it listens. One that has missed some is told of all that can
+    /// have changed.
+    pub(super) fn news(&self, peer: &Peer, caller: Caller, missed: bool) -> Messages {
+        let mut changes = self.changes(peer.followed(), caller);
+        if missed {
+            changes.suspect_all();
+        }
         let next = async |mut changes: Changes| {
             let change = changes.next().await?;
             Some((vec![notification(&change, Object::new())], changes))

@@ -10,6 +10,7 @@
 //! - `forward`: requests for what goes on at another gateway;
 //! - `foreign_task`: calls that their server goes on with as a task;
 //! - `session`, `peer`, `asks`: what is remembered of a legacy client, and `batch`, what some of them send;
+//! - `streams`, `replay`: how such a client comes back to a stream that broke;
 //! - `modern`: what a request of the modern era must say of itself;
 //! - `changes`, `listen`: telling clients that something is not what it was;
 //! - [`http`], `sse`, [`duplex`]: how messages come, and `reply`, how they go back.
@@ -29,11 +30,13 @@ mod methods;
 mod modern;
 mod parked;
 mod peer;
+mod replay;
 mod reply;
 mod requester;
 mod rounds;
 mod session;
 mod sse;
+mod streams;
 mod tasks;
 mod ticket;
 
@@ -142,6 +145,10 @@ impl Default for CacheHint {
 pub struct FrontendLimits {
     /// Notices that may wait for one client; more are dropped.
     pub queued_notices: usize,
+    /// Entries on one page of a list.
+    pub list_page: usize,
+    /// After how long without progress a client that wants some is told that its request goes on.
+    pub heartbeat: Duration,
     /// Calls that wait for an answer of a modern client. A call that would be one more fails.
     pub parked_calls: usize,
     /// How long a call waits for an answer of its client.
@@ -160,6 +167,8 @@ impl Default for FrontendLimits {
     fn default() -> Self {
         Self {
             queued_notices: 64,
+            list_page: 1000,
+            heartbeat: Duration::from_secs(20),
             parked_calls: 1000,
             ask_time: Duration::from_secs(600),
             tasks: 1000,

@@ -2,6 +2,7 @@
 //! before the answer.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,13 +12,16 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream};
 use futures_util::{FutureExt, StreamExt};
 use http::{HeaderValue, StatusCode, header};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_net::body::{self, Pieces};
 use toolyard_net::sse;
 
 use super::Answer;
+use super::replay::Purpose;
+use super::session::Session;
+use super::streams::{Reader, Streams};
 use crate::wire::{Id, RpcError, message};
 
 /// How long a request is silent before its client is shown that it is still there. Proxies and clients
@@ -27,30 +31,82 @@ const QUIET: Duration = Duration::from_secs(15);
 /// An answer that is being worked out; `None` if the client withdrew the request meanwhile.
 pub(super) type Pending = BoxFuture<'static, Option<Answer>>;
 
+/// After how long a client that can come back is given something to come back with. What takes longer is worth a
+/// stream.
+const PRIME: Duration = Duration::from_secs(1);
+
 /// Answers a request: plainly if the answer comes before anything else is to be said, or if the client
-/// takes no stream, in which case there are no `messages`.
+/// takes no stream, in which case there are no `messages`. A stream of a session can be come back to.
+///
+/// Until there is a stream, a client that leaves has withdrawn its request: it knows of no event that it could
+/// come back with, so nobody could ever read the answer.
 pub(super) async fn respond(
     id: Id,
     mut answer: Pending,
     messages: Option<mpsc::Receiver<Bytes>>,
+    session: Option<Arc<Session>>,
     status: fn(&RpcError) -> StatusCode,
 ) -> Response {
     let Some(mut messages) = messages else { return plain(&id, answer.await, status) };
-    let (first, answer) = tokio::select! {
+    let primed = session.as_ref().is_some_and(|session| session.streams.primed());
+    let first = tokio::select! {
         biased;
         given = &mut answer => match messages.try_recv() {
             // Both came at once, as when a server writes them together.
-            Ok(message) => (sse::message([message]), std::future::ready(given).boxed()),
+            Ok(message) => {
+                answer = std::future::ready(given).boxed();
+                Some(message)
+            }
             Err(_) => return plain(&id, given, status),
         },
-        Some(message) = messages.recv() => (sse::message([message]), answer),
-        () = tokio::time::sleep(QUIET) => (vec![sse::KEEP_ALIVE], answer),
+        Some(message) = messages.recv() => Some(message),
+        () = tokio::time::sleep(if primed { PRIME } else { QUIET }) => None,
     };
-    // From here on the client's reading sets the pace of the stream, and must not set that of the call.
-    let mut work = JoinSet::new();
-    work.spawn(answer);
-    let rest = Rest { id, work, messages };
-    streamed(stream::once(async { first }).chain(stream::unfold(Some(rest), Rest::next)))
+    let opening = (first.is_none() && !primed).then(|| vec![sse::KEEP_ALIVE]);
+    let opening = stream::iter(opening);
+    match session {
+        Some(session) => streamed(opening.chain(kept(&session, id, first, messages, answer))),
+        None => {
+            // The client's reading sets the pace of the stream, and must not set that of the call. It ends when the
+            // client leaves and this is dropped.
+            let mut work = JoinSet::new();
+            work.spawn(answer);
+            let answer = async move { work.join_next().await?.ok()? }.boxed();
+            streamed(opening.chain(said(id, first, messages, answer).map(sse::message)))
+        }
+    }
+}
+
+/// The stream of an answer that goes on without its reader.
+fn kept(
+    session: &Arc<Session>,
+    id: Id,
+    first: Option<Bytes>,
+    messages: mpsc::Receiver<Bytes>,
+    answer: Pending,
+) -> Reader {
+    let (sender, given) = oneshot::channel();
+    let source = said(id, first, messages, async { given.await.ok()? }.boxed());
+    Streams::begin(session, Purpose::Call, source.boxed(), |mut stream| async move {
+        tokio::select! {
+            biased;
+            answer = answer => drop(sender.send(answer)),
+            () = stream.abandoned() => return,
+        }
+        // What was sent may not have come.
+        stream.abandoned().await;
+    })
+}
+
+/// All messages about a request: what is said before the answer, then that.
+fn said(
+    id: Id,
+    first: Option<Bytes>,
+    messages: mpsc::Receiver<Bytes>,
+    answer: Pending,
+) -> impl Stream<Item = Vec<Bytes>> + Send {
+    let rest = Rest { id, answer, answered: None, messages };
+    stream::iter(first.map(|message| vec![message])).chain(stream::unfold(Some(rest), Rest::next))
 }
 
 /// A response that is one JSON text. A withdrawn request gets none.
@@ -105,28 +161,26 @@ pub(super) fn streamed(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) 
 /// What is left of an answer that is being streamed.
 struct Rest {
     id: Id,
-    /// The task that works the answer out. It ends when the client leaves and this is dropped.
-    work: JoinSet<Option<Answer>>,
+    answer: Pending,
+    /// What came of that.
+    answered: Option<Answer>,
     messages: mpsc::Receiver<Bytes>,
 }
 
 impl Rest {
     async fn next(state: Option<Self>) -> Option<(Vec<Bytes>, Option<Self>)> {
         let mut rest = state?;
-        tokio::select! {
-            biased;
-            Some(message) = rest.messages.recv() => Some((sse::message([message]), Some(rest))),
-            Some(answer) = rest.work.join_next() => Some((rest.last(answer.ok()??), None)),
+        if rest.answered.is_none() {
+            tokio::select! {
+                biased;
+                Some(message) = rest.messages.recv() => return Some((vec![message], Some(rest))),
+                answer = &mut rest.answer => rest.answered = Some(answer?),
+            }
         }
-    }
-
-    /// What was said before the answer goes before it.
-    fn last(&mut self, answer: Answer) -> Vec<Bytes> {
-        let mut pieces = Vec::new();
-        while let Ok(message) = self.messages.try_recv() {
-            pieces.extend(sse::message([message]));
+        // What was said before the answer goes before it.
+        match rest.messages.try_recv() {
+            Ok(message) => Some((vec![message], Some(rest))),
+            Err(_) => Some((message::response(Some(&rest.id), rest.answered?), None)),
         }
-        pieces.extend(sse::message(message::response(Some(&self.id), answer)));
-        pieces
     }
 }

@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures_util::future::{AbortHandle, AbortRegistration};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use toolyard_core::Object;
 
 use super::peer::Peer;
+use super::streams::Streams;
+use crate::wire::Revision;
 
 /// How many sessions there are, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +22,21 @@ pub struct SessionLimits {
     pub sessions: usize,
     /// A session that was not used for as long is closed.
     pub idle: Duration,
+    /// Bytes that are kept of what was sent on the streams of one session, for its client to come back to.
+    pub replay_bytes: usize,
+    /// How long a stream that broke waits for its client to come back, and the call that it is of goes on.
+    pub resume: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            sessions: 10_000,
+            idle: Duration::from_secs(30 * 60),
+            replay_bytes: 1 << 20,
+            resume: Duration::from_secs(30),
+        }
+    }
 }
 
 /// All sessions of one endpoint.
@@ -27,6 +44,8 @@ pub struct SessionLimits {
 pub(super) struct Sessions {
     table: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     limits: SessionLimits,
+    /// Turns true when streams are to end.
+    stopping: watch::Receiver<bool>,
     start: Instant,
 }
 
@@ -37,27 +56,26 @@ pub(super) struct Session {
     /// Whom its client acts for. Nobody else may use it.
     pub(super) principal: Option<Arc<str>>,
     pub(super) peer: Arc<Peer>,
-    /// The stream on which this client gets what belongs to no request.
-    stream: Mutex<Option<AbortHandle>>,
+    pub(super) streams: Streams,
     /// In milliseconds since the start of the table.
     last_used: AtomicU64,
 }
 
 impl Sessions {
-    pub(super) fn new(limits: SessionLimits) -> Self {
-        Self { table: RwLock::default(), limits, start: Instant::now() }
+    /// No sessions yet. Streams that nobody reads end once `stopping` is true.
+    pub(super) fn new(limits: SessionLimits, stopping: watch::Receiver<bool>) -> Self {
+        Self { table: RwLock::default(), limits, stopping, start: Instant::now() }
     }
 
     /// Opens a session for who sent these parameters of `initialize`; `None` where there are too many in use.
     pub(super) fn open(&self, initialize: &Object, principal: Option<Arc<str>>) -> Option<Arc<Session>> {
-        let session = Session {
-            id: random_id()?,
-            principal,
-            peer: Arc::new(Peer::new(initialize)),
-            stream: Mutex::default(),
-            last_used: self.now().into(),
-        };
-        let session = Arc::new(session);
+        let (id, peer) = (random_id()?, Arc::new(Peer::new(initialize)));
+        let SessionLimits { replay_bytes, resume, .. } = self.limits;
+        // Older clients take an event without data for a broken message.
+        let primed = peer.revision() >= Revision::V2025_11_25;
+        let streams = Streams::new(&id, primed, replay_bytes, resume, self.stopping.clone());
+        let last_used = self.now().into();
+        let session = Arc::new(Session { id, principal, peer, streams, last_used });
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if table.len() >= self.limits.sessions {
             table.retain(|_, session| !self.is_over(session));
@@ -65,7 +83,7 @@ impl Sessions {
         if table.len() >= self.limits.sessions {
             // Few clients say when they leave. The one that was silent for longest opens another if it
             // comes back after all.
-            let idle = table.values().filter(|session| Arc::strong_count(session) == 1);
+            let idle = table.values().filter(|session| !session.in_use(1));
             let idlest = idle.min_by_key(|session| session.last_used.load(Ordering::Relaxed))?.id.clone();
             table.remove(&idlest);
         }
@@ -78,7 +96,7 @@ impl Sessions {
         let session = self.table.read().unwrap_or_else(PoisonError::into_inner).get(id)?.clone();
         let used = self.now();
         let before = session.last_used.swap(used, Ordering::Relaxed);
-        if used.saturating_sub(before) > self.idle() && Arc::strong_count(&session) == 2 {
+        if used.saturating_sub(before) > self.idle() && !session.in_use(2) {
             self.close(id);
             return None;
         }
@@ -89,16 +107,16 @@ impl Sessions {
     pub(super) fn close(&self, id: &str) -> bool {
         let session = self.table.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         session.is_some_and(|session| {
-            session.replace_stream(None);
+            session.streams.close();
             session.peer.running.cancel_all();
             true
         })
     }
 
-    /// Idle for too long, and nothing of it is running: only the table holds it.
+    /// Idle for too long, and nothing of it is running.
     fn is_over(&self, session: &Arc<Session>) -> bool {
         let idle = self.now().saturating_sub(session.last_used.load(Ordering::Relaxed));
-        idle > self.idle() && Arc::strong_count(session) == 1
+        idle > self.idle() && !session.in_use(1)
     }
 
     fn now(&self) -> u64 {
@@ -111,18 +129,9 @@ impl Sessions {
 }
 
 impl Session {
-    /// Registers the stream for what belongs to no request. There is one: an older one ends.
-    pub(super) fn open_stream(&self) -> AbortRegistration {
-        let (handle, registration) = AbortHandle::new_pair();
-        self.replace_stream(Some(handle));
-        registration
-    }
-
-    fn replace_stream(&self, stream: Option<AbortHandle>) {
-        let mut current = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(older) = std::mem::replace(&mut *current, stream) {
-            older.abort();
-        }
+    /// Whether somebody holds it beside so many who only look, or a call runs whose client may come back.
+    fn in_use(self: &Arc<Self>, looking: usize) -> bool {
+        Arc::strong_count(self) > looking || self.streams.in_use()
     }
 }
 

@@ -21,6 +21,9 @@ pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The session of a legacy client.
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
+/// The latest event of a stream that its client comes back to.
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
 /// The annotation in an input schema that asks for a header.
 const ANNOTATION: &str = "x-mcp-header";
 const PARAM_PREFIX: &str = "mcp-param-";

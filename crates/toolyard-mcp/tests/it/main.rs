@@ -17,6 +17,7 @@ mod methods;
 mod needs;
 mod notices;
 mod principals;
+mod resuming;
 mod rounds;
 mod script;
 mod tasks;

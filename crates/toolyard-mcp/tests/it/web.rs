@@ -20,6 +20,8 @@ use crate::client::MODERN;
 pub(crate) struct Exchange {
     pub(crate) response: Response<Incoming>,
     decoder: Decoder,
+    /// The ids of the events that have come.
+    pub(crate) ids: Vec<String>,
     _connection: JoinSet<()>,
 }
 
@@ -33,7 +35,7 @@ impl Exchange {
         let mut driving = JoinSet::new();
         driving.spawn(async move { drop(connection.await) });
         let response = sender.send_request(request).await.unwrap();
-        Self { response, decoder: Decoder::new(1 << 20), _connection: driving }
+        Self { response, decoder: Decoder::new(1 << 20), ids: Vec::new(), _connection: driving }
     }
 
     pub(crate) fn is_stream(&self) -> bool {
@@ -41,11 +43,15 @@ impl Exchange {
         kind.is_some_and(|kind| kind == "text/event-stream")
     }
 
-    /// The next event; `None` at the end of the stream.
+    /// The next event with data; `None` at the end of the stream.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.decoder.next_event().unwrap() {
-                return Some(event);
+                self.ids.extend(event.id.clone());
+                match event.data.is_empty() {
+                    true => continue,
+                    false => return Some(event),
+                }
             }
             let frame = self.response.frame().await?.ok()?;
             self.decoder.push(&frame.into_data().unwrap());
@@ -55,6 +61,23 @@ impl Exchange {
     /// The text of a body that is no stream.
     pub(crate) async fn text(self) -> String {
         String::from_utf8(self.response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
+    /// The id of the first event, which has no data.
+    pub(crate) async fn priming(&mut self) -> String {
+        loop {
+            if let Some(event) = self.decoder.next_event().unwrap() {
+                assert!(event.data.is_empty());
+                return event.id.unwrap();
+            }
+            let frame = self.response.frame().await.unwrap().unwrap();
+            self.decoder.push(&frame.into_data().unwrap());
+        }
+    }
+
+    /// The text of the next message.
+    pub(crate) async fn message(&mut self) -> Option<String> {
+        self.event().await.as_ref().map(text_of)
     }
 
     /// Says every event to `heard`.

@@ -145,6 +145,7 @@ fn item<Kind: Keyed>(definition: &Json) -> Arc<Item<Kind>> {
 pub(crate) struct Setup {
     pub(crate) offers: Offers,
     pub(crate) limits: FrontendLimits,
+    pub(crate) sessions: SessionLimits,
     pub(crate) offered: Offered,
     /// The time of one call.
     pub(crate) timeout: Duration,
@@ -163,11 +164,20 @@ pub(crate) const EVERYTHING: Offers = Offers {
     tasks: TaskOffer::Declared,
 };
 
+/// Who leaves is gone at once: what it means to come back is what `resuming` is about.
+const SESSIONS: SessionLimits = SessionLimits {
+    sessions: 100,
+    idle: Duration::from_secs(60),
+    replay_bytes: 1 << 20,
+    resume: Duration::ZERO,
+};
+
 impl Default for Setup {
     fn default() -> Self {
         Self {
             offers: EVERYTHING,
             limits: FrontendLimits::default(),
+            sessions: SESSIONS,
             offered: crate::script::OFFERED,
             timeout: Duration::from_secs(60),
             running: 100,
@@ -213,6 +223,7 @@ pub(crate) struct Yard {
     registry: watch::Sender<Arc<Registry>>,
     stopping: watch::Sender<bool>,
     verdicts: Arc<Verdicts>,
+    sessions: SessionLimits,
     site: OnceLock<Site>,
 }
 
@@ -270,8 +281,8 @@ impl Yard {
         };
         let (stopping, stopping_now) = watch::channel(false);
         let frontend = Arc::new(Frontend::new(gateway, options, stopping_now));
-        let site = OnceLock::new();
-        let yard = Self { frontend, backend, handler, registry, stopping, verdicts, site };
+        let (sessions, site) = (setup.sessions, OnceLock::new());
+        let yard = Self { frontend, backend, handler, registry, stopping, verdicts, sessions, site };
         if setup.settled {
             yard.offer(setup.offered);
         }
@@ -344,10 +355,14 @@ impl Yard {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let listener = TcpListener::from_std(listener).unwrap();
-        let sessions = SessionLimits { sessions: 100, idle: Duration::from_secs(60) };
         let body_time = Duration::from_secs(10);
-        let options =
-            HttpOptions { guard: Guard::default(), body_bytes: 100_000, body_time, sessions, gateways: None };
+        let options = HttpOptions {
+            guard: Guard::default(),
+            body_bytes: 100_000,
+            body_time,
+            sessions: self.sessions,
+            gateways: None,
+        };
         let routes = router(self.frontend.clone(), options).layer(axum::middleware::from_fn(believe));
         let limits = ListenerLimits {
             connections: 100,

@@ -26,6 +26,8 @@ pub(super) fn frontend_options(process: &Process) -> FrontendOptions {
         tasks: process.limits.tasks,
         task_ttl: process.timeouts.task_kept,
         task_after: process.timeouts.task_after,
+        list_page: process.limits.list_page,
+        heartbeat: process.timeouts.heartbeat,
         ..FrontendLimits::default()
     };
     // Whatever a server may have.
@@ -72,7 +74,12 @@ pub(super) fn http_options(process: &Process, guard: Guard) -> io::Result<HttpOp
         guard,
         body_bytes: process.limits.request_body_bytes,
         body_time: process.timeouts.request_body,
-        sessions: SessionLimits { sessions: process.limits.sessions, idle: process.timeouts.session_idle },
+        sessions: SessionLimits {
+            sessions: process.limits.sessions,
+            idle: process.timeouts.session_idle,
+            replay_bytes: process.limits.replay_bytes,
+            resume: process.timeouts.resume,
+        },
         gateways,
     })
 }

@@ -48,7 +48,13 @@ impl Connection {
     /// The head of the next response, which is a stream of events.
     pub(crate) async fn stream(mut self) -> Stream {
         let head = self.reader.head().await.unwrap().unwrap();
-        Stream { framing: head.framing(Framing::ToEnd), connection: self, head, text: String::new() }
+        Stream {
+            framing: head.framing(Framing::ToEnd),
+            connection: self,
+            head,
+            text: String::new(),
+            last_id: None,
+        }
     }
 }
 
@@ -58,6 +64,8 @@ pub(crate) struct Stream {
     pub(crate) head: Head,
     framing: Framing,
     text: String,
+    /// The id of the latest event that had one.
+    pub(crate) last_id: Option<String>,
 }
 
 impl Stream {
@@ -67,9 +75,17 @@ impl Stream {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
                 self.text = rest;
+                let (id, event) = match event.strip_prefix("id: ").and_then(|event| event.split_once('\n')) {
+                    Some((id, event)) => (Some(id.to_owned()), event),
+                    None => (None, &*event),
+                };
+                self.last_id = id.or(self.last_id.take());
                 match event.strip_prefix("event: message\ndata: ") {
                     Some(message) => return Some(message.to_owned()),
-                    None => assert!(event.starts_with(':'), "neither a message nor a comment: {event:?}"),
+                    None => assert!(
+                        event.starts_with(':') || event == "retry: 1000\ndata: ",
+                        "neither a message, nor a comment, nor something to come back with: {event:?}"
+                    ),
                 }
                 continue;
             }

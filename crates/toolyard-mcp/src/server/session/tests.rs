@@ -1,18 +1,18 @@
 use std::future::pending;
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::advance;
 use toolyard_core::Object;
 
-use futures_util::future::Abortable;
-
 use super::*;
+use crate::server::replay::Purpose;
 use crate::wire::Id;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn sessions(sessions: usize) -> Sessions {
-    Sessions::new(SessionLimits { sessions, idle: MINUTE })
+    let limits = SessionLimits { sessions, idle: MINUTE, ..SessionLimits::default() };
+    Sessions::new(limits, watch::channel(false).1)
 }
 
 fn open(sessions: &Sessions) -> Option<Arc<Session>> {
@@ -63,15 +63,18 @@ async fn the_one_that_was_silent_for_longest_makes_room() {
     assert!(sessions.get(&first).is_some() && sessions.get(&third).is_some());
 }
 
-#[test]
-fn the_end_of_a_session_is_the_end_of_all_in_it() {
+#[tokio::test]
+async fn the_end_of_a_session_is_the_end_of_all_in_it() {
     let sessions = sessions(1);
     let session = open(&sessions).unwrap();
-    let stream = Abortable::new(pending::<()>(), session.open_stream());
+    let news =
+        Streams::begin(&session, Purpose::News, futures_util::stream::pending().boxed(), |_| pending());
+    let mut news = news.skip(1);
+    assert!(news.next().now_or_never().is_none());
     let id = Id::number(1);
     let mut request = Box::pin(session.peer.running.run(&id, pending::<()>()));
     assert!(request.as_mut().now_or_never().is_none());
     assert!(sessions.close(&session.id));
     assert_eq!(request.now_or_never(), Some(None));
-    assert!(stream.now_or_never().unwrap().is_err());
+    assert_eq!(news.next().now_or_never(), Some(None));
 }
