@@ -6,6 +6,7 @@ use bytes::Bytes;
 use toolyard_core::registry::Kind;
 use toolyard_core::{LogLevel, Object, TaskAction};
 
+use super::progress::alive;
 use super::{Answer, Frontend, Request, Sender, TaskOffer};
 use crate::wire::{Era, RpcError, meta, method};
 
@@ -15,6 +16,11 @@ pub(super) const LONGEST_URI: usize = 8192;
 impl Frontend {
     /// Answers a request of any method but those that open a session or a stream.
     pub(super) async fn answer(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
+        let (progress, every) = (sender.client.progress(), self.limits.heartbeat);
+        alive(progress, every, self.dispatch(request, sender)).await
+    }
+
+    async fn dispatch(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
         let (offers, era) = (self.offers, sender.era);
         let has_tasks = offers.tasks != TaskOffer::Never;
         if !offers.logging {

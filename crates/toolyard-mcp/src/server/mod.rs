@@ -6,6 +6,7 @@
 //! - `methods`, `describe`: which method does what, and what the server says of itself;
 //! - `call`, `convert`: from a request to a call, from an outcome to a response;
 //! - `requester`, `rounds`: the client of a running call, and how it is asked in each era;
+//! - `progress`: what it is told of progress, also where there is none;
 //! - `parked`, `tasks`: calls that outlive their request, and `ticket`, how clients come back to them;
 //! - `forward`: requests for what goes on at another gateway;
 //! - `foreign_task`: calls that their server goes on with as a task;
@@ -30,6 +31,7 @@ mod methods;
 mod modern;
 mod parked;
 mod peer;
+mod progress;
 mod replay;
 mod reply;
 mod requester;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use toolyard_core::{Ask, AskError, AskKind, Client, Json, LogLevel, Notice, Object};
 
 use super::peer::Peer;
+use super::progress::Progress;
 use crate::wire::{message, meta, method};
 
 /// Who sent a request: what it can be asked, and where it is told of progress and log.
@@ -29,8 +30,8 @@ pub(super) struct Requester {
 #[derive(Debug, Default)]
 pub(super) struct Outlet {
     messages: Option<mpsc::Sender<Bytes>>,
-    /// What the client calls the progress of its request, if it wants to be told.
-    token: Option<Json>,
+    /// What it is told of progress, if it wants to be.
+    progress: Option<Arc<Progress>>,
     /// The least severe log that it wants.
     log: Option<LogLevel>,
 }
@@ -67,7 +68,10 @@ impl Outlet {
     /// Where `messages` go of a request that said `meta` of itself. A modern request says how much log it wants.
     pub(super) fn new(meta: &Object, messages: Option<mpsc::Sender<Bytes>>) -> Self {
         let log = meta.get_str(meta::LOG_LEVEL).and_then(|level| LogLevel::parse(&level));
-        Self { messages, token: meta.get(meta::PROGRESS_TOKEN).cloned(), log }
+        let token = meta.get(meta::PROGRESS_TOKEN).zip(messages.as_ref());
+        let progress =
+            token.map(|(token, messages)| Arc::new(Progress::new(token.clone(), messages.clone())));
+        Self { messages, progress, log }
     }
 }
 
@@ -106,6 +110,11 @@ impl Requester {
     pub(super) fn continue_with(&self, other: &Self) {
         let outlet = std::mem::take(&mut *other.outlet());
         *self.outlet() = outlet;
+    }
+
+    /// What the client is told of progress.
+    pub(super) fn progress(&self) -> Option<Arc<Progress>> {
+        self.outlet().progress.clone()
     }
 
     /// Messages go nowhere any more.
@@ -172,7 +181,7 @@ impl Client for Requester {
 
     fn listens(&self) -> bool {
         let outlet = self.outlet();
-        outlet.token.is_some() && outlet.messages.is_some()
+        outlet.progress.is_some()
     }
 
     fn log_level(&self) -> Option<LogLevel> {
@@ -182,23 +191,21 @@ impl Client for Requester {
 
     fn notify(&self, notice: Notice) {
         let outlet = self.outlet();
-        let Some(messages) = &outlet.messages else { return };
-        let message = match notice {
-            Notice::Progress(mut params) => {
-                let Some(token) = &outlet.token else { return };
-                params.set(meta::PROGRESS_TOKEN, token.clone());
-                message::notification(method::PROGRESS, &params)
+        match notice {
+            Notice::Progress(params) => {
+                if let Some(progress) = &outlet.progress {
+                    progress.tell(params);
+                }
             }
             Notice::Log(params) => {
+                let Some(messages) = &outlet.messages else { return };
                 let level = params.get_str("level").and_then(|level| LogLevel::parse(&level));
-                if level.zip(outlet.log).is_none_or(|(level, least)| level < least) {
-                    return;
+                if level.zip(outlet.log).is_some_and(|(level, least)| level >= least) {
+                    // A full queue drops the notice.
+                    let _full = messages.try_send(message::notification(method::LOG, &params));
                 }
-                message::notification(method::LOG, &params)
             }
-        };
-        // A full queue drops the notice: whoever reads slowly learns of later progress.
-        let _full = messages.try_send(message);
+        }
     }
 
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {

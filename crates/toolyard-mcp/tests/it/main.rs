@@ -11,6 +11,7 @@ mod changes;
 mod client;
 mod deadlines;
 mod foreign_tasks;
+mod heartbeats;
 mod legacy_asks;
 mod listen;
 mod methods;
