@@ -69,6 +69,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// All that comes until the stream ends, as it is.
+    pub(crate) async fn rest(mut self) -> String {
+        while let Ok(Some(piece)) = self.connection.reader.piece(&mut self.framing).await {
+            self.text.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        self.text
+    }
+
     /// The message of the next event; `None` at the end of the stream.
     pub(crate) async fn message(&mut self) -> Option<String> {
         loop {

@@ -324,11 +324,12 @@ async fn beyond_this_machine_an_empty_store_opens_nothing() {
 #[tokio::test]
 async fn streams_of_anybody_end_when_a_key_is_asked_for() {
     let yard = Yard::start("timeouts: {keyCheck: 10ms}").await;
-    let mut stream = Connection::open(yard.running.address()).await;
-    stream.send(b"GET /sse HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let mut connection = Connection::open(yard.running.address()).await;
+    connection.send(b"GET /sse HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let stream = connection.stream().await;
     yard.key_for("rest").await;
     // It ends, which it does not before.
-    assert!(stream.response().await.expect("a response").body.starts_with("event: endpoint"));
+    assert!(stream.rest().await.starts_with("event: endpoint"));
 }
 
 #[tokio::test]
