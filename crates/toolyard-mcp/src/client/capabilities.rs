@@ -18,6 +18,13 @@ impl Capabilities {
         kind == Kind::Tools || self.may(feature(kind))
     }
 
+    /// Whether it may tell of changes of single resources.
+    pub(super) fn may_subscribe(&self) -> bool {
+        let Some(known) = &self.0 else { return true };
+        let resources = known.get("resources").and_then(|resources| resources.to_object().ok());
+        resources.is_some_and(|part| part.get("subscribe").and_then(Json::to_bool) == Some(true))
+    }
+
     /// Whether it may have this feature.
     fn may(&self, feature: &str) -> bool {
         self.0.as_ref().is_none_or(|known| known.get(feature).is_some_and(Json::is_object))

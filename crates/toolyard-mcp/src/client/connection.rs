@@ -14,6 +14,7 @@ use toolyard_net::trace;
 
 use super::asked::Callers;
 use super::capabilities::Capabilities;
+use super::followed::Followed;
 use super::repeat::Failure;
 use super::stale::{Lists, Stale};
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
@@ -122,6 +123,11 @@ impl Connection {
         &self.signals.stale
     }
 
+    /// The resources that somebody follows.
+    pub(super) fn followed(&self) -> &Arc<Followed> {
+        &self.signals.followed
+    }
+
     /// Waits until the connection is of no use any more.
     pub(super) async fn lost(&self) {
         self.signals.lost.notified().await;
@@ -187,19 +193,22 @@ impl Connection {
             }
             error => error,
         });
-        let answer = answer.inspect_err(|error| {
-            // Calls that come now wait for the next session.
-            let is_forgotten = matches!(error, TransportError::SessionOver);
-            self.is_forgotten.fetch_or(is_forgotten, Ordering::Release);
-            if is_forgotten || matches!(error, TransportError::Unreachable(_)) {
-                self.signals.lost.notify_one();
-            }
-        })?;
+        let answer = answer.inspect_err(|error| self.note_failure(error))?;
         if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
             // The annotations are not what they were when the tools were listed.
             self.signals.stale.note(Lists::of(&[Kind::Tools]));
         }
         Ok(convert::outcome(answer, self.revision.era())?)
+    }
+
+    /// Whether the connection is of use after this is for its keeper to know.
+    pub(super) fn note_failure(&self, error: &TransportError) {
+        // Calls that come now wait for the next session.
+        let is_forgotten = matches!(error, TransportError::SessionOver);
+        self.is_forgotten.fetch_or(is_forgotten, Ordering::Release);
+        if is_forgotten || matches!(error, TransportError::Unreachable(_)) {
+            self.signals.lost.notify_one();
+        }
     }
 
     /// What a modern HTTP server wants mirrored of a call.

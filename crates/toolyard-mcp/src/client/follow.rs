@@ -4,30 +4,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::convert::is_transient;
 use super::http::Http;
-use super::stale::Lists;
 use super::transport::{Outgoing, Signals, TransportError};
 
 /// The pause before a stream that ended is opened again, and the longest. Servers that poll
 /// (2025-11-25) end their streams on purpose, every few seconds.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Opens the stream of changes again and again, until the server says that it has none or cannot be
+/// Opens a stream of changes again and again, until the server says that it has none or cannot be
 /// reached. `listen` writes the request for it, with an id of its own each time; a legacy server is asked
-/// without one.
+/// without one. `opened` hears of each opening, and `missed` before the next one: whatever changed while there was no
+/// stream was not announced.
 pub(super) async fn follow(
     name: Arc<str>,
     http: Http,
-    listen: impl Fn() -> Option<Outgoing>,
     signals: Arc<Signals>,
+    opened: Arc<Notify>,
+    listen: impl Fn() -> Option<Outgoing>,
+    missed: impl Fn(),
 ) {
     let mut pause = PAUSE.0;
     loop {
         let since = Instant::now();
-        match http.follow(listen(), &signals).await {
+        match http.follow(listen(), &signals, &opened).await {
             Ok(()) if since.elapsed() >= PAUSE.0 => pause = PAUSE.0,
             Ok(()) => pause = (pause * 2).min(PAUSE.1),
             Err(TransportError::Unreachable(_)) => {
@@ -44,8 +47,7 @@ pub(super) async fn follow(
             }
         }
         sleep(pause).await;
-        // Whatever changed while there was no stream was not announced.
-        signals.stale.note(Lists::ALL);
+        missed();
     }
 }
 

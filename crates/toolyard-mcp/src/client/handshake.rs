@@ -19,6 +19,7 @@ use super::endpoint::HttpStyle;
 use super::follow::follow;
 use super::http::Http;
 use super::sse::Sse;
+use super::stale::Lists;
 use super::stdio::Stdio;
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
 use super::{ClientOptions, Endpoint, convert};
@@ -158,12 +159,8 @@ impl Connection {
             Transport::Http(http) => {
                 let (ids, info) = (self.ids.clone(), self.info.clone());
                 let (name, signals) = (self.name.clone(), self.signals.clone());
-                self.follower.spawn(follow(
-                    name,
-                    http.clone(),
-                    move || Some(listen(&ids, &info, &filter)),
-                    signals,
-                ));
+                let listen = move || Some(listen(&ids, &info, &filter));
+                self.follower.spawn(follow_lists(name, http.clone(), signals, listen));
             }
             // It has but one stream, and that is followed.
             Transport::Sse(_) => {}
@@ -198,7 +195,7 @@ impl Connection {
                 *http = http.clone().with_fixed(session_headers(&head, self.revision));
                 http.tell(ready).await?;
                 let (name, signals) = (self.name.clone(), self.signals.clone());
-                self.follower.spawn(follow(name, http.clone(), || None, signals));
+                self.follower.spawn(follow_lists(name, http.clone(), signals, || None));
                 if !self.callers.declared().is_nothing() {
                     // Questions come there, too, and servers drop what nobody would hear.
                     let _too_slow = timeout(LISTEN_TIME, self.signals.listens.notified()).await;
@@ -220,8 +217,19 @@ fn filter(capabilities: &Capabilities) -> Object {
     wanted.fold(Object::new(), |filter, (_, name)| filter.with(name, Json::boolean(true)))
 }
 
+/// Follows what a server says of its lists, and whatever else belongs to no request.
+async fn follow_lists(
+    name: Arc<str>,
+    http: Http,
+    signals: Arc<Signals>,
+    listen: impl Fn() -> Option<Outgoing>,
+) {
+    let missed = || signals.stale.note(Lists::ALL);
+    follow(name, http, signals.clone(), signals.listens.clone(), listen, missed).await;
+}
+
 /// A request for a stream of changes.
-fn listen(ids: &AtomicU64, info: &Json, filter: &Object) -> Outgoing {
+pub(super) fn listen(ids: &AtomicU64, info: &Json, filter: &Object) -> Outgoing {
     let id = ids.fetch_add(1, Ordering::Relaxed);
     let mut params = Object::new().with("notifications", filter.to_json());
     convert::set_meta(&mut params, Object::new(), id, Revision::LATEST_MODERN, info, &NoClient);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use toolyard_core::{Client, Notice, Object};
 use toolyard_net::body::{self, ReadError};
@@ -92,18 +93,20 @@ impl Http {
     }
 
     /// Follows the stream of what belongs to no request: a `GET` of the legacy era, or a
-    /// `subscriptions/listen` of the modern one. Returns when it has ended.
+    /// `subscriptions/listen` of the modern one. `opened` hears of its beginning, also where there is none. Returns when it
+    /// has ended.
     pub(super) async fn follow(
         &self,
         listen: Option<Outgoing>,
         signals: &Signals,
+        opened: &Notify,
     ) -> Result<(), TransportError> {
         let response = match listen {
             None => self.send(Method::GET, Bytes::new(), &HeaderMap::new()).await?,
             Some(listen) => self.send(Method::POST, listen.message.clone(), &listen.headers).await?,
         };
         let (head, response) = response.into_parts();
-        signals.listens.notify_one();
+        opened.notify_one();
         if !head.status.is_success() {
             return Err(TransportError::Status(head.status));
         }
@@ -122,7 +125,7 @@ impl Http {
                 }
                 // The server ends the stream of its own will.
                 Message::Response { .. } => return Ok(()),
-                Message::Notification { method, .. } => signals.noticed(&method),
+                Message::Notification { method, params } => signals.noticed(&method, &params),
             }
         }
         Ok(())

@@ -156,7 +156,7 @@ impl Inbox {
             }
             method::CANCELLED => self.callers.withdrawn(&params),
             method::LOG => self.callers.logged(params),
-            method => self.signals.noticed(method),
+            method => self.signals.noticed(method, &params),
         }
     }
 

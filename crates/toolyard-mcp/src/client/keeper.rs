@@ -54,7 +54,11 @@ impl Keeper {
             match self.connect().await {
                 Ok(connection) => {
                     let since = Instant::now();
-                    match self.stay(&connection).await {
+                    let left = tokio::select! {
+                        left = self.stay(&connection) => left,
+                        never = connection.keep_subscribed() => match never {},
+                    };
+                    match left {
                         Left::Idle => {
                             connection.end_process().await;
                             self.called().await;

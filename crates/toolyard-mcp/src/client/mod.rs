@@ -4,6 +4,7 @@
 //! - `lanes`, `lane`: connections that are one client's alone, beside the one that all share;
 //! - `opener`, `handshake`, `connection`: one server, spoken to in its own era;
 //! - `capabilities`, `lists`, `stale`: what a server offers, and when it is to be asked again;
+//! - `followed`, `subscriptions`: resources whose changes are told, and how a server is asked for that;
 //! - `asked`, `declared`: what a legacy server may ask, and whom;
 //! - `transport`, `http`, `sse`, `stdio`: how messages get there;
 //! - `repeat`, `session`: what is done where they do not.
@@ -17,6 +18,7 @@ mod endpoint;
 mod events;
 mod filter;
 mod follow;
+mod followed;
 mod handshake;
 mod http;
 mod inbox;
@@ -33,6 +35,7 @@ mod session;
 mod sse;
 mod stale;
 mod stdio;
+mod subscriptions;
 mod transport;
 mod usage;
 
@@ -41,6 +44,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -242,13 +246,17 @@ impl Backend for McpBackend {
         self.catalog.clone()
     }
 
+    fn follow(&self, uri: &str) -> BoxStream<'static, ()> {
+        followed::changes(self.link.clone(), uri.into(), self.usage.as_ref().map(Usage::begin))
+    }
+
     fn refresh(&self) {
         self.refresh.notify_one();
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         Box::pin(async move {
-            let _running = self.usage.as_ref().map(|usage| usage.begin());
+            let _running = self.usage.as_ref().map(Usage::begin);
             self.attempts.run(call, |call| self.run(call)).await
         })
     }

@@ -10,12 +10,13 @@ use tokio::sync::Notify;
 use toolyard_core::{Client, Json, Object};
 use toolyard_net::auth::Unreadable;
 
+use super::followed::Followed;
 use super::http::Http;
 use super::session;
 use super::sse::Sse;
 use super::stale::{Lists, Stale};
 use super::stdio::Stdio;
-use crate::wire::{Id, Message, RpcError};
+use crate::wire::{Id, Message, RpcError, method};
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -57,10 +58,12 @@ pub(super) struct Outgoing {
 pub(super) struct Signals {
     /// The lists that may have changed.
     pub(super) stale: Stale,
+    /// Who wants to know of changes of resources.
+    pub(super) followed: Arc<Followed>,
     /// The connection is of no use any more.
     pub(super) lost: Notify,
     /// The stream of what belongs to no request is open, or it is known that there is none.
-    pub(super) listens: Notify,
+    pub(super) listens: Arc<Notify>,
     /// How many messages have come, where they come on a connection of their own: such a server is not silent.
     pub(super) heard: AtomicU64,
     /// How many of these were no answers: what it asks, and what it has to say.
@@ -69,8 +72,11 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Takes a notification that is about the server itself.
-    pub(super) fn noticed(&self, method: &str) {
+    pub(super) fn noticed(&self, method: &str, params: &Object) {
         self.stale.note(Lists::changed_by(method));
+        if let (method::RESOURCE_UPDATED, Some(uri)) = (method, params.get_str("uri")) {
+            self.followed.updated(&uri);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Whether a server is called, and when it last was.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -15,8 +17,8 @@ struct Now {
     last: Instant,
 }
 
-/// A call that runs, for as long as this is there.
-pub(super) struct Running<'a>(&'a Usage);
+/// A use of the server, such as a call that runs, for as long as this is there.
+pub(super) struct Running(Arc<Usage>);
 
 impl Default for Usage {
     fn default() -> Self {
@@ -25,9 +27,9 @@ impl Default for Usage {
 }
 
 impl Usage {
-    pub(super) fn begin(&self) -> Running<'_> {
+    pub(super) fn begin(self: &Arc<Self>) -> Running {
         self.now.send_modify(|now| *now = Now { running: now.running + 1, last: Instant::now() });
-        Running(self)
+        Running(self.clone())
     }
 
     /// When it was last in use: now, if it is.
@@ -47,7 +49,7 @@ impl Usage {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.0.now.send_modify(|now| *now = Now { running: now.running - 1, last: Instant::now() });
     }

@@ -1,13 +1,13 @@
 //! What is not what it was, seen from one client.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{BoxStream, SelectAll, StreamExt};
 use tokio::sync::watch;
 use toolyard_core::registry::Kind;
-use toolyard_core::{Caller, Json, Registry};
+use toolyard_core::{Backend, Caller, Json, Registry};
 
 use super::peer::Uris;
 use super::{Frontend, Offers};
@@ -39,7 +39,7 @@ pub(super) struct Changes {
     /// Whether nobody can change any more what is followed.
     fixed: bool,
     /// The resources that are being followed: whose they are, and the end of it.
-    following: HashMap<Arc<str>, (Arc<str>, AbortHandle)>,
+    following: HashMap<Arc<str>, (Weak<dyn Backend>, AbortHandle)>,
     updates: SelectAll<Abortable<BoxStream<'static, Arc<str>>>>,
     found: VecDeque<Change>,
     stopping: watch::Receiver<bool>,
@@ -137,9 +137,11 @@ impl Changes {
     fn follow(&mut self) {
         let followed = self.followed.borrow_and_update().clone();
         let registry = Registry::seen_by(self.registry.borrow().clone(), &self.caller);
-        let owner = |uri: &str| registry.resource(uri).map(|entry| &entry.handler);
-        self.following.retain(|uri, (name, stream)| {
-            let wanted = followed.contains(uri) && owner(uri).is_none_or(|owner| owner.name == *name);
+        let owner = |uri: &str| registry.resource(uri).map(|entry| &entry.handler.backend);
+        self.following.retain(|uri, (by, stream)| {
+            // An edit of the manifest may have put another backend in the place of the one that was followed.
+            let is_same = |owner: &Arc<dyn Backend>| std::ptr::addr_eq(Arc::as_ptr(owner), by.as_ptr());
+            let wanted = followed.contains(uri) && owner(uri).is_none_or(is_same);
             if !wanted {
                 stream.abort();
             }
@@ -149,9 +151,9 @@ impl Changes {
             let Some(owner) = owner(&uri).filter(|_| !self.following.contains_key(&uri)) else { continue };
             let (handle, registration) = AbortHandle::new_pair();
             let updated = uri.clone();
-            let updates = owner.backend.follow(&uri).map(move |()| updated.clone()).boxed();
+            let updates = owner.follow(&uri).map(move |()| updated.clone()).boxed();
             self.updates.push(Abortable::new(updates, registration));
-            self.following.insert(uri, (owner.name.clone(), handle));
+            self.following.insert(uri, (Arc::downgrade(owner), handle));
         }
     }
 }

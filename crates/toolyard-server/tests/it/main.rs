@@ -15,6 +15,7 @@ mod complete_example;
 mod door;
 mod edits;
 mod fidelity;
+mod following;
 mod http1;
 mod http_tools;
 mod json;

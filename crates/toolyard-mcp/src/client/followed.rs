@@ -1,0 +1,181 @@
+//! The resources of a server that somebody follows.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Weak};
+
+use futures_util::stream::{self, BoxStream, StreamExt};
+use tokio::sync::watch;
+
+use super::connection::Connection;
+use super::link::Link;
+use super::usage::Running;
+
+/// Who is told of changes, on one connection. All who follow a resource share what is asked of the server for it.
+#[derive(Debug, Default)]
+pub(super) struct Followed(watch::Sender<HashMap<Arc<str>, watch::Sender<()>>>);
+
+/// Who follows a resource. The last one that is dropped ends the interest in it.
+struct Follower {
+    followed: Arc<Followed>,
+    uri: Arc<str>,
+    changes: Option<watch::Receiver<()>>,
+}
+
+impl Followed {
+    /// The resources that are followed.
+    pub(super) fn uris(&self) -> BTreeSet<Arc<str>> {
+        self.0.borrow().keys().cloned().collect()
+    }
+
+    /// Wakes up whenever there are others.
+    pub(super) fn watch(&self) -> watch::Receiver<impl Sized + use<>> {
+        self.0.subscribe()
+    }
+
+    /// Takes the news that a resource has changed. It may be a part of the one that is followed
+    /// (2025-11-25, server/resources, subscriptions).
+    pub(super) fn updated(&self, uri: &str) {
+        let followed = self.0.borrow();
+        if let Some(followers) = followed.get(uri) {
+            followers.send_replace(());
+            return;
+        }
+        let is_part = |whole: &str| {
+            let rest = uri.strip_prefix(whole);
+            rest.is_some_and(|rest| whole.ends_with('/') || rest.starts_with('/'))
+        };
+        followed
+            .iter()
+            .filter(|(whole, _)| is_part(whole))
+            .for_each(|(_, followers)| followers.send_replace(()));
+    }
+
+    /// Any of them may have changed.
+    pub(super) fn all_updated(&self) {
+        self.0.borrow().values().for_each(|followers| followers.send_replace(()));
+    }
+
+    fn follow(self: Arc<Self>, uri: Arc<str>) -> Follower {
+        let mut changes = None;
+        self.0.send_if_modified(|followed| {
+            let is_new = !followed.contains_key(&uri);
+            changes = Some(followed.entry(uri.clone()).or_default().subscribe());
+            is_new
+        });
+        Follower { followed: self, uri, changes }
+    }
+}
+
+impl Follower {
+    async fn changed(&mut self) {
+        // It is there until this is dropped, and so is who tells it.
+        if let Some(changes) = &mut self.changes {
+            let _gone = changes.changed().await;
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let (uri, changes) = (&self.uri, &mut self.changes);
+        self.followed.0.send_if_modified(|followed| {
+            // Of two that leave at once, the second one sees that the first one has.
+            drop(changes.take());
+            let is_last = followed.get(uri).is_some_and(|followers| followers.receiver_count() == 0);
+            is_last && followed.remove(uri).is_some()
+        });
+    }
+}
+
+/// Follows a resource on whatever connection its server has, one after the other. What may have changed between two
+/// of them is told as a change.
+pub(super) fn changes(
+    link: watch::Receiver<Link>,
+    uri: Arc<str>,
+    in_use: Option<Running>,
+) -> BoxStream<'static, ()> {
+    let following = Following { link, uri, on: None, has_followed: false, _in_use: in_use };
+    stream::unfold(following, async |mut following| {
+        following.changed().await?;
+        Some(((), following))
+    })
+    .boxed()
+}
+
+struct Following {
+    link: watch::Receiver<Link>,
+    uri: Arc<str>,
+    /// The connection that it is followed on.
+    on: Option<(Weak<Connection>, Follower)>,
+    has_followed: bool,
+    /// A server that is ended when it is not used is, as long as it is followed.
+    _in_use: Option<Running>,
+}
+
+impl Following {
+    /// Waits for a change; `None` once the server is not served any more.
+    async fn changed(&mut self) -> Option<()> {
+        loop {
+            let Some((connection, follower)) = &mut self.on else {
+                self.begin().await?;
+                if std::mem::replace(&mut self.has_followed, true) {
+                    return Some(());
+                }
+                continue;
+            };
+            let is_left = |link: &Link| {
+                let now = link.connection().map(Arc::as_ptr);
+                now.is_none_or(|now| !std::ptr::eq(now, connection.as_ptr()))
+            };
+            tokio::select! {
+                () = follower.changed() => return Some(()),
+                left = self.link.wait_for(is_left) => drop(left.ok()?),
+            }
+            self.on = None;
+        }
+    }
+
+    async fn begin(&mut self) -> Option<()> {
+        let link = self.link.wait_for(|link| link.connection().is_some()).await.ok()?;
+        let connection = link.connection()?;
+        let follower = connection.followed().clone().follow(self.uri.clone());
+        self.on = Some((Arc::downgrade(connection), follower));
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_change_reaches_who_follows_it_or_what_it_is_a_part_of() {
+        let cases = [
+            ("file:///a", "file:///a", true),
+            ("file:///a", "file:///a/b", true),
+            ("file:///a/", "file:///a/b", true),
+            ("file:///a", "file:///ab", false),
+            ("file:///a/b", "file:///a", false),
+        ];
+        for (uri, updated, is_told) in cases {
+            let followed = Arc::<Followed>::default();
+            let mut follower = followed.clone().follow(uri.into());
+            followed.updated(updated);
+            assert_eq!(follower.changed().now_or_never().is_some(), is_told, "{uri} {updated}");
+        }
+    }
+
+    #[test]
+    fn the_last_one_ends_the_interest() {
+        let followed = Arc::<Followed>::default();
+        let mut news = followed.watch();
+        let (one, two) = (followed.clone().follow("a".into()), followed.clone().follow("a".into()));
+        news.mark_unchanged();
+        drop(one);
+        assert_eq!((followed.uris().len(), news.has_changed().unwrap()), (1, false));
+        drop(two);
+        assert_eq!((followed.uris().len(), news.has_changed().unwrap()), (0, true));
+    }
+}

@@ -1,0 +1,147 @@
+//! Has a server tell of the resources that are followed: by a subscription for each of them in the legacy era, by one
+//! stream for all of them in the modern one.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use toolyard_core::{Json, Object};
+
+use super::connection::Connection;
+use super::follow::follow;
+use super::handshake::listen;
+use super::http::Http;
+use super::stdio::Stdio;
+use super::transport::{Transport, cancelled};
+use crate::wire::{Era, message, method};
+
+/// How long a server may take to begin to tell of a resource.
+const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
+
+impl Connection {
+    /// Keeps the server telling of what is followed, for as long as this runs.
+    pub(super) async fn keep_subscribed(&self) -> Infallible {
+        if !self.capabilities.may_subscribe() {
+            return pending().await;
+        }
+        match (&self.transport, self.revision.era()) {
+            (_, Era::Legacy) => self.subscribe_to_each().await,
+            (Transport::Http(http), Era::Modern) => self.listen_over_http(http).await,
+            (Transport::Stdio(stdio), Era::Modern) => self.listen_on_stdio(stdio).await,
+            // Only the legacy era has it.
+            (Transport::Sse(_), Era::Modern) => pending().await,
+        }
+    }
+
+    async fn subscribe_to_each(&self) -> Infallible {
+        let mut news = self.followed().watch();
+        let mut subscribed = BTreeSet::new();
+        loop {
+            news.mark_unchanged();
+            let followed = self.followed().uris();
+            for uri in &subscribed - &followed {
+                self.tell_of(method::UNSUBSCRIBE, &uri).await;
+            }
+            for uri in &followed - &subscribed {
+                self.tell_of(method::SUBSCRIBE, &uri).await;
+            }
+            subscribed = followed;
+            // We hold the sender ourselves.
+            let _gone = news.changed().await;
+        }
+    }
+
+    async fn tell_of(&self, method: &'static str, uri: &str) {
+        let params = Object::new().with("uri", Json::string(uri));
+        match timeout(SUBSCRIBE_TIME, self.ask(method, params)).await {
+            Ok(Ok(Ok(_))) => {}
+            Ok(Ok(Err(error))) => {
+                let error = self.options.secrets.brief(error.body().as_text());
+                tracing::debug!(handler = %self.name, method, %error, "the server refuses");
+            }
+            Ok(Err(error)) => self.note_failure(&error),
+            Err(_) => tracing::debug!(handler = %self.name, method, "the server does not answer"),
+        }
+    }
+
+    async fn listen_over_http(&self, http: &Http) -> Infallible {
+        let mut news = self.followed().watch();
+        let mut stream: Option<BoxFuture<'_, ()>> = None;
+        loop {
+            news.mark_unchanged();
+            stream = match self.followed().uris() {
+                followed if followed.is_empty() => None,
+                followed => self.replaced(stream, http, &followed).await,
+            };
+            loop {
+                tokio::select! {
+                    _ = news.changed() => break,
+                    () = running(&mut stream) => stream = None,
+                }
+            }
+        }
+    }
+
+    /// A stream of these in the place of another one, which is heard until the new one is open.
+    async fn replaced<'a>(
+        &'a self,
+        mut old: Option<BoxFuture<'a, ()>>,
+        http: &Http,
+        followed: &BTreeSet<Arc<str>>,
+    ) -> Option<BoxFuture<'a, ()>> {
+        let filter = filter(followed);
+        let listen = move || Some(listen(&self.ids, &self.info, &filter));
+        let opened = Arc::<Notify>::default();
+        let (name, signals) = (self.name.clone(), self.signals.clone());
+        let missed = || self.followed().all_updated();
+        let mut new = Some(follow(name, http.clone(), signals, opened.clone(), listen, missed).boxed());
+        let opening = async {
+            loop {
+                tokio::select! {
+                    () = opened.notified() => return,
+                    () = running(&mut new) => return new = None,
+                    () = running(&mut old) => old = None,
+                }
+            }
+        };
+        let _too_slow = timeout(SUBSCRIBE_TIME, opening).await;
+        new
+    }
+
+    async fn listen_on_stdio(&self, stdio: &Stdio) -> Infallible {
+        let mut news = self.followed().watch();
+        let mut before = None;
+        loop {
+            news.mark_unchanged();
+            let followed = self.followed().uris();
+            let request = (!followed.is_empty()).then(|| listen(&self.ids, &self.info, &filter(&followed)));
+            let ended = std::mem::replace(&mut before, request.as_ref().map(|request| request.id));
+            let end = ended.map(|id| message::notification(method::CANCELLED, &cancelled(id)));
+            // First the new one, so that nothing is missed.
+            for message in request.map(|request| request.message).into_iter().chain(end) {
+                stdio.post(vec![message]);
+            }
+            let _gone = news.changed().await;
+        }
+    }
+}
+
+/// What is to be told of these.
+fn filter(followed: &BTreeSet<Arc<str>>) -> Object {
+    let uris: Vec<_> = followed.iter().map(|uri| Json::string(uri)).collect();
+    Object::new().with("resourceSubscriptions", Json::array(&uris))
+}
+
+/// Goes on with a stream, if there is one, until it ends.
+async fn running(stream: &mut Option<BoxFuture<'_, ()>>) {
+    match stream {
+        Some(stream) => stream.await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,136 @@
+//! Changes of single resources: one subscription at the server, whoever follows them.
+
+use crate::client::{Client, MODERN_META, Speech, Stream};
+use crate::gateway;
+use crate::stocked::Stocked;
+use crate::upstream::{Era, Log, Received, Reply, Reserved, Upstream};
+
+const UPDATED: &str = "notifications/resources/updated";
+
+fn server(era: Era) -> Stocked {
+    Stocked::new(era, |request: &Received| Reply::result(request, "{}"))
+}
+
+/// The stream of a legacy client that has subscribed to this, and who can end that.
+async fn legacy(address: std::net::SocketAddr, uri: &str) -> (Client, Stream) {
+    let mut client = Client::in_session(address).await;
+    let stream = Client::new(address, client.speech.clone()).await.changes().await;
+    let said = client.ask("resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#)).await.body;
+    assert!(said.contains(r#""result":{}"#), "{said}");
+    (client, stream)
+}
+
+/// The stream of a modern client that has asked for news of this.
+async fn modern(address: std::net::SocketAddr, uri: &str) -> Stream {
+    let filter = format!(r#""notifications":{{"resourceSubscriptions":["{uri}"]}}"#);
+    let client = Client::new(address, Speech::Modern).await;
+    let mut stream =
+        client.open("subscriptions/listen", &format!(r#"{{{filter},"_meta":{{{MODERN_META}}}}}"#)).await;
+    let first = stream.message().await.unwrap();
+    assert!(first.contains(uri), "{first}");
+    stream
+}
+
+async fn check_updated(stream: &mut Stream, uri: &str) {
+    let heard = stream.message().await.unwrap();
+    assert!(heard.contains(UPDATED) && heard.contains(&format!(r#""uri":"{uri}""#)), "{heard}");
+}
+
+/// How often the server was asked to tell of this resource.
+fn subscribed(log: &Log, uri: &str) -> usize {
+    let asks = |request: &&Received| {
+        ["resources/subscribe", "subscriptions/listen"].contains(&&*request.method())
+            && request.body.contains(&format!("\"{uri}\""))
+    };
+    log.requests.iter().filter(asks).count()
+}
+
+/// How often it was told that nobody wants to know any more.
+fn unsubscribed(log: &Log) -> usize {
+    let dropped = log.dropped.iter().filter(|method| *method == "subscriptions/listen").count();
+    log.count("resources/unsubscribe") + dropped
+}
+
+#[tokio::test]
+async fn all_followers_share_a_subscription() {
+    for era in [Era::Legacy, Era::Modern] {
+        let server = server(era);
+        let upstream = Upstream::start(server.clone());
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        let (mut one, mut heard_by_one) = legacy(running.address(), "res://one").await;
+        let (_two, mut heard_by_two) = legacy(running.address(), "res://one").await;
+        let mut heard_by_three = modern(running.address(), "res://one").await;
+        upstream.saw(|log| subscribed(log, "res://one") > 0, |_| ()).await;
+        // A resource that no list has is known by its template.
+        let mut other = modern(running.address(), "doc://7/x").await;
+        upstream.saw(|log| subscribed(log, "doc://7/x") > 0, |_| ()).await;
+        server.say(UPDATED, r#"{"uri":"res://one"}"#);
+        server.say(UPDATED, r#"{"uri":"res://nobody"}"#);
+        server.say(UPDATED, r#"{"uri":"doc://7/x"}"#);
+        for stream in [&mut heard_by_one, &mut heard_by_two, &mut heard_by_three] {
+            check_updated(stream, "res://one").await;
+        }
+        check_updated(&mut other, "doc://7/x").await;
+        if era == Era::Legacy {
+            assert_eq!(upstream.now(|log| subscribed(log, "res://one")), 1);
+        }
+        // Who has left hears no more; the others do.
+        one.ask("resources/unsubscribe", r#"{"uri":"res://one"}"#).await;
+        server.say(UPDATED, r#"{"uri":"res://one"}"#);
+        check_updated(&mut heard_by_two, "res://one").await;
+        check_updated(&mut heard_by_three, "res://one").await;
+        // The last one ends the subscription.
+        let before = upstream.now(unsubscribed);
+        drop((heard_by_two, heard_by_three));
+        upstream.saw(|log| unsubscribed(log) > before, |_| ()).await;
+        drop(other);
+        upstream.saw(|log| unsubscribed(log) > before + 1, |_| ()).await;
+    }
+}
+
+/// What is followed is followed on, and may have changed meanwhile.
+#[tokio::test]
+async fn a_subscription_outlives_its_connection() {
+    for era in [Era::Legacy, Era::Modern] {
+        let upstream = Upstream::start(server(era));
+        let address = upstream.address;
+        let running = gateway(&[("h", address, "")], "").await;
+        let (mut client, mut heard_by_legacy) = legacy(running.address(), "res://one").await;
+        let mut heard_by_modern = modern(running.address(), "res://one").await;
+        upstream.saw(|log| subscribed(log, "res://one") > 0, |_| ()).await;
+        drop(upstream);
+        // The gateway notices by a call.
+        while !client.call("t", "{}").await.body.contains("unavailable") {}
+        let server = server(era);
+        let upstream = Reserved::at(address).start(server.clone());
+        check_updated(&mut heard_by_legacy, "res://one").await;
+        check_updated(&mut heard_by_modern, "res://one").await;
+        upstream.saw(|log| subscribed(log, "res://one") > 0, |_| ()).await;
+        server.say(UPDATED, r#"{"uri":"res://one"}"#);
+        check_updated(&mut heard_by_legacy, "res://one").await;
+        check_updated(&mut heard_by_modern, "res://one").await;
+    }
+}
+
+/// Who says that it does not tell is not asked to.
+#[tokio::test]
+async fn a_server_without_subscriptions() {
+    for era in [Era::Legacy, Era::Modern] {
+        let server = server(era).with_capabilities(r#"{"resources":{"listChanged":true}}"#);
+        let upstream = Upstream::start(server.clone());
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        let (_client, mut heard) = legacy(running.address(), "res://one").await;
+        let stream = if era == Era::Legacy { "GET" } else { "subscriptions/listen" };
+        upstream.saw(|log| log.count(stream) > 0, |_| ()).await;
+        // It may tell unasked, and nothing shows from when on somebody hears it.
+        let mut again = tokio::time::interval(std::time::Duration::from_millis(20));
+        let mut heard = std::pin::pin!(check_updated(&mut heard, "res://one"));
+        loop {
+            tokio::select! {
+                () = &mut heard => break,
+                _ = again.tick() => server.say(UPDATED, r#"{"uri":"res://one"}"#),
+            }
+        }
+        assert_eq!(upstream.now(|log| subscribed(log, "res://one")), 0);
+    }
+}
