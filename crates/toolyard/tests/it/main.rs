@@ -22,6 +22,7 @@ mod lanes;
 mod life;
 mod listener;
 mod overrides;
+mod passing;
 mod processes;
 mod progress;
 mod real_servers;

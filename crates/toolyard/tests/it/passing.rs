@@ -1,0 +1,82 @@
+//! Prompts, resources, templates, completion and subscriptions of npm's `server-everything` through the gateway, over
+//! all its transports, for the Python SDK in both eras and for the MCP Inspector.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::gateway::{Gateway, over, over_http, stdio};
+use crate::support::peers;
+use crate::support::process::run;
+use crate::support::scripted::script;
+
+/// Both eras of clients.
+const ERAS: [&str; 2] = ["legacy", "2026-07-28"];
+
+#[track_caller]
+fn check_python(handler: &Value) {
+    let home = TempDir::new().unwrap();
+    for era in ERAS {
+        let gateway = Gateway::of(std::slice::from_ref(handler));
+        let mut command = peers::command(peers::peer("python/bin/python"), home.path());
+        let ended = run(command.arg(script("passing.py")).arg(gateway.url()).arg(era));
+        assert_eq!(ended.code, 0, "{era} {ended}");
+        let seen: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let templates = ["text", "blob"].map(|kind| format!("demo://resource/dynamic/{kind}/{{resourceId}}"));
+        let expected = json!({
+            "prompts": ["simple-prompt", "args-prompt", "completable-prompt", "resource-prompt"],
+            "resources": 7,
+            "templates": templates,
+            "prompt": "What's weather in Berlin?",
+            "read": "# Everything Server - Features",
+            "dynamic": "Resource 1",
+            "completed": [["Engineering"], ["7"]],
+            "updated": "demo://resource/dynamic/text/1",
+        });
+        assert_eq!(seen, expected, "{era}");
+    }
+}
+
+#[test]
+fn seen_by_python_over_http() {
+    let home = TempDir::new().unwrap();
+    let server = peers::everything(home.path());
+    check_python(&over_http("everything", &server.url));
+}
+
+#[test]
+fn seen_by_python_over_sse() {
+    let home = TempDir::new().unwrap();
+    let server = peers::everything_over_sse(home.path());
+    check_python(&over("everything", "sse", &server.url));
+}
+
+#[test]
+fn seen_by_python_on_stdio() {
+    check_python(&stdio("everything", "mcp-server-everything", &[]));
+}
+
+#[test]
+fn seen_by_the_inspector() {
+    let home = TempDir::new().unwrap();
+    let gateway = Gateway::of(&[stdio("everything", "mcp-server-everything", &[])]);
+    for era in ["legacy", "modern"] {
+        let ask = |args: &[&str]| -> Value {
+            let mut inspector = peers::command("mcp-inspector", home.path());
+            inspector.args(["--cli", "-q", "--format", "json", "--transport", "http"]);
+            inspector.args(["--server-url", &gateway.url(), "--protocol-era", era]).args(args);
+            let ended = run(&mut inspector);
+            assert_eq!(ended.code, 0, "{ended}");
+            serde_json::from_str::<Value>(&ended.stdout).unwrap()["result"].take()
+        };
+        let prompts = ask(&["--method", "prompts/list"]);
+        assert_eq!(prompts["prompts"][1]["name"], "args-prompt", "{prompts}");
+        let prompt =
+            ask(&["--method", "prompts/get", "--prompt-name", "args-prompt", "--prompt-args", "city=Rome"]);
+        assert_eq!(prompt["messages"][0]["content"]["text"], "What's weather in Rome?", "{prompt}");
+        let templates = ask(&["--method", "resources/templates/list"]);
+        assert_eq!(templates["resourceTemplates"].as_array().map(Vec::len), Some(2), "{templates}");
+        let read = ask(&["--method", "resources/read", "--uri", "demo://resource/dynamic/text/3"]);
+        let text = read["contents"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with("Resource 3"), "{read}");
+    }
+}
