@@ -25,6 +25,11 @@ impl Capabilities {
         resources.is_some_and(|part| part.get("subscribe").and_then(Json::to_bool) == Some(true))
     }
 
+    /// Whether it may be told how much to log.
+    pub(super) fn may_log(&self) -> bool {
+        self.may("logging")
+    }
+
     /// Whether it may have this feature.
     fn may(&self, feature: &str) -> bool {
         self.0.as_ref().is_none_or(|known| known.get(feature).is_some_and(Json::is_object))

@@ -1,7 +1,7 @@
 //! One server, spoken to in its own era.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -74,6 +74,8 @@ pub(super) struct Connection {
     pub(super) signals: Arc<Signals>,
     /// Whether the server has forgotten the session.
     pub(super) is_forgotten: AtomicBool,
+    /// How much log a legacy server was asked for: a place in [`LogLevel::ALL`], or behind the last one.
+    pub(super) log_level: AtomicUsize,
     /// Whether the log says already which names of the filter mean no tool.
     pub(super) has_checked: AtomicBool,
     /// Whom the server may ask.
@@ -82,6 +84,9 @@ pub(super) struct Connection {
     pub(super) follower: JoinSet<()>,
     pub(super) name: Arc<str>,
 }
+
+/// How long a server may take to answer what is arranged with it beside its calls.
+pub(super) const ARRANGE_TIME: Duration = Duration::from_secs(10);
 
 /// How long the end of a session may take.
 const END_TIME: Duration = Duration::from_secs(1);
@@ -170,6 +175,7 @@ impl Connection {
     /// Runs a call.
     pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
         let client = call.client.clone();
+        self.ask_for_log(&*client).await;
         let id = self.next_id();
         let method = method_for(&call.target);
         let trace = self.trace_headers(&call.meta);
@@ -208,6 +214,32 @@ impl Connection {
         self.is_forgotten.fetch_or(is_forgotten, Ordering::Release);
         if is_forgotten || matches!(error, TransportError::Unreachable(_)) {
             self.signals.lost.notify_one();
+        }
+    }
+
+    /// Sees to it that a legacy server logs as much as this client wants; a modern one is told with each request. That
+    /// others want less is no reason to ask for less again: what a client does not want does not reach it.
+    async fn ask_for_log(&self, client: &dyn Client) {
+        let Some(level) = client.log_level() else { return };
+        let is_enough = || self.log_level.load(Ordering::Relaxed) <= level as usize;
+        if self.revision.era() == Era::Modern || !self.capabilities.may_log() || is_enough() {
+            return;
+        }
+        self.arrange(method::SET_LEVEL, Object::new().with("level", Json::string(level.as_str()))).await;
+        // A server that refuses is not asked again.
+        self.log_level.fetch_min(level as usize, Ordering::Relaxed);
+    }
+
+    /// Asks for something that nobody waits for the result of.
+    pub(super) async fn arrange(&self, method: &'static str, params: Object) {
+        match timeout(ARRANGE_TIME, self.ask(method, params)).await {
+            Ok(Ok(Ok(_))) => {}
+            Ok(Ok(Err(error))) => {
+                let error = self.options.secrets.brief(error.body().as_text());
+                tracing::debug!(handler = %self.name, method, %error, "the server refuses");
+            }
+            Ok(Err(error)) => self.note_failure(&error),
+            Err(_) => tracing::debug!(handler = %self.name, method, "the server does not answer"),
         }
     }
 

@@ -48,7 +48,10 @@ pub(super) fn set_meta(
     match revision.era() {
         Era::Legacy => MODERN_META.iter().for_each(|name| drop(meta.remove(name))),
         Era::Modern => {
-            meta.remove(meta::LOG_LEVEL);
+            match client.log_level() {
+                Some(level) => meta.set(meta::LOG_LEVEL, Json::string(level.as_str())),
+                None => drop(meta.remove(meta::LOG_LEVEL)),
+            }
             meta.set(meta::PROTOCOL_VERSION, Json::string(revision.as_str()));
             meta.set(meta::CLIENT_CAPABILITIES, capabilities(client));
             if meta.get(meta::CLIENT_INFO).is_none() {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolyard_core::registry::Kind;
-use toolyard_core::{Json, NoClient, Object};
+use toolyard_core::{Json, LogLevel, NoClient, Object};
 
 use super::asked::Callers;
 use super::capabilities::Capabilities;
@@ -134,6 +134,7 @@ impl Connection {
             mirrored: RwLock::default(),
             signals,
             is_forgotten: AtomicBool::new(false),
+            log_level: AtomicUsize::new(LogLevel::ALL.len()),
             has_checked: AtomicBool::new(false),
             callers,
             follower: JoinSet::new(),

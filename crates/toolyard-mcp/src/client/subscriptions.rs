@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -13,16 +12,13 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use toolyard_core::{Json, Object};
 
-use super::connection::Connection;
+use super::connection::{ARRANGE_TIME, Connection};
 use super::follow::follow;
 use super::handshake::listen;
 use super::http::Http;
 use super::stdio::Stdio;
 use super::transport::{Transport, cancelled};
 use crate::wire::{Era, message, method};
-
-/// How long a server may take to begin to tell of a resource.
-const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
 
 impl Connection {
     /// Keeps the server telling of what is followed, for as long as this runs.
@@ -46,27 +42,14 @@ impl Connection {
             news.mark_unchanged();
             let followed = self.followed().uris();
             for uri in &subscribed - &followed {
-                self.tell_of(method::UNSUBSCRIBE, &uri).await;
+                self.arrange(method::UNSUBSCRIBE, about(&uri)).await;
             }
             for uri in &followed - &subscribed {
-                self.tell_of(method::SUBSCRIBE, &uri).await;
+                self.arrange(method::SUBSCRIBE, about(&uri)).await;
             }
             subscribed = followed;
             // We hold the sender ourselves.
             let _gone = news.changed().await;
-        }
-    }
-
-    async fn tell_of(&self, method: &'static str, uri: &str) {
-        let params = Object::new().with("uri", Json::string(uri));
-        match timeout(SUBSCRIBE_TIME, self.ask(method, params)).await {
-            Ok(Ok(Ok(_))) => {}
-            Ok(Ok(Err(error))) => {
-                let error = self.options.secrets.brief(error.body().as_text());
-                tracing::debug!(handler = %self.name, method, %error, "the server refuses");
-            }
-            Ok(Err(error)) => self.note_failure(&error),
-            Err(_) => tracing::debug!(handler = %self.name, method, "the server does not answer"),
         }
     }
 
@@ -110,7 +93,7 @@ impl Connection {
                 }
             }
         };
-        let _too_slow = timeout(SUBSCRIBE_TIME, opening).await;
+        let _too_slow = timeout(ARRANGE_TIME, opening).await;
         new
     }
 
@@ -130,6 +113,10 @@ impl Connection {
             let _gone = news.changed().await;
         }
     }
+}
+
+fn about(uri: &str) -> Object {
+    Object::new().with("uri", Json::string(uri))
 }
 
 /// What is to be told of these.

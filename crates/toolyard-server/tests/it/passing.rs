@@ -385,3 +385,73 @@ async fn what_a_key_may_not_use_does_not_exist_for_it() {
     let [_, closed] = &yard.upstreams;
     assert!(CALLS.iter().all(|(method, ..)| closed.now(|log| log.count(method)) == 0));
 }
+
+/// A server logs as much as the client wants that wants most, and each client hears what it wants.
+#[tokio::test]
+async fn log_levels() {
+    const LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    let answer = |r: &Received| {
+        if r.method() == "logging/setLevel" {
+            return Reply::result(r, "{}");
+        }
+        let log = |level: &str| {
+            let params = format!(r#"{{"level":"{level}","data":1.10}}"#);
+            format!(
+                "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{params}}}\n\n"
+            )
+        };
+        let end = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}\n\n", r.id());
+        Reply::events([(log("debug") + &log("error") + &end).into()])
+    };
+    for era in ERAS {
+        let upstream = Upstream::start(Stocked::new(era, answer));
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        let mut lines = Vec::new();
+        for level in ["error", "debug", "error", "critical"] {
+            let meta = format!(r#"{MODERN_META},"{LEVEL}":"{level}""#);
+            let client = Client::new(running.address(), Speech::Modern).await;
+            let mut stream =
+                client.open("resources/read", &format!(r#"{{"uri":"res://one","_meta":{{{meta}}}}}"#)).await;
+            let mut heard = Vec::new();
+            while let Some(message) = stream.message().await {
+                let params = json::read(&message).find("params").cloned();
+                heard.extend(params.map(|params| params.get("level").plain()));
+            }
+            let params = upstream.now(|log| log.last("resources/read").params());
+            let told = params.find("_meta").and_then(|meta| meta.find(LEVEL)).cloned();
+            let told = told.map_or_else(|| "nothing".to_owned(), |level| level.plain());
+            let asked = upstream.now(|log| log.count("logging/setLevel"));
+            lines.push(format!("{level}: heard {heard:?}, told {told}, asked {asked} times"));
+        }
+        match era {
+            Era::Legacy => assert_snapshot!(lines.join("\n"), @r#"
+            error: heard ["error"], told nothing, asked 1 times
+            debug: heard ["debug", "error"], told nothing, asked 2 times
+            error: heard ["error"], told nothing, asked 2 times
+            critical: heard [], told nothing, asked 2 times
+            "#),
+            Era::Modern => assert_snapshot!(lines.join("\n"), @r#"
+            error: heard ["error"], told error, asked 0 times
+            debug: heard ["debug", "error"], told debug, asked 0 times
+            error: heard ["error"], told error, asked 0 times
+            critical: heard [], told critical, asked 0 times
+            "#),
+        }
+        if era == Era::Legacy {
+            assert_eq!(
+                upstream.now(|log| log.last("logging/setLevel").params().text()),
+                r#"{"level":"debug"}"#
+            );
+        }
+        // Who hears nothing wants nothing.
+        let other = Upstream::start(Stocked::new(era, answer));
+        let running = gateway(&[("h", other.address, "")], "").await;
+        ask(
+            &mut Client::new(running.address(), Speech::Bare).await,
+            "resources/read",
+            r#""uri":"res://one""#,
+        )
+        .await;
+        assert!(!other.now(|log| log.requests.iter().any(|r| r.body.contains("evel\""))));
+    }
+}
