@@ -6,6 +6,7 @@ use bytes::Bytes;
 use toolyard_core::registry::Kind;
 use toolyard_core::{LogLevel, Object, TaskAction};
 
+use super::pages::{Page, page};
 use super::progress::alive;
 use super::{Answer, Frontend, Request, Sender, TaskOffer};
 use crate::wire::{Era, RpcError, meta, method};
@@ -63,20 +64,21 @@ impl Frontend {
         }
     }
 
-    /// Everything of one kind, on one page: the list is ready, and clients that stop at the first page miss
-    /// nothing.
+    /// A page of what there is of one kind.
     async fn list(&self, kind: Kind, params: &Object, sender: &Sender) -> Answer {
-        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-            return Err(RpcError::invalid_params("`params.cursor` is none that was given out"));
-        }
-        let list = self.gateway.settled_for(&sender.caller).await.list(kind).bytes();
+        let registry = self.gateway.settled_for(&sender.caller).await;
+        let Page { list, next } = page(&registry, kind, self.limits.list_page, params.get("cursor"))?;
+        let next = next.map(|cursor| format!(r#","nextCursor":"{cursor}""#));
         let rest = match sender.era {
             Era::Legacy => Bytes::from_static(b"}"),
             // What one caller sees is not what another one may keep.
             Era::Modern if sender.caller.grant.is_some() => self.described.own_list_rest.clone(),
             Era::Modern => self.described.list_rest.clone(),
         };
-        Ok(vec![Bytes::from_static(opening(kind)), list, rest])
+        let mut pieces = vec![Bytes::from_static(opening(kind)), list];
+        pieces.extend(next.map(Bytes::from));
+        pieces.push(rest);
+        Ok(pieces)
     }
 
     /// A legacy client wants to be told of changes of a resource.

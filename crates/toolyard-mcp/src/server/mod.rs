@@ -3,7 +3,7 @@
 //! The way of a `tools/call`: [`http`] or [`duplex`] (bytes -> message, session) -> `Frontend::answer`
 //! (what is asked for) -> `call` (message -> call) -> [`toolyard_core::Gateway::invoke`], and back by the same stairs.
 //!
-//! - `methods`, `describe`: which method does what, and what the server says of itself;
+//! - `methods`, `describe`, `pages`: which method does what, what the server says of itself, and long lists;
 //! - `call`, `convert`: from a request to a call, from an outcome to a response;
 //! - `requester`, `rounds`: the client of a running call, and how it is asked in each era;
 //! - `progress`: what it is told of progress, also where there is none;
@@ -29,6 +29,7 @@ pub mod http;
 mod listen;
 mod methods;
 mod modern;
+mod pages;
 mod parked;
 mod peer;
 mod progress;

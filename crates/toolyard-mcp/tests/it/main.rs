@@ -17,6 +17,7 @@ mod listen;
 mod methods;
 mod needs;
 mod notices;
+mod pages;
 mod principals;
 mod resuming;
 mod rounds;
