@@ -276,6 +276,28 @@ async fn news_that_a_client_missed() {
     while stream.message().await.unwrap().contains("tools/list_changed") {}
 }
 
+/// What nobody reads does not gather, however often it changes.
+#[tokio::test]
+async fn news_of_who_does_not_read() {
+    let (yard, _allow) = yard(SessionLimits { replay_bytes: 2000, ..SessionLimits::default() });
+    let client = Hand::new(&yard, LEGACY[3]).await;
+    let mut stream = client.listen().await;
+    let id = stream.priming().await;
+    drop(stream);
+    for _ in 0..5000 {
+        yard.offer(Offered { tools: &[], ..OFFERED });
+        tokio::task::yield_now().await;
+        yard.offer(OFFERED);
+    }
+    let mut stream = client.resume(&id).await;
+    let mut heard = 0;
+    yard.offer(Offered { tools: &[], prompts: &[], ..OFFERED });
+    while stream.message().await.unwrap().contains("tools/list_changed") {
+        heard += 1;
+    }
+    assert!((1..=11).contains(&heard), "what is kept, and one more: {heard}");
+}
+
 #[tokio::test]
 async fn news_that_are_not_kept_any_more() {
     let (yard, _allow) = yard(SessionLimits { resume: Duration::ZERO, ..SessionLimits::default() });

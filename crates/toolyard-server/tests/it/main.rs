@@ -16,6 +16,7 @@ mod door;
 mod edits;
 mod fidelity;
 mod following;
+mod floods;
 mod http1;
 mod http_tools;
 mod json;

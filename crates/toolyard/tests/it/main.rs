@@ -26,6 +26,7 @@ mod passing;
 mod processes;
 mod progress;
 mod real_servers;
+mod resuming;
 mod schemathesis;
 mod sdk_examples;
 mod sse_servers;
