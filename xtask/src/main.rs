@@ -11,6 +11,7 @@ mod bench;
 mod builds;
 mod client;
 mod conformance;
+mod matrix;
 mod measure;
 mod peers;
 mod process;
@@ -43,6 +44,8 @@ enum Command {
     Bench(bench::Args),
     /// Show that a faulty server harms no other
     Arena(arena::Args),
+    /// Show which features every client has of every server
+    Matrix(matrix::Args),
     /// Become another program, which ends when this one's parent does
     #[command(hide = true)]
     Launch {
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         Command::Reference => reference::run(),
         Command::Bench(args) => bench::run(args),
         Command::Arena(args) => arena::run(args),
+        Command::Matrix(args) => matrix::run(&args),
         Command::Launch { command } => process::become_program(&command),
     }
 }

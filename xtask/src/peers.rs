@@ -5,7 +5,7 @@ mod debian;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::process;
 use crate::system;
@@ -30,6 +30,13 @@ impl Peers {
             std::fs::write(&stamp, pins).with_context(|| format!("write {}", stamp.display()))?;
         }
         peers.build_fixture_server()?;
+        Ok(peers)
+    }
+
+    /// What is installed already.
+    pub(crate) fn installed() -> anyhow::Result<Self> {
+        let peers = Self { folder: folder() };
+        ensure!(peers.node().exists(), "the peers are not there: run `cargo xtask peers`");
         Ok(peers)
     }
 

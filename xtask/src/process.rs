@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -53,12 +53,33 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a program. The thread that calls must live as long as the xtask: the kernel watches threads.
     pub(crate) fn launch(program: impl AsRef<OsStr>, args: &[&OsStr], stderr: Stdio) -> anyhow::Result<Self> {
+        Self::start(program, args, Stdio::null(), stderr)
+    }
+
+    /// The same, with a program that is talked to on its standard input and output.
+    pub(crate) fn converse(
+        program: impl AsRef<OsStr>,
+        args: &[&OsStr],
+        stderr: Stdio,
+    ) -> anyhow::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut process = Self::start(program, args, Stdio::piped(), stderr)?;
+        let ends = process.child.stdin.take().zip(process.child.stdout.take());
+        let (input, output) = ends.context("a program has an input and an output")?;
+        Ok((process, input, output))
+    }
+
+    fn start(
+        program: impl AsRef<OsStr>,
+        args: &[&OsStr],
+        stdin: Stdio,
+        stderr: Stdio,
+    ) -> anyhow::Result<Self> {
         // Not by its path: a build that runs meanwhile may have put another binary there.
         let mut launcher = Command::new("/proc/self/exe");
         launcher.args(["launch", "--"]).arg(&program).args(args);
         let state = TempDir::new().context("make a folder for its state")?;
         launcher.env("TOOLYARD_STATE_DIR", state.path());
-        let child = launcher.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn();
+        let child = launcher.stdin(stdin).stdout(Stdio::piped()).stderr(stderr).spawn();
         let child = child.with_context(|| format!("start {}", program.as_ref().display()))?;
         Ok(Self { child, _state: state })
     }

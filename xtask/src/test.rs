@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::arena;
 use crate::conformance::{self, Subject};
+use crate::matrix;
 use crate::peers::Peers;
 use crate::process;
 use crate::stages::Stages;
@@ -26,6 +27,7 @@ fn all(stages: &mut Stages) -> anyhow::Result<()> {
     cargo("doc tests", &["test", "--doc", "--workspace"])?;
     stages.run("conformance", || conformance::check(Subject::Gateway))?;
     stages.run("conformance of SDK", || conformance::check(Subject::Sdk))?;
+    stages.run("matrix", matrix::check)?;
     stages.run("fault arena", arena::check)
 }
 
