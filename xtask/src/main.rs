@@ -11,6 +11,7 @@ mod bench;
 mod builds;
 mod client;
 mod conformance;
+mod fuzz;
 mod matrix;
 mod measure;
 mod peers;
@@ -44,6 +45,8 @@ enum Command {
     Bench(bench::Args),
     /// Show that a faulty server harms no other
     Arena(arena::Args),
+    /// Look for input that a reader of the wire does not stand
+    Fuzz(fuzz::Args),
     /// Show which features every client has of every server
     Matrix(matrix::Args),
     /// Become another program, which ends when this one's parent does
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<()> {
         Command::Reference => reference::run(),
         Command::Bench(args) => bench::run(args),
         Command::Arena(args) => arena::run(args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Matrix(args) => matrix::run(&args),
         Command::Launch { command } => process::become_program(&command),
     }

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::arena;
 use crate::conformance::{self, Subject};
+use crate::fuzz;
 use crate::matrix;
 use crate::peers::Peers;
 use crate::process;
@@ -28,6 +29,7 @@ fn all(stages: &mut Stages) -> anyhow::Result<()> {
     stages.run("conformance", || conformance::check(Subject::Gateway))?;
     stages.run("conformance of SDK", || conformance::check(Subject::Sdk))?;
     stages.run("matrix", matrix::check)?;
+    stages.run("fuzzing", fuzz::check)?;
     stages.run("fault arena", arena::check)
 }
 
