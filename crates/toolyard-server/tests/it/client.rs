@@ -196,6 +196,13 @@ impl Client {
         self.connection.send(&post(&headers, &body)).await;
     }
 
+    /// Answers a request of the server.
+    pub(crate) async fn respond(&mut self, response: &str) -> Response {
+        let headers = self.headers("", "");
+        self.connection.send(&post(&headers, response)).await;
+        self.answered().await
+    }
+
     /// Calls a tool.
     pub(crate) async fn call(&mut self, name: &str, arguments: &str) -> Response {
         self.ask("tools/call", &self.call_params(name, arguments, "")).await

@@ -1,5 +1,7 @@
 //! What passes through is not changed: the same tokens in the same order, whoever speaks to whom.
 
+mod questions;
+
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -17,10 +19,15 @@ use crate::texts::{members, objects, strings, values};
 use crate::upstream::{Era, Received, Reply, Server, TOOL, Upstream};
 
 /// How deep a payload may nest: the bound is 128, and the messages around it take some levels.
-const DEEP: usize = 100;
+pub(crate) const DEEP: usize = 100;
 
 /// Runs `check` with many values, on one runtime.
-fn for_all<S: Strategy>(cases: u32, strategy: &S, runtime: &Runtime, check: impl AsyncFn(S::Value)) {
+pub(crate) fn for_all<S: Strategy>(
+    cases: u32,
+    strategy: &S,
+    runtime: &Runtime,
+    check: impl AsyncFn(S::Value),
+) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let run = runner.run(strategy, |value| {
@@ -30,7 +37,7 @@ fn for_all<S: Strategy>(cases: u32, strategy: &S, runtime: &Runtime, check: impl
     run.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
