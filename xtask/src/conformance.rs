@@ -5,6 +5,8 @@
 //! the gateway is; a build of one package alone has other features, and would make both anew. So [`check`] takes what
 //! was built last, and [`run`] builds first.
 
+mod client;
+mod drive;
 mod report;
 
 use std::ffi::OsStr;
@@ -18,6 +20,8 @@ use crate::builds::built;
 use crate::peers::Peers;
 use crate::process::{self, Process};
 use report::Report;
+
+pub(crate) use drive::{DriveArgs, drive};
 
 /// The frozen requirement sets: one for the sessions of the legacy era, one for the stateless era.
 const REQUIREMENT_SETS: [&str; 2] = ["2025-11-25", "2026-07-28"];
@@ -35,6 +39,9 @@ pub(crate) struct Args {
     /// Test the fixture server itself, without the gateway; nothing is expected to fail
     #[arg(long)]
     direct: bool,
+    /// Test the gateway as the client of the suite's servers; nothing is expected to fail
+    #[arg(long)]
+    client: bool,
 }
 
 /// What is put to the test.
@@ -46,6 +53,8 @@ pub(crate) enum Subject<'a> {
     Sdk,
     /// The fixture server.
     Fixture,
+    /// The gateway, as a client.
+    Client,
     /// What is at this URL.
     Url(&'a str),
 }
@@ -56,6 +65,7 @@ impl Args {
             Self { url: Some(url), .. } => Subject::Url(url),
             Self { sdk: true, .. } => Subject::Sdk,
             Self { direct: true, .. } => Subject::Fixture,
+            Self { client: true, .. } => Subject::Client,
             Self { .. } => Subject::Gateway,
         }
     }
@@ -76,6 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             "conformance",
         ],
         Subject::Sdk => &["--package", "toolyard-sdk", "--example", "conformance"],
+        Subject::Client => &["--package", "toolyard"],
         Subject::Fixture | Subject::Url(_) => &[],
     };
     if !package.is_empty() {
@@ -86,11 +97,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Runs the suite with what was built last.
 pub(crate) fn check(subject: Subject<'_>) -> anyhow::Result<()> {
-    let peers = Peers::prepare()?;
+    let peers = match subject {
+        Subject::Fixture => Peers::prepare()?,
+        Subject::Gateway | Subject::Sdk | Subject::Client | Subject::Url(_) => Peers::installed()?,
+    };
     let folder = match subject {
         Subject::Gateway => "gateway",
         Subject::Sdk => "sdk",
         Subject::Fixture => "fixture",
+        Subject::Client => "client",
         Subject::Url(_) => "url",
     };
     let work = crate::root().join("target/conformance").join(folder);
@@ -108,6 +123,7 @@ pub(crate) fn check(subject: Subject<'_>) -> anyhow::Result<()> {
         }
         Subject::Sdk => test(&peers, &work, &example()?.url, Expect::NoFailure),
         Subject::Fixture => test(&peers, &work, &fixture()?.url, Expect::NoFailure),
+        Subject::Client => client::check(&peers, &work),
         Subject::Url(url) => test(&peers, &work, url, Expect::Listed),
     }
 }
@@ -195,9 +211,14 @@ fn suite(peers: &Peers, set: &str, url: &str, expect: Expect, results: &Path) ->
         let listed = format!("fixtures/conformance/expected-failures-{set}.yaml");
         suite.arg("--expected-failures").arg(crate::root().join(listed));
     }
+    verdict(&mut suite)
+}
+
+fn verdict(suite: &mut Command) -> anyhow::Result<Verdict> {
     let output = suite.output().context("start the conformance suite")?;
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     // Before its totals it lists what the report shows; without them it did not get that far.
-    let remarks = said.find("\nTotal: ").map_or(&*said, |totals| &said[totals..]).trim();
+    let totals = ["\nTotal: ", "\nTest Results:"].iter().find_map(|words| said.find(words));
+    let remarks = totals.map_or(&*said, |totals| &said[totals..]).trim();
     Ok(Verdict { met: output.status.success(), remarks: remarks.to_owned() })
 }

@@ -49,6 +49,9 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Show which features every client has of every server
     Matrix(matrix::Args),
+    /// Use a server through a gateway: what the conformance suite starts as a client
+    #[command(hide = true)]
+    Drive(conformance::DriveArgs),
     /// Become another program, which ends when this one's parent does
     #[command(hide = true)]
     Launch {
@@ -68,6 +71,7 @@ fn main() -> anyhow::Result<()> {
         Command::Arena(args) => arena::run(args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Matrix(args) => matrix::run(&args),
+        Command::Drive(args) => conformance::drive(&args),
         Command::Launch { command } => process::become_program(&command),
     }
 }

@@ -28,6 +28,7 @@ fn all(stages: &mut Stages) -> anyhow::Result<()> {
     cargo("doc tests", &["test", "--doc", "--workspace"])?;
     stages.run("conformance", || conformance::check(Subject::Gateway))?;
     stages.run("conformance of SDK", || conformance::check(Subject::Sdk))?;
+    stages.run("conformance of client", || conformance::check(Subject::Client))?;
     stages.run("matrix", matrix::check)?;
     stages.run("fuzzing", fuzz::check)?;
     stages.run("fault arena", arena::check)

@@ -2,7 +2,7 @@
 //!
 //! A gateway stands in front of each server, so that no server helps another; one more stands in front of all.
 
-mod client;
+pub(crate) mod client;
 mod feature;
 mod scope;
 mod script;

@@ -20,16 +20,16 @@ use tokio::time::timeout;
 use link::{Heard, Link, Origin};
 
 /// How long anything may take that is not waiting for a person.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a modern server may ask before it answers.
 const ROUNDS: usize = 5;
 
-pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The revisions of the protocol, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Revision {
+pub(crate) enum Revision {
     V2024_11_05,
     V2025_03_26,
     V2025_06_18,
@@ -38,7 +38,7 @@ pub(super) enum Revision {
 }
 
 impl Revision {
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
             Self::V2025_03_26 => "2025-03-26",
@@ -49,7 +49,7 @@ impl Revision {
     }
 
     /// Whether every request stands for itself.
-    pub(super) fn is_modern(self) -> bool {
+    pub(crate) fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }
 
@@ -68,7 +68,7 @@ impl Revision {
 
 /// What carries a client's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carrier {
+pub(crate) enum Carrier {
     /// HTTP+SSE, of 2024-11-05.
     Sse,
     /// Streamable HTTP.
@@ -79,9 +79,9 @@ pub(super) enum Carrier {
 
 /// A kind of client: a row of the matrix.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
-    pub(super) revision: Revision,
-    pub(super) carrier: Carrier,
+pub(crate) struct Kind {
+    pub(crate) revision: Revision,
+    pub(crate) carrier: Carrier,
 }
 
 impl fmt::Display for Kind {
@@ -97,22 +97,22 @@ impl fmt::Display for Kind {
 
 /// Where the gateway is for each of the carriers.
 #[derive(Clone, Copy)]
-pub(super) struct Door<'a> {
-    pub(super) address: std::net::SocketAddr,
+pub(crate) struct Door<'a> {
+    pub(crate) address: std::net::SocketAddr,
     /// The manifest that `toolyard stdio` is started with.
-    pub(super) manifest: &'a Path,
-    pub(super) log: &'a Path,
+    pub(crate) manifest: &'a Path,
+    pub(crate) log: &'a Path,
 }
 
 /// One client, connected.
-pub(super) struct Client {
-    pub(super) kind: Kind,
+pub(crate) struct Client {
+    pub(crate) kind: Kind,
     /// What the server said of itself.
-    pub(super) about: Value,
+    pub(crate) about: Value,
     /// What this client answers to questions; nobody else answers so.
-    pub(super) own_name: String,
+    pub(crate) own_name: String,
     /// What was asked, by method.
-    pub(super) asked: Vec<String>,
+    pub(crate) asked: Vec<String>,
     declared: Value,
     link: Link,
     inbox: UnboundedReceiver<Heard>,
@@ -124,7 +124,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Connects and shakes hands.
-    pub(super) async fn open(kind: Kind, own_name: &str, door: Door<'_>) -> anyhow::Result<Self> {
+    pub(crate) async fn open(kind: Kind, own_name: &str, door: Door<'_>) -> anyhow::Result<Self> {
         let declared = kind.revision.capabilities();
         let (link, inbox) = Link::open(kind, door).await?;
         let mut client = Self {
@@ -172,7 +172,7 @@ impl Client {
     }
 
     /// A request and its result, after all the rounds that a modern server makes of it.
-    pub(super) async fn request(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
         let mut sent = params.clone();
         for _ in 0..ROUNDS {
             let id = self.begin(method, sent).await?;
@@ -186,12 +186,12 @@ impl Client {
     }
 
     /// Calls a tool and gives all its text.
-    pub(super) async fn call(&mut self, tool: &str, arguments: Value) -> anyhow::Result<String> {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> anyhow::Result<String> {
         self.call_with(tool, arguments, json!({})).await
     }
 
     /// The same, with members of `_meta`.
-    pub(super) async fn call_with(
+    pub(crate) async fn call_with(
         &mut self,
         tool: &str,
         arguments: Value,
@@ -205,7 +205,7 @@ impl Client {
     }
 
     /// Sends a request and does not wait.
-    pub(super) async fn begin(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
+    pub(crate) async fn begin(&mut self, method: &str, mut params: Value) -> anyhow::Result<u64> {
         self.last_id += 1;
         let id = self.last_id;
         if self.kind.revision.is_modern() {
@@ -219,12 +219,12 @@ impl Client {
         Ok(id)
     }
 
-    pub(super) async fn tell(&mut self, method: &str, params: Value) -> anyhow::Result<()> {
+    pub(crate) async fn tell(&mut self, method: &str, params: Value) -> anyhow::Result<()> {
         self.link.tell(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
     /// The result of a request.
-    pub(super) async fn answer(&mut self, id: u64) -> anyhow::Result<Value> {
+    pub(crate) async fn answer(&mut self, id: u64) -> anyhow::Result<Value> {
         loop {
             if let Some(mut response) = self.answers.remove(&id) {
                 if !response["error"].is_null() {
@@ -242,7 +242,7 @@ impl Client {
     }
 
     /// The first notification that fits, of those that have come and those that come.
-    pub(super) async fn notice(
+    pub(crate) async fn notice(
         &mut self,
         method: &str,
         fits: impl Fn(&Value) -> bool,
@@ -257,19 +257,19 @@ impl Client {
     }
 
     /// The parameters of the notifications of this method that have come.
-    pub(super) fn noticed(&self, method: &str) -> Vec<&Value> {
+    pub(crate) fn noticed(&self, method: &str) -> Vec<&Value> {
         let fits = self.notices.iter().filter(|notice| notice["method"] == method);
         fits.map(|notice| &notice["params"]).collect()
     }
 
     /// Forgets what has been said before, so that nobody takes it for what is said next.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.notices.clear();
         self.asked.clear();
     }
 
     /// Withdraws a request, as this revision does over this carrier.
-    pub(super) async fn cancel(&mut self, id: u64) -> anyhow::Result<()> {
+    pub(crate) async fn cancel(&mut self, id: u64) -> anyhow::Result<()> {
         if self.kind.revision.is_modern() && self.kind.carrier == Carrier::Http {
             self.link.drop_stream(id);
             return Ok(());
@@ -278,7 +278,7 @@ impl Client {
     }
 
     /// Whether a request was answered, so far.
-    pub(super) fn has_answer(&self, id: u64) -> bool {
+    pub(crate) fn has_answer(&self, id: u64) -> bool {
         self.answers.contains_key(&id)
     }
 
@@ -315,7 +315,7 @@ impl Client {
 }
 
 /// All the text of a result of a tool.
-pub(super) fn text_of(result: &Value) -> String {
+pub(crate) fn text_of(result: &Value) -> String {
     let content = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     content.iter().filter_map(|content| content["text"].as_str()).collect::<Vec<_>>().join("\n")
 }

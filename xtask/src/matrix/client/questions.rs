@@ -49,7 +49,7 @@ impl Client {
         Ok(match capability {
             "elicitation" => {
                 ensure!(params["message"].is_string(), "a question without a message: {params}");
-                json!({"action": "accept", "content": {"name": name}})
+                json!({"action": "accept", "content": filled(params, name)})
             }
             "sampling" => {
                 ensure!(params["messages"].is_array(), "a prompt without messages: {params}");
@@ -59,4 +59,15 @@ impl Client {
             _ => json!({"roots": [{"uri": format!("file:///{name}"), "name": name}]}),
         })
     }
+}
+
+/// A form that is sent as it came, but for the name: every other field with a default has that.
+fn filled(params: &Value, name: &str) -> Value {
+    let mut content = json!({"name": name});
+    for (field, schema) in params["requestedSchema"]["properties"].as_object().into_iter().flatten() {
+        if let (false, Some(default)) = (field == "name", schema.get("default")) {
+            content[field] = default.clone();
+        }
+    }
+    content
 }

@@ -1,0 +1,80 @@
+//! The suite's client scenarios, with the gateway as the client: a scenario is a server that looks at what it is sent.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, anyhow, bail};
+
+use super::report::Report;
+use super::{Verdict, verdict};
+use crate::peers::Peers;
+
+/// Who uses the gateway.
+#[derive(Clone, Copy)]
+enum User {
+    /// In a session, and without one.
+    Both,
+    /// In a session: the other kind would have to write the headers that the gateway is to write.
+    Session,
+}
+
+/// A scenario, the requirement sets that it is of, and who uses the gateway.
+const SCENARIOS: [(&str, &[&str], User); 11] = [
+    ("initialize", &["2025-11-25"], User::Both),
+    ("tools_call", &["2025-11-25", "2026-07-28"], User::Both),
+    ("elicitation-sep1034-client-defaults", &["2025-11-25"], User::Both),
+    ("sse-retry", &["2025-11-25"], User::Both),
+    ("json-schema-2020-12-preservation", &["2025-11-25", "2026-07-28"], User::Both),
+    ("request-metadata", &["2026-07-28"], User::Both),
+    ("http-standard-headers", &["2026-07-28"], User::Both),
+    ("http-custom-headers", &["2026-07-28"], User::Session),
+    ("http-invalid-tool-headers", &["2026-07-28"], User::Session),
+    ("sep-2322-client-request-state", &["2026-07-28"], User::Both),
+    ("json-schema-ref-no-deref", &["2026-07-28"], User::Both),
+];
+
+/// Runs all of them. Nothing is expected to fail.
+pub(super) fn check(peers: &Peers, work: &Path) -> anyhow::Result<()> {
+    let used = |session| move || scenarios(peers, work, session);
+    let (with, without) = std::thread::scope(|scope| {
+        let with = scope.spawn(used(true));
+        let without = used(false)();
+        (with.join(), without)
+    });
+    let with = with.map_err(|_| anyhow!("a thread of the suite panicked"))?;
+    let unmet = [with?, without?].concat();
+    if !unmet.is_empty() {
+        bail!("the suite did not end as expected\n{}", unmet.join("\n"));
+    }
+    Ok(())
+}
+
+/// Runs what can be run with such a user, and says what was not met.
+fn scenarios(peers: &Peers, work: &Path, session: bool) -> anyhow::Result<Vec<String>> {
+    let users = if session { "used in a session" } else { "used without a session" };
+    let (mut report, mut unmet) = (Report::default(), Vec::new());
+    for set in super::REQUIREMENT_SETS {
+        let results = work.join(users).join(set);
+        for (scenario, sets, user) in SCENARIOS {
+            if !sets.contains(&set) || (!session && matches!(user, User::Session)) {
+                continue;
+            }
+            let verdict = run(peers, scenario, set, session, &results)?;
+            if !verdict.met {
+                unmet.push(format!("{set}, {users}: {scenario}: {}", verdict.remarks));
+            }
+        }
+        report.add(set, &results)?;
+    }
+    println!("The gateway, {users}\n{report}");
+    Ok(unmet)
+}
+
+fn run(peers: &Peers, scenario: &str, set: &str, session: bool, results: &Path) -> anyhow::Result<Verdict> {
+    let own = std::env::current_exe().context("find this program")?;
+    let flag = if session { " --session" } else { "" };
+    let mut suite = Command::new(peers.node());
+    suite.arg(peers.conformance_suite()).args(["client", "--scenario", scenario, "--spec-version", set]);
+    suite.args(["--command", &format!("{} drive{flag}", own.display())]).arg("--output-dir").arg(results);
+    verdict(&mut suite)
+}
