@@ -43,6 +43,12 @@ impl Feature {
         Self::Page,
     ];
 
+    /// Whether it is about what a server tells those who share a connection: some servers keep changes to the
+    /// connection that has caused them.
+    pub(super) const fn is_told_to_all(self) -> bool {
+        matches!(self, Self::Subscribe | Self::ListChanged)
+    }
+
     /// Shows the feature, or says what was seen instead.
     pub(super) async fn show(
         self,

@@ -114,41 +114,49 @@ fn look(only: &str) -> anyhow::Result<Vec<Table>> {
 
 /// One server, behind a gateway of its own.
 async fn table(server: &Server, folder: &Path) -> anyhow::Result<Table> {
-    let gateway = Gateway::start(server.subject.name, std::slice::from_ref(&server.handler), folder)?;
+    let name = server.subject.name;
+    let gateway = Gateway::start(name, std::slice::from_ref(&server.handler), folder)?;
+    let shared = server
+        .shared
+        .as_ref()
+        .map(|handler| Gateway::start(&format!("{name}-shared"), std::slice::from_ref(handler), folder));
+    let shared = shared.transpose()?;
     let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| {
-        let gateway = &gateway;
-        async move { (kind, row(kind, &name(number), server, gateway).await) }
+        let (gateway, shared) = (&gateway, shared.as_ref().unwrap_or(&gateway));
+        async move { (kind, row(kind, &name_of(number), server, [gateway, shared]).await) }
     }));
     Ok(Table { title: server.subject.title(), heads: table::features(), rows: rows.await })
 }
 
 /// What a client is called: nothing that anybody else says.
-fn name(number: usize) -> String {
+fn name_of(number: usize) -> String {
     let names = ["ada", "bea", "cid", "dov", "eve", "fay", "gus"];
     format!("client-{}", names.get(number).unwrap_or(&"who"))
 }
 
-async fn row(kind: Kind, name: &str, server: &Server, gateway: &Gateway) -> Vec<Cell> {
-    let mut client = None;
+/// The second gateway is for what is told to all.
+async fn row(kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 2]) -> Vec<Cell> {
+    let mut seats = gateways.map(|gateway| Seat { gateway, client: None });
     let mut cells = Vec::new();
     for feature in Feature::ALL {
+        let seat = &mut seats[usize::from(feature.is_told_to_all())];
         cells.push(match scope::because(feature, kind, &server.subject) {
             Some(because) => Cell::Nothing(because),
-            None => cell(feature, kind, name, &mut client, server, gateway).await,
+            None => cell(feature, kind, name, seat, server).await,
         });
     }
     cells
 }
 
+/// A client at a gateway, once it is needed.
+struct Seat<'a> {
+    gateway: &'a Gateway,
+    client: Option<Client>,
+}
+
 /// Shows one feature. Who has failed is not asked again: the next one is shown by a new client.
-async fn cell(
-    feature: Feature,
-    kind: Kind,
-    name: &str,
-    client: &mut Option<Client>,
-    server: &Server,
-    gateway: &Gateway,
-) -> Cell {
+async fn cell(feature: Feature, kind: Kind, name: &str, seat: &mut Seat<'_>, server: &Server) -> Cell {
+    let Seat { gateway, client } = seat;
     let shown = async {
         if client.is_none() {
             *client = Some(Client::open(kind, name, gateway.door()).await?);
@@ -156,8 +164,7 @@ async fn cell(
         let client = client.as_mut().context("a client")?;
         feature.show(client, server.subject.script(), server.tap.as_ref()).await
     };
-    let shown = timeout(CELL_LIMIT, shown).await.context("it takes too long").flatten();
-    match shown {
+    match timeout(CELL_LIMIT, shown).await.context("it takes too long").flatten() {
         Ok(()) => Cell::Seen,
         Err(error) => {
             *client = None;
@@ -173,7 +180,7 @@ async fn together(servers: &[Server], folder: &Path) -> anyhow::Result<Table> {
     let gateway = Gateway::start("all", &handlers, folder)?;
     let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| {
         let gateway = &gateway;
-        async move { (kind, calls(kind, &name(number), servers, gateway).await) }
+        async move { (kind, calls(kind, &name_of(number), servers, gateway).await) }
     }));
     let heads = servers.iter().map(|server| server.subject.name.to_owned()).collect();
     Ok(Table { title: "All of them behind one gateway: call".to_owned(), heads, rows: rows.await })
@@ -231,7 +238,8 @@ fn manifest_of(handlers: &[Value]) -> String {
     let process = json!({
         "apiVersion": "toolyard.dev/v1alpha1",
         "kind": "Toolyard",
-        "spec": {"timeouts": patience},
+        // Whoever has failed comes again as somebody else.
+        "spec": {"timeouts": patience, "limits": {"lanesPerHandler": 64}},
     });
     let registry = json!({
         "apiVersion": "omnia.altairalabs.ai/v1alpha1",
@@ -250,7 +258,7 @@ mod tests {
 
     #[test]
     fn no_two_clients_or_servers_have_one_name() {
-        let clients: BTreeSet<_> = (0..CLIENTS.len()).map(name).collect();
+        let clients: BTreeSet<_> = (0..CLIENTS.len()).map(name_of).collect();
         let servers: BTreeSet<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
         assert_eq!((clients.len(), servers.len()), (CLIENTS.len(), SUBJECTS.len()));
     }

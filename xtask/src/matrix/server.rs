@@ -84,6 +84,8 @@ pub(super) struct Server {
     pub(super) subject: Subject,
     /// The entry of the manifest.
     pub(super) handler: Value,
+    /// The same server on one connection for all, where it does not have that anyhow.
+    pub(super) shared: Option<Value>,
     pub(super) tap: Option<Tap>,
     _process: Option<Process>,
 }
@@ -128,12 +130,15 @@ impl Server {
                 over_http(carrier, &format!("http://{address}/{path}"))
             }
         };
+        let mut shared = None;
+        let entry = |config: &Value| json!({"name": subject.name, "type": "mcp", "mcpConfig": config});
         if subject.family == Family::Everything {
+            config["lane"] = "shared".into();
+            shared = Some(entry(&config));
             // It lists what asks its client to those only who can be asked, and remembers what it was told.
             config["lane"] = "client".into();
         }
-        let handler = json!({"name": subject.name, "type": "mcp", "mcpConfig": config});
-        Ok(Self { subject, handler, tap, _process: process })
+        Ok(Self { subject, handler: entry(&config), shared, tap, _process: process })
     }
 }
 

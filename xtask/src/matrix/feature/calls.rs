@@ -15,8 +15,8 @@ const LOOK: Duration = Duration::from_millis(20);
 
 const PROGRESS: &str = "notifications/progress";
 
-/// What a toggle is asked for until it is on: twice.
-const TRIES: usize = 2;
+/// How often a toggle is asked for until it is on. Others who share its server may turn it off meanwhile.
+const TRIES: usize = 10;
 
 pub(super) async fn call(client: &mut Client, step: &Step) -> anyhow::Result<()> {
     perform(client, step, json!({})).await
