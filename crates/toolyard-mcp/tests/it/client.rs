@@ -156,6 +156,12 @@ impl Client {
         }
     }
 
+    /// Says a message as it is; gives the next one that is heard.
+    pub(crate) async fn said(&mut self, message: &str) -> String {
+        self.say(message).await;
+        self.hear().await
+    }
+
     /// Sends a request with these members of `params`; gives its id.
     pub(crate) async fn request(&mut self, method: &str, params: &str) -> u64 {
         let id = self.next;

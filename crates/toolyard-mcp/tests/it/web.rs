@@ -155,6 +155,13 @@ impl Web {
         self.requests.insert(id.as_u64().unwrap_or_default(), working);
     }
 
+    /// Posts a text; gives the status and the text of the response.
+    pub(crate) async fn exchange(&self, text: &str) -> String {
+        let exchange =
+            Exchange::begin(self.address, request(Method::POST, "/mcp", &self.headers, text)).await;
+        format!("{} {}", exchange.response.status().as_u16(), exchange.text().await)
+    }
+
     async fn open(&mut self, request: Request<Full<Bytes>>) {
         let exchange = Exchange::begin(self.address, request).await;
         let session = exchange.response.headers().get("mcp-session-id").unwrap().clone();
