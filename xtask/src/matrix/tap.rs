@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn a_call_is_withdrawn_in_its_own_session() {
         let record = |text: &str, is_over| Record { text: text.to_owned(), is_over };
-        let withdrawn = |records: &[Record]| of_session(records, "me").any(Record::says_so);
-        let call = record("POST /message?sessionId=one&x HTTP/1.1\r\n\r\n{me}", true);
+        let withdrawn = |records: &[Record]| of_session(records, "the-mark").any(Record::says_so);
+        let call = record("POST /message?sessionId=one&x HTTP/1.1\r\n\r\n{the-mark}", true);
         let stream = |is_over| record("GET /sse HTTP/1.1\r\n\r\ndata: /message?sessionId=one\n\n", is_over);
         assert!(!withdrawn(&[call.clone(), stream(false)]));
         assert!(withdrawn(&[call.clone(), stream(true)]));
