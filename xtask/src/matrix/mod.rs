@@ -55,7 +55,7 @@ const CLIENTS: [Kind; 7] = [
 const AT_ONCE: usize = 4;
 
 /// Longer than any cell takes that will ever be green.
-const CELL_LIMIT: Duration = Duration::from_secs(30);
+const CELL_LIMIT: Duration = Duration::from_secs(90);
 
 /// Builds what takes part, and prints or writes the matrix.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -116,14 +116,16 @@ fn look(only: &str) -> anyhow::Result<Vec<Table>> {
 async fn table(server: &Server, folder: &Path) -> anyhow::Result<Table> {
     let name = server.subject.name;
     let gateway = Gateway::start(name, std::slice::from_ref(&server.handler), folder)?;
-    let shared = server
-        .shared
-        .as_ref()
-        .map(|handler| Gateway::start(&format!("{name}-shared"), std::slice::from_ref(handler), folder));
-    let shared = shared.transpose()?;
+    let other = |handler: &Option<Value>, what: &str| {
+        let start =
+            |handler| Gateway::start(&format!("{name}-{what}"), std::slice::from_ref(handler), folder);
+        handler.as_ref().map(start).transpose()
+    };
+    let (shared, apart) = (other(&server.shared, "shared")?, other(&server.apart, "apart")?);
     let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| {
-        let (gateway, shared) = (&gateway, shared.as_ref().unwrap_or(&gateway));
-        async move { (kind, row(kind, &name_of(number), server, [gateway, shared]).await) }
+        let [shared, apart] = [&shared, &apart].map(|other| other.as_ref().unwrap_or(&gateway));
+        let gateways = [&gateway, shared, apart];
+        async move { (kind, row(kind, &name_of(number), server, gateways).await) }
     }));
     Ok(Table { title: server.subject.title(), heads: table::features(), rows: rows.await })
 }
@@ -134,12 +136,15 @@ fn name_of(number: usize) -> String {
     format!("client-{}", names.get(number).unwrap_or(&"who"))
 }
 
-/// The second gateway is for what is told to all.
-async fn row(kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 2]) -> Vec<Cell> {
+/// The second gateway is for what is told to all, the third for log, which does not say whom it is for.
+async fn row(kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 3]) -> Vec<Cell> {
     let mut seats = gateways.map(|gateway| Seat { gateway, client: None });
     let mut cells = Vec::new();
     for feature in Feature::ALL {
-        let seat = &mut seats[usize::from(feature.is_told_to_all())];
+        let seat = match feature {
+            Feature::Log => &mut seats[2],
+            feature => &mut seats[usize::from(feature.is_told_to_all())],
+        };
         cells.push(match scope::because(feature, kind, &server.subject) {
             Some(because) => Cell::Nothing(because),
             None => cell(feature, kind, name, seat, server).await,

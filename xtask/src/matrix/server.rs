@@ -86,6 +86,8 @@ pub(super) struct Server {
     pub(super) handler: Value,
     /// The same server on one connection for all, where it does not have that anyhow.
     pub(super) shared: Option<Value>,
+    /// The same server with a connection for each client, where what it says would not tell whom it is for.
+    pub(super) apart: Option<Value>,
     pub(super) tap: Option<Tap>,
     _process: Option<Process>,
 }
@@ -130,7 +132,7 @@ impl Server {
                 over_http(carrier, &format!("http://{address}/{path}"))
             }
         };
-        let mut shared = None;
+        let (mut shared, mut apart) = (None, None);
         let entry = |config: &Value| json!({"name": subject.name, "type": "mcp", "mcpConfig": config});
         if subject.family == Family::Everything {
             config["lane"] = "shared".into();
@@ -138,7 +140,12 @@ impl Server {
             // It lists what asks its client to those only who can be asked, and remembers what it was told.
             config["lane"] = "client".into();
         }
-        Ok(Self { subject, handler: entry(&config), shared, tap, _process: process })
+        let handler = entry(&config);
+        if (subject.family, subject.carrier) == (Family::Python, Carrier::Stdio) {
+            config["lane"] = "client".into();
+            apart = Some(entry(&config));
+        }
+        Ok(Self { subject, handler, shared, apart, tap, _process: process })
     }
 }
 

@@ -29,6 +29,10 @@ pub(super) struct Callers {
     declared: Declared,
     running: Mutex<BTreeMap<u64, Caller>>,
     has_asked: AtomicBool,
+    /// Whether the connection is one client's alone.
+    is_one_clients: AtomicBool,
+    /// Then, who called last: what the server logs between calls is for the same client.
+    last: Mutex<Option<Arc<dyn Client>>>,
 }
 
 /// A call that runs.
@@ -54,7 +58,9 @@ enum Said {
 impl Callers {
     /// Nobody calls yet; `declared` is what those who will can be asked.
     pub(super) fn new(declared: Declared) -> Self {
-        Self { declared, running: Mutex::default(), has_asked: AtomicBool::new(false) }
+        let (running, last) = (Mutex::default(), Mutex::default());
+        let (has_asked, is_one_clients) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { declared, running, has_asked, is_one_clients, last }
     }
 
     /// What the server was told that it may ask.
@@ -90,10 +96,28 @@ impl Callers {
         }
     }
 
-    /// Takes a line of the server's log.
+    /// Nobody else will use the connection.
+    pub(super) fn be_one_clients(&self) {
+        self.is_one_clients.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_one_clients(&self) -> bool {
+        self.is_one_clients.load(Ordering::Relaxed)
+    }
+
+    /// Takes a line of the server's log that belongs to no request: it is for whose connection this is.
     pub(super) fn logged(&self, params: Object) {
-        if let Some(newest) = self.running().values().next_back() {
-            newest.client.notify(Notice::Log(params));
+        let newest = self.running().values().next_back().map(|caller| caller.client.clone());
+        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(client) = newest.or_else(last) {
+            client.notify(Notice::Log(params));
+        }
+    }
+
+    /// Notes who calls.
+    pub(super) fn called_by(&self, client: &Arc<dyn Client>) {
+        if self.is_one_clients() {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         }
     }
 

@@ -30,6 +30,15 @@ impl Capabilities {
         self.may("logging")
     }
 
+    /// Whether it runs tools as tasks (2025-11-25, basic/utilities/tasks, capabilities).
+    pub(super) fn has_tasks(&self) -> bool {
+        let member = |of: Option<&Json>, name: &str| of?.to_object().ok()?.get(name).map(Json::detach);
+        let tasks = self.0.as_ref().and_then(|known| known.get("tasks"));
+        let requests = member(tasks, "requests");
+        let tools = member(requests.as_ref(), "tools");
+        member(tools.as_ref(), "call").is_some()
+    }
+
     /// Whether it may have this feature.
     fn may(&self, feature: &str) -> bool {
         self.0.as_ref().is_none_or(|known| known.get(feature).is_some_and(Json::is_object))

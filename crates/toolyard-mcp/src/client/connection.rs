@@ -174,10 +174,20 @@ impl Connection {
 
     /// Runs a call.
     pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
+        self.ask_for_log(&*call.client).await;
+        let answer = self.exchange(method_for(&call.target), call).await?;
+        if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
+            // The annotations are not what they were when the tools were listed.
+            self.signals.stale.note(Lists::of(&[Kind::Tools]));
+        }
+        Ok(convert::outcome(answer, self.revision.era())?)
+    }
+
+    /// Sends a request of a call. What the server says and asks meanwhile is for the call's client.
+    pub(super) async fn exchange(&self, method: &'static str, call: Call) -> Result<Answer, TransportError> {
         let client = call.client.clone();
-        self.ask_for_log(&*client).await;
+        self.callers.called_by(&client);
         let id = self.next_id();
-        let method = method_for(&call.target);
         let trace = self.trace_headers(&call.meta);
         let (name, params) = convert::call_params(call, id, self.revision, &self.info);
         let mut headers = self.call_headers(method, &name, &params);
@@ -199,12 +209,7 @@ impl Connection {
             }
             error => error,
         });
-        let answer = answer.inspect_err(|error| self.note_failure(error))?;
-        if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
-            // The annotations are not what they were when the tools were listed.
-            self.signals.stale.note(Lists::of(&[Kind::Tools]));
-        }
-        Ok(convert::outcome(answer, self.revision.era())?)
+        answer.inspect_err(|error| self.note_failure(error))
     }
 
     /// Whether the connection is of use after this is for its keeper to know.
@@ -219,7 +224,7 @@ impl Connection {
 
     /// Sees to it that a legacy server logs as much as this client wants; a modern one is told with each request. That
     /// others want less is no reason to ask for less again: what a client does not want does not reach it.
-    async fn ask_for_log(&self, client: &dyn Client) {
+    pub(super) async fn ask_for_log(&self, client: &dyn Client) {
         let Some(level) = client.log_level() else { return };
         let is_enough = || self.log_level.load(Ordering::Relaxed) <= level as usize;
         if self.revision.era() == Era::Modern || !self.capabilities.may_log() || is_enough() {

@@ -155,6 +155,7 @@ impl Connection {
     fn be_modern(&mut self, capabilities: Capabilities) {
         let filter = filter(&capabilities);
         self.capabilities = capabilities;
+        self.signals.is_modern.store(true, Ordering::Relaxed);
         match &self.transport {
             Transport::Stdio(stdio) => stdio.post(vec![listen(&self.ids, &self.info, &filter).message]),
             Transport::Http(http) => {

@@ -75,6 +75,17 @@ impl Waiting {
         self.lock().as_mut()?.remove(&id)
     }
 
+    /// Whose a line of log is that comes now on a connection that clients share: who alone waits has caused it, and, of a
+    /// modern server, which logs for who wants that only, who alone wants it.
+    fn listener(&self, signals: &Signals) -> Option<Arc<dyn Client>> {
+        let requests = self.lock();
+        let wants_log = |request: &&Request| request.client.log_level().is_some();
+        let is_modern = signals.is_modern.load(Ordering::Relaxed);
+        let mut candidates = requests.as_ref()?.values().filter(|request| !is_modern || wants_log(request));
+        let first = candidates.next().filter(wants_log)?;
+        candidates.next().is_none().then(|| first.client.clone())
+    }
+
     fn client(&self, id: u64) -> Option<Arc<dyn Client>> {
         Some(self.lock().as_ref()?.get(&id)?.client.clone())
     }
@@ -155,8 +166,18 @@ impl Inbox {
                 }
             }
             method::CANCELLED => self.callers.withdrawn(&params),
-            method::LOG => self.callers.logged(params),
+            method::LOG => self.logged(params),
             method => self.signals.noticed(method, &params),
+        }
+    }
+
+    /// Takes a line of the server's log, which does not say what it belongs to: it is for a call that can be told, and
+    /// nobody hears what another client's call says.
+    fn logged(&self, params: Object) {
+        if self.callers.is_one_clients() {
+            self.callers.logged(params);
+        } else if let Some(client) = self.waiting.listener(&self.signals) {
+            client.notify(Notice::Log(params));
         }
     }
 

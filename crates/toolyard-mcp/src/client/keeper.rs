@@ -91,8 +91,13 @@ impl Keeper {
         let (revision, tools) = (connection.revision(), catalog.tools.len());
         tracing::info!(handler = %self.opener.name, %revision, tools, "connected");
         self.link.send_replace(Link::Up(connection.clone()));
-        self.catalog.send_replace(Arc::new(catalog));
+        self.publish(&connection, catalog);
         Ok(connection)
+    }
+
+    fn publish(&self, connection: &Connection, catalog: Catalog) {
+        self.opener.learn(connection, &catalog.tools);
+        self.catalog.send_replace(Arc::new(catalog));
     }
 
     /// The first lists are part of it: a server that cannot list its tools is not connected.
@@ -121,7 +126,7 @@ impl Keeper {
             let mut catalog = Catalog::clone(&self.catalog.borrow());
             let list = connection.list(connection.stale().take(), &mut catalog);
             match timeout(self.opener.options.connect_time, list).await {
-                Ok(Ok(())) => drop(self.catalog.send_replace(Arc::new(catalog))),
+                Ok(Ok(())) => self.publish(connection, catalog),
                 Ok(Err(error)) => {
                     let reason = reason(&error, &self.opener.options.secrets);
                     tracing::warn!(handler = %self.opener.name, reason, "cannot list again");

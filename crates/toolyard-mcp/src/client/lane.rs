@@ -92,6 +92,7 @@ impl Lane {
                 return;
             }
         };
+        connection.callers.be_one_clients();
         self.link.send_replace(Link::Up(connection.clone()));
         tokio::select! {
             () = connection.lost() => {}

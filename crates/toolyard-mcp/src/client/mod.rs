@@ -5,7 +5,7 @@
 //! - `opener`, `handshake`, `connection`: one server, spoken to in its own era;
 //! - `capabilities`, `lists`, `stale`: what a server offers, and when it is to be asked again;
 //! - `followed`, `subscriptions`: resources whose changes are told, and how a server is asked for that;
-//! - `asked`, `declared`: what a legacy server may ask, and whom;
+//! - `asked`, `declared`: what a legacy server may ask, and whom; `old_task`: what it runs as a task;
 //! - `transport`, `http`, `sse`, `stdio`: how messages get there;
 //! - `repeat`, `session`: what is done where they do not.
 
@@ -27,6 +27,7 @@ mod lane;
 mod lanes;
 mod link;
 mod lists;
+mod old_task;
 mod opener;
 mod probe;
 mod repeat;
@@ -117,6 +118,7 @@ pub struct ClientOptions {
 
 /// A server of MCP as a backend.
 pub struct McpBackend {
+    opener: Arc<Opener>,
     catalog: watch::Receiver<Arc<Catalog>>,
     link: watch::Receiver<Link>,
     attempts: Attempts,
@@ -145,13 +147,20 @@ impl McpBackend {
         let opener = Arc::new(Opener::new(name, endpoint, options));
         let lanes = Lanes::new(opener.clone());
         let refresh = Arc::<Notify>::default();
-        let keeper =
-            Keeper { opener, declared, catalog, link, usage: usage.clone(), refresh: refresh.clone() };
+        let keeper = Keeper {
+            opener: opener.clone(),
+            declared,
+            catalog,
+            link,
+            usage: usage.clone(),
+            refresh: refresh.clone(),
+        };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.keep());
         let has_warned = AtomicBool::new(false);
         let keeper = Mutex::new(tasks);
         Self {
+            opener,
             catalog: catalog_now,
             link: link_now,
             attempts,
@@ -171,11 +180,18 @@ impl McpBackend {
             Some(key) => self.lane(&key, call.deadline).await?,
             None => None,
         };
-        let Some((mut lease, own)) = lane else { return shared.call(call).await };
-        let outcome = own.call(call).await;
+        let Some((mut lease, own)) = lane else { return self.run_on(&shared, call).await };
+        let outcome = self.run_on(&own, call).await;
         // Where the answer broke off, the server may still be at work for this client.
         lease.is_answered = outcome.as_ref().err().is_none_or(Failure::is_answer);
         outcome
+    }
+
+    async fn run_on(&self, connection: &Connection, call: Call) -> Result<Outcome, Failure> {
+        match self.opener.runs_as_task(&call.target) {
+            true => connection.call_as_task(call).await,
+            false => connection.call(call).await,
+        }
     }
 
     /// The lane that a call is to have; `None` where it is the shared one.

@@ -44,6 +44,11 @@ enum Then {
 }
 
 impl Failure {
+    /// No other attempt is to be made.
+    pub(super) fn for_good(error: ToolError) -> Self {
+        Self { error, then: Then::Nothing }
+    }
+
     /// Whether it is what the server answered.
     pub(super) fn is_answer(&self) -> bool {
         self.error.peer().is_some()

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -60,6 +60,8 @@ pub(super) struct Signals {
     pub(super) stale: Stale,
     /// Who wants to know of changes of resources.
     pub(super) followed: Arc<Followed>,
+    /// Whether the server is of the modern era.
+    pub(super) is_modern: AtomicBool,
     /// The connection is of no use any more.
     pub(super) lost: Notify,
     /// The stream of what belongs to no request is open, or it is known that there is none.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
@@ -10,10 +11,14 @@ use toolyard_core::{Call, Caller, Client, Json, Object, Outcome, Reference, Targ
 use super::parked::{self, Identity, ParkedCall};
 use super::requester::{Audience, Requester};
 use super::rounds::{self, Came, Job, Step};
-use super::tasks::{self, Handover, TaskSupport};
+use super::tasks::{self, Handover};
 use super::ticket::Place;
 use super::{Answer, Frontend, Request, Sender, TaskOffer, convert};
-use crate::wire::{Era, RpcError, method};
+use crate::wire::{Era, RpcError, TaskSupport, method};
+
+/// When a call of any tool may go on as a task, one of a tool that says so itself does after this time. A modern server has begun
+/// a task of its own by then, if it wants one.
+const EXPECTED_AFTER: Duration = Duration::from_secs(1);
 
 impl Frontend {
     /// Runs what a request calls.
@@ -86,21 +91,22 @@ impl Frontend {
     /// # Errors
     /// When it would have to, and its client takes none.
     async fn handover(&self, target: &Target, sender: &Sender) -> Result<Option<Handover>, RpcError> {
-        let support = match (self.offers.tasks, target) {
-            (TaskOffer::Any, Target::Tool(_)) => TaskSupport::Optional,
-            (TaskOffer::Declared, Target::Tool(name)) => {
-                let registry = self.gateway.settled_for(&sender.caller).await;
-                let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
-                tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition))
-            }
-            _ => TaskSupport::Forbidden,
+        let takes = tasks::has_opted_in(sender.client.capabilities());
+        let (Target::Tool(name), true) = (target, takes || self.offers.tasks == TaskOffer::Declared) else {
+            return Ok(None);
         };
-        match (support, tasks::has_opted_in(sender.client.capabilities())) {
-            (TaskSupport::Required, false) => Err(tasks::not_opted_in()),
-            (TaskSupport::Forbidden, _) | (_, false) => Ok(None),
-            (TaskSupport::Optional | TaskSupport::Required, true) => {
-                let when_asking = self.offers.tasks == TaskOffer::Declared;
-                Ok(Some(Handover { after: self.limits.task_after, when_asking }))
+        let registry = self.gateway.settled_for(&sender.caller).await;
+        let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
+        let declared = tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition));
+        let after = self.limits.task_after;
+        match (self.offers.tasks, declared) {
+            (TaskOffer::Never, _) | (TaskOffer::Declared, TaskSupport::Forbidden) => Ok(None),
+            (TaskOffer::Declared, TaskSupport::Required) if !takes => Err(tasks::not_opted_in()),
+            (TaskOffer::Declared, _) if !takes => Ok(None),
+            (TaskOffer::Declared, _) => Ok(Some(Handover { after, when_asking: true })),
+            (TaskOffer::Any, TaskSupport::Forbidden) => Ok(Some(Handover { after, when_asking: false })),
+            (TaskOffer::Any, _) => {
+                Ok(Some(Handover { after: after.min(EXPECTED_AFTER), when_asking: false }))
             }
         }
     }

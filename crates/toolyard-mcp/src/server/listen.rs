@@ -1,6 +1,7 @@
 //! Telling clients that something is not what it was.
 
 use std::collections::BTreeSet;
+use std::future::ready;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,7 +30,14 @@ impl Frontend {
             let change = changes.next().await?;
             Some((vec![notification(&change, Object::new())], changes))
         };
-        stream::unfold(changes, next).boxed()
+        let told = stream::unfold(peer.listen(self.limits.queued_notices), async |mut told| {
+            let message = told.recv().await?;
+            Some((vec![message], told))
+        });
+        // It ends with the changes, which end with the gateway.
+        let told = told.map(Some).chain(stream::pending());
+        let changes = stream::unfold(changes, next).map(Some).chain(stream::iter([None]));
+        stream::select(told, changes).take_while(|message| ready(message.is_some())).filter_map(ready).boxed()
     }
 
     /// What a modern client is told that has sent `subscriptions/listen`: what it will be told of, then that, then the

@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use toolyard_core::{Json, LogLevel, Object};
 
 use super::asks::Asks;
@@ -30,6 +31,8 @@ pub(super) struct Peer {
     pub(super) asks: Asks,
     pub(super) running: Running,
     followed: watch::Sender<Uris>,
+    /// The stream of what belongs to no request, where one is open.
+    outlet: Mutex<Option<mpsc::Sender<Bytes>>>,
 }
 
 impl Peer {
@@ -45,6 +48,7 @@ impl Peer {
             asks: Asks::default(),
             running: Running::default(),
             followed: watch::Sender::default(),
+            outlet: Mutex::default(),
         }
     }
 
@@ -67,6 +71,21 @@ impl Peer {
 
     pub(super) fn set_log_level(&self, level: LogLevel) {
         self.log_level.store(level as usize, Ordering::Relaxed);
+    }
+
+    /// What this client is told from now on that belongs to no request: as many messages wait, more are dropped. Who listened
+    /// before hears no more.
+    pub(super) fn listen(&self, most: usize) -> mpsc::Receiver<Bytes> {
+        let (outlet, told) = mpsc::channel(most.max(1));
+        *self.outlet.lock().unwrap_or_else(PoisonError::into_inner) = Some(outlet);
+        told
+    }
+
+    /// Tells the client something that belongs to no request, if it listens.
+    pub(super) fn tell(&self, message: Bytes) {
+        if let Some(outlet) = &*self.outlet.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _full = outlet.try_send(message);
+        }
     }
 
     /// Notes that the client follows a resource; `false` where it follows too many.

@@ -198,11 +198,19 @@ impl Client for Requester {
                 }
             }
             Notice::Log(params) => {
-                let Some(messages) = &outlet.messages else { return };
                 let level = params.get_str("level").and_then(|level| LogLevel::parse(&level));
-                if level.zip(outlet.log).is_some_and(|(level, least)| level >= least) {
+                let is_wanted =
+                    |least: Option<LogLevel>| level.zip(least).is_some_and(|(level, least)| level >= least);
+                match (&outlet.messages, &self.way) {
                     // A full queue drops the notice.
-                    let _full = messages.try_send(message::notification(method::LOG, &params));
+                    (Some(messages), _) if is_wanted(outlet.log) => {
+                        let _full = messages.try_send(message::notification(method::LOG, &params));
+                    }
+                    // Its request is over, and the server goes on telling the same client.
+                    (None, Way::Requests(peer)) if is_wanted(Some(peer.log_level())) => {
+                        peer.tell(message::notification(method::LOG, &params));
+                    }
+                    _ => {}
                 }
             }
         }

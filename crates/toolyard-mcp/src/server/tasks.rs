@@ -24,27 +24,6 @@ use super::ticket::{Place, Tickets, task_of};
 use super::{Answer, FrontendLimits, Sender, convert};
 use crate::wire::{Era, RpcError, error, meta};
 
-/// Whether a tool may run as a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TaskSupport {
-    Forbidden,
-    Optional,
-    Required,
-}
-
-impl TaskSupport {
-    /// What a definition says in `execution.taskSupport`.
-    pub(super) fn of(definition: &Object) -> Self {
-        let execution = definition.get("execution").and_then(|execution| execution.to_object().ok());
-        let support = execution.as_ref().and_then(|execution| execution.get_str("taskSupport"));
-        match support.as_deref() {
-            Some("required") => Self::Required,
-            Some("optional") => Self::Optional,
-            _ => Self::Forbidden,
-        }
-    }
-}
-
 /// When a call goes on as a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Handover {

@@ -4,12 +4,14 @@ pub mod error;
 pub mod headers;
 pub mod message;
 pub mod revision;
+mod task;
 
 use toolyard_core::{Ask, AskKind, Json, Object, Target, TaskAction};
 
 pub use error::RpcError;
 pub use message::{Id, Message};
 pub use revision::{Era, Revision};
+pub use task::TaskSupport;
 
 /// The methods that the gateway takes part in.
 pub mod method {
@@ -47,6 +49,8 @@ pub mod method {
     pub const COMPLETE: &str = "completion/complete";
     /// Says how much log a session wants (legacy).
     pub const SET_LEVEL: &str = "logging/setLevel";
+    /// Waits for the result of a task (legacy, experimental).
+    pub const TASKS_RESULT: &str = "tasks/result";
     /// Asks how a task is (modern, tasks extension).
     pub const TASKS_GET: &str = "tasks/get";
     /// Answers what a task asks (modern, tasks extension).

@@ -56,7 +56,8 @@ async fn all_followers_share_a_subscription() {
     for era in [Era::Legacy, Era::Modern] {
         let server = server(era);
         let upstream = Upstream::start(server.clone());
-        let running = gateway(&[("h", upstream.address, "")], "").await;
+        // Who leaves does not come back.
+        let running = gateway(&[("h", upstream.address, "")], "timeouts: {resume: 0s}").await;
         let (mut one, mut heard_by_one) = legacy(running.address(), "res://one").await;
         let (_two, mut heard_by_two) = legacy(running.address(), "res://one").await;
         let mut heard_by_three = modern(running.address(), "res://one").await;

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use link::{Heard, Link, Origin};
 
 /// How long anything may take that is not waiting for a person.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often a modern server may ask before it answers.
 const ROUNDS: usize = 5;

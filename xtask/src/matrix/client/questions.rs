@@ -15,7 +15,7 @@ impl Client {
     }
 
     /// The parameters of the next round: as before, with answers to all that was asked.
-    pub(super) fn answered(&mut self, params: &Value, asked: &Value) -> anyhow::Result<Value> {
+    pub(crate) fn answered(&mut self, params: &Value, asked: &Value) -> anyhow::Result<Value> {
         let mut next = params.clone();
         if let Some(requests) = asked["inputRequests"].as_object() {
             let mut responses = json!({});

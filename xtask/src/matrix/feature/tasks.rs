@@ -24,6 +24,10 @@ pub(super) async fn task(client: &mut Client, step: &Step) -> anyhow::Result<()>
         let now = client.request("tasks/get", json!({"taskId": task["taskId"]})).await?;
         match now["status"].as_str() {
             Some("working") => ensure!(begun.elapsed() < LIMIT, "it does not end: {now}"),
+            Some("input_required") => {
+                let answers = client.answered(&json!({"taskId": task["taskId"]}), &now)?;
+                client.request("tasks/update", answers).await?;
+            }
             Some("completed") => {
                 let text = text_of(&now["result"]);
                 ensure!(text.contains(&step.says(&name)), "it ended with {now}");
