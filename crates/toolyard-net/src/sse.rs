@@ -31,6 +31,8 @@ pub struct Decoder {
     at_start: bool,
     event: Event,
     has_data: bool,
+    last_id: Option<String>,
+    retry: Option<Duration>,
     limit: usize,
 }
 
@@ -45,8 +47,22 @@ impl Decoder {
             at_start: true,
             event: Event::default(),
             has_data: false,
+            last_id: None,
+            retry: None,
             limit,
         }
+    }
+
+    /// The id of the latest event that set one, whether it had data or not. An empty one takes back those before it.
+    #[must_use]
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long to wait before coming back, if the stream has said so.
+    #[must_use]
+    pub const fn retry(&self) -> Option<Duration> {
+        self.retry
     }
 
     /// Takes what has come.
@@ -68,6 +84,9 @@ impl Decoder {
                 continue;
             }
             let event = std::mem::take(&mut self.event);
+            if event.id.is_some() {
+                self.last_id.clone_from(&event.id);
+            }
             if std::mem::take(&mut self.has_data) {
                 return Ok(Some(event));
             }
@@ -104,7 +123,8 @@ impl Decoder {
             b"id" if !value.contains(&0) => {
                 self.event.id = Some(String::from_utf8_lossy(&value).into_owned())
             }
-            // Comments (an empty name), `retry`, and what a later standard may add.
+            b"retry" => self.retry = milliseconds(&value).or(self.retry),
+            // Comments (an empty name), and what a later standard may add.
             _ => {}
         }
     }
@@ -120,6 +140,12 @@ impl Decoder {
         joined.extend_from_slice(&line);
         self.event.data = joined.freeze();
     }
+}
+
+/// A number that is written in digits and nothing else.
+fn milliseconds(text: &[u8]) -> Option<Duration> {
+    let digits = text.iter().all(u8::is_ascii_digit).then_some(text)?;
+    std::str::from_utf8(digits).ok()?.parse().ok().map(Duration::from_millis)
 }
 
 /// The pieces of an event of a kind. Neither text has a line break.
@@ -190,6 +216,33 @@ mod tests {
             decoder.push(stream.as_bytes());
             assert_eq!(decoder.next_event(), Err(TooLarge(10)), "{stream}");
         }
+    }
+
+    /// What a reader comes back with, and after how many milliseconds, wherever the stream is cut.
+    #[track_caller]
+    fn check_return(stream: &str, last_id: Option<&str>, retry: Option<u64>) {
+        for step in [stream.len(), 1] {
+            let mut decoder = Decoder::new(1000);
+            for piece in stream.as_bytes().chunks(step) {
+                decoder.push(piece);
+                while decoder.next_event().unwrap().is_some() {}
+            }
+            let expect = (last_id, retry.map(Duration::from_millis));
+            assert_eq!((decoder.last_id(), decoder.retry()), expect, "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn where_to_go_on() {
+        check_return("data: 1\n\n", None, None);
+        check_return("id: 1\nretry: 500\ndata: \n\n", Some("1"), Some(500));
+        check_return("id: 1\n\n", Some("1"), None);
+        check_return("id: 1\ndata: a\n\nid: 2\ndata: unfinished\n", Some("1"), None);
+        check_return("id: 1\ndata: a\n\ndata: b\n\n", Some("1"), None);
+        check_return("id: 1\ndata: a\n\nid\ndata: b\n\n", Some(""), None);
+        check_return("id: 1\0\ndata: a\n\n", None, None);
+        check_return("retry: 7\nretry: 1e3\nretry: -1\nretry\n", None, Some(7));
+        check_return("retry: 99999999999999999999\n", None, None);
     }
 
     proptest::proptest! {

@@ -215,7 +215,7 @@ impl Connection {
     /// Whether the connection is of use after this is for its keeper to know.
     pub(super) fn note_failure(&self, error: &TransportError) {
         // Calls that come now wait for the next session.
-        let is_forgotten = matches!(error, TransportError::SessionOver);
+        let is_forgotten = matches!(error, TransportError::SessionOver | TransportError::SessionLost);
         self.is_forgotten.fetch_or(is_forgotten, Ordering::Release);
         if is_forgotten || matches!(error, TransportError::Unreachable(_)) {
             self.signals.lost.notify_one();

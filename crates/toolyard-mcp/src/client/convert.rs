@@ -135,7 +135,9 @@ impl From<TransportError> for ToolError {
             TransportError::Credentials(_) => {
                 (Code::Unavailable, "The credentials of this server cannot be read")
             }
-            TransportError::SessionOver => (Code::Unavailable, "The server has ended the session"),
+            TransportError::SessionOver | TransportError::SessionLost => {
+                (Code::Unavailable, "The server has ended the session")
+            }
             TransportError::Status(status) if status.is_server_error() || is_transient(*status) => {
                 (Code::Unavailable, "The server failed to answer")
             }

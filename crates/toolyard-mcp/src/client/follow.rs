@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::convert::is_transient;
+use super::events::Position;
 use super::http::Http;
 use super::transport::{Outgoing, Signals, TransportError};
 
@@ -17,8 +18,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 
 /// Opens a stream of changes again and again, until the server says that it has none or cannot be
 /// reached. `listen` writes the request for it, with an id of its own each time; a legacy server is asked
-/// without one. `opened` hears of each opening, and `missed` before the next one: whatever changed while there was no
-/// stream was not announced.
+/// without one, for the rest of what it said the last time. `opened` hears of each opening, and `missed` before the next
+/// one: whatever changed while there was no stream was not announced, and no server has to make up for that.
 pub(super) async fn follow(
     name: Arc<str>,
     http: Http,
@@ -27,15 +28,19 @@ pub(super) async fn follow(
     listen: impl Fn() -> Option<Outgoing>,
     missed: impl Fn(),
 ) {
-    let mut pause = PAUSE.0;
+    let (mut pause, mut position) = (PAUSE.0, Position::default());
     loop {
         let since = Instant::now();
-        match http.follow(listen(), &signals, &opened).await {
+        match http.follow(listen(), &mut position, &signals, &opened).await {
             Ok(()) if since.elapsed() >= PAUSE.0 => pause = PAUSE.0,
             Ok(()) => pause = (pause * 2).min(PAUSE.1),
             Err(TransportError::Unreachable(_)) => {
                 signals.lost.notify_one();
                 return;
+            }
+            // It may be the rest that it has not.
+            Err(TransportError::Status(status)) if has_none(status) && position.is_known() => {
+                position = Position::default();
             }
             Err(TransportError::Status(status)) if has_none(status) => {
                 tracing::debug!(handler = %name, %status, "the server has no stream of changes");
@@ -46,13 +51,14 @@ pub(super) async fn follow(
                 pause = (pause * 2).min(PAUSE.1);
             }
         }
-        sleep(pause).await;
+        sleep(pause.max(position.wait())).await;
         missed();
     }
 }
 
 /// Whether a server that answers like this will not have a stream a little later either. A session that
-/// is over answers so as well, which the next call finds out.
+/// is over answers so as well, which the next call finds out. A conflict is one with the last stream, which the server
+/// has not noticed the end of.
 fn has_none(status: StatusCode) -> bool {
-    status.is_client_error() && !is_transient(status)
+    status.is_client_error() && status != StatusCode::CONFLICT && !is_transient(status)
 }

@@ -1,22 +1,23 @@
 //! Streamable HTTP, as a client of either era.
 
+mod streams;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
-use tokio::sync::Notify;
 use tokio::time::timeout;
-use toolyard_core::{Client, Notice, Object};
+use toolyard_core::Client;
 use toolyard_net::body::{self, ReadError};
 
 use super::asked::Callers;
 use super::endpoint::HttpEndpoint;
-use super::events::{self, Events};
+use super::events;
 use super::session;
-use super::transport::{Answer, Outgoing, Signals, TransportError, cancelled, parse};
-use crate::wire::headers::SESSION_ID;
+use super::transport::{Answer, Outgoing, TransportError, cancelled, parse};
+use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
 use crate::wire::{Id, Message, message, method};
 
 /// A server at a URL.
@@ -78,7 +79,7 @@ impl Http {
         let (head, response) = response.into_parts();
         let answer = match self.open(id, head.status, &head.headers, response).await? {
             Opened::Json(text) => answer_to(id, parse(text)?)?,
-            Opened::Stream(stream) => self.read_stream(id, stream, client).await?,
+            Opened::Stream(stream) => self.read_answer(id, stream, client).await?,
         };
         Ok((answer, head.headers))
     }
@@ -89,79 +90,6 @@ impl Http {
         match response.status() {
             status if status.is_success() => Ok(()),
             status => Err(self.failure(status, &Bytes::new())),
-        }
-    }
-
-    /// Follows the stream of what belongs to no request: a `GET` of the legacy era, or a
-    /// `subscriptions/listen` of the modern one. `opened` hears of its beginning, also where there is none. Returns when it
-    /// has ended.
-    pub(super) async fn follow(
-        &self,
-        listen: Option<Outgoing>,
-        signals: &Signals,
-        opened: &Notify,
-    ) -> Result<(), TransportError> {
-        let response = match listen {
-            None => self.send(Method::GET, Bytes::new(), &HeaderMap::new()).await?,
-            Some(listen) => self.send(Method::POST, listen.message.clone(), &listen.headers).await?,
-        };
-        let (head, response) = response.into_parts();
-        opened.notify_one();
-        if !head.status.is_success() {
-            return Err(TransportError::Status(head.status));
-        }
-        let Opened::Stream(stream) = self.open(0, head.status, &head.headers, response).await? else {
-            return Err(TransportError::Malformed("not a stream".to_owned()));
-        };
-        let mut events = Events::new(stream, self.message_bytes);
-        while let Some(message) = events.message().await? {
-            match message {
-                Message::Request { id, method, params, .. } => self.asked(None, id, &method, params).await,
-                Message::Notification { method, params } if method == method::CANCELLED => {
-                    self.callers.withdrawn(&params);
-                }
-                Message::Notification { method, params } if method == method::LOG => {
-                    self.callers.logged(params);
-                }
-                // The server ends the stream of its own will.
-                Message::Response { .. } => return Ok(()),
-                Message::Notification { method, params } => signals.noticed(&method, &params),
-            }
-        }
-        Ok(())
-    }
-
-    async fn read_stream(
-        &self,
-        id: u64,
-        stream: Incoming,
-        client: &dyn Client,
-    ) -> Result<Answer, TransportError> {
-        let mut events = Events::new(stream, self.message_bytes);
-        while let Some(message) = events.message().await? {
-            match message {
-                Message::Notification { method, params } if method == method::PROGRESS => {
-                    client.notify(Notice::Progress(params));
-                }
-                Message::Notification { method, params } if method == method::LOG => {
-                    client.notify(Notice::Log(params));
-                }
-                Message::Notification { method, params } if method == method::CANCELLED => {
-                    self.callers.withdrawn(&params);
-                }
-                Message::Notification { .. } => {}
-                Message::Request { id: asked, method, params, .. } => {
-                    self.asked(Some(id), asked, &method, params).await;
-                }
-                response @ Message::Response { .. } => return answer_to(id, response),
-            }
-        }
-        Err(TransportError::Interrupted("the stream ended without an answer".into()))
-    }
-
-    async fn asked(&self, of: Option<u64>, id: Id, method: &str, params: Object) {
-        if let Some(response) = self.callers.asked(of, id, method, params) {
-            self.answer(response).await;
         }
     }
 
@@ -233,6 +161,12 @@ impl Http {
             true => TransportError::SessionOver,
             false => TransportError::Status(status),
         }
+    }
+
+    /// Whether a stream that breaks off can be asked for again. The modern era has nothing like it, nor has the
+    /// handshake.
+    fn may_resume(&self) -> bool {
+        self.fixed.contains_key(PROTOCOL_VERSION)
     }
 
     /// Whether the server has opened a session. Without one nothing can be over.

@@ -61,7 +61,9 @@ impl Connection {
         match listed.unwrap_or(Err(OpenError::TooSlow)) {
             Ok(items) => *now = items,
             Err(OpenError::Transport(
-                error @ (TransportError::Unreachable(_) | TransportError::SessionOver),
+                error @ (TransportError::Unreachable(_)
+                | TransportError::SessionOver
+                | TransportError::SessionLost),
             )) => {
                 return Err(error.into());
             }

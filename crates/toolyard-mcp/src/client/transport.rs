@@ -29,8 +29,12 @@ pub(super) enum TransportError {
     /// The answer had begun.
     #[error("the connection broke in the middle of the answer")]
     Interrupted(#[source] Box<dyn Error + Send + Sync>),
+    /// The request was refused for want of a session.
     #[error("the server has ended the session")]
     SessionOver,
+    /// The request was at work: what became of it nobody will say.
+    #[error("the server has ended the session in the middle of the answer")]
+    SessionLost,
     /// The request was not sent.
     #[error(transparent)]
     Credentials(Unreadable),

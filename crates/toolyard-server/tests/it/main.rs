@@ -8,6 +8,7 @@
 
 mod audit;
 mod bad_upstreams;
+mod broken_streams;
 mod catalogs;
 mod client;
 mod clusters;

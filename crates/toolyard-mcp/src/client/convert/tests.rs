@@ -163,6 +163,7 @@ fn no_answer() {
         TransportError::Unreachable("refused".into()),
         TransportError::Broken("reset".into()),
         TransportError::SessionOver,
+        TransportError::SessionLost,
         TransportError::Status(StatusCode::BAD_GATEWAY),
         TransportError::Status(StatusCode::UNAUTHORIZED),
         TransportError::Malformed("oops".into()),
@@ -176,6 +177,7 @@ fn no_answer() {
     Unavailable: The server cannot be reached <- the server cannot be reached
     Unavailable: The connection to the server broke <- the connection broke before an answer came
     Unavailable: The server has ended the session <- the server has ended the session
+    Unavailable: The server has ended the session <- the server has ended the session in the middle of the answer
     Unavailable: The server failed to answer <- the server answered with HTTP status 502 Bad Gateway
     ExecutionFailed: The server refused the request <- the server answered with HTTP status 401 Unauthorized
     ExecutionFailed: The server's answer is malformed <- the server's answer is no MCP message: oops
