@@ -161,9 +161,16 @@ fn start_gateway(work: &Path, upstream: &str) -> anyhow::Result<Server> {
     Server::start(&built("toolyard")?, &args, &work.join("gateway.log"))
 }
 
+/// The first list waits for the server for as long as a busy machine may take.
 fn registry(upstream: &str) -> String {
     format!(
-        "apiVersion: omnia.altairalabs.ai/v1alpha1
+        "apiVersion: toolyard.dev/v1alpha1
+kind: Toolyard
+spec:
+  timeouts:
+    firstList: 20s
+---
+apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
 metadata:
   name: conformance

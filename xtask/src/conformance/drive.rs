@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -56,10 +56,19 @@ async fn use_all(client: &mut Client) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// All pages of a list.
 async fn list(client: &mut Client, kind: &str) -> anyhow::Result<Vec<Value>> {
-    let mut page = client.request(&format!("{kind}/list"), json!({})).await?;
-    ensure!(page["nextCursor"].is_null(), "a list of several pages");
-    serde_json::from_value(page[kind].take()).with_context(|| format!("no {kind}"))
+    let (mut all, mut params) = (Vec::new(), json!({}));
+    loop {
+        let mut page = client.request(&format!("{kind}/list"), params).await?;
+        let items: Vec<Value> =
+            serde_json::from_value(page[kind].take()).with_context(|| format!("no {kind}"))?;
+        all.extend(items);
+        match page["nextCursor"].take() {
+            Value::Null => return Ok(all),
+            cursor => params = json!({"cursor": cursor}),
+        }
+    }
 }
 
 /// The calls that the scenario asks for, or else one of each tool.

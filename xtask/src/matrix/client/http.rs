@@ -15,6 +15,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::link::{Heard, Inbox, Origin};
+use super::params::Repeated;
 use super::stream::{Events, media_type, send};
 use super::{PATIENCE, Revision};
 
@@ -27,6 +28,7 @@ pub(super) struct Http {
     /// What every request carries; a session adds its own.
     headers: HeaderMap,
     session: Arc<Mutex<Option<HeaderValue>>>,
+    repeated: Repeated,
     inbox: Inbox,
     streams: JoinSet<()>,
     open: HashMap<u64, AbortHandle>,
@@ -40,8 +42,16 @@ impl Http {
         if revision.is_modern() {
             headers.insert(VERSION, HeaderValue::from_static(revision.name()));
         }
-        let session = Arc::default();
-        Self { address, revision, headers, session, inbox, streams: JoinSet::new(), open: HashMap::new() }
+        Self {
+            address,
+            revision,
+            headers,
+            session: Arc::default(),
+            repeated: Repeated::default(),
+            inbox,
+            streams: JoinSet::new(),
+            open: HashMap::new(),
+        }
     }
 
     /// The header of the version came with 2025-06-18.
@@ -49,6 +59,11 @@ impl Http {
         if revision >= Revision::V2025_06_18 {
             self.headers.insert(VERSION, HeaderValue::from_static(revision.name()));
         }
+    }
+
+    /// Reads what tools want repeated in headers. The legacy era has none of that.
+    pub(super) fn learn(&mut self, tools: &Value) -> anyhow::Result<()> {
+        if self.revision.is_modern() { self.repeated.learn(tools) } else { Ok(()) }
     }
 
     pub(super) async fn listen(&mut self) -> anyhow::Result<()> {
@@ -67,6 +82,9 @@ impl Http {
             request.headers_mut().insert("mcp-method", HeaderValue::from_str(method)?);
             if let Some(name) = named(method, &message["params"]) {
                 request.headers_mut().insert("mcp-name", HeaderValue::from_str(name)?);
+            }
+            if method == "tools/call" {
+                request.headers_mut().extend(self.repeated.headers(&message["params"])?);
             }
         }
         let (address, inbox, session) = (self.address, self.inbox.clone(), self.session.clone());

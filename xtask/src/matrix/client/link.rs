@@ -51,6 +51,14 @@ impl Link {
         }
     }
 
+    /// Tools are called as this page of their list wants it.
+    pub(super) fn learn(&mut self, tools: &Value) -> anyhow::Result<()> {
+        match self {
+            Self::Http(http) => http.learn(tools),
+            Self::Sse(_) | Self::Stdio(_) => Ok(()),
+        }
+    }
+
     /// Opens the stream on which a server says what belongs to no request, where that is another one.
     pub(super) async fn listen(&mut self) -> anyhow::Result<()> {
         match self {

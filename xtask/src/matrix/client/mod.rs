@@ -2,6 +2,7 @@
 
 mod http;
 mod link;
+mod params;
 mod questions;
 mod sse;
 mod stdio;
@@ -177,6 +178,9 @@ impl Client {
         for _ in 0..ROUNDS {
             let id = self.begin(method, sent).await?;
             let result = self.answer(id).await.with_context(|| method.to_owned())?;
+            if method == "tools/list" {
+                self.link.learn(&result)?;
+            }
             if result["resultType"] != "input_required" {
                 return Ok(result);
             }
