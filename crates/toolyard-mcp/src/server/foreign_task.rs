@@ -1,10 +1,12 @@
-//! A call that its server goes on with as a task, for a client that knows nothing of tasks.
+//! Tasks that servers make of calls: looked after for clients that know nothing of tasks, and followed for those that want to
+//! be told.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::runtime;
 use tokio::time::{sleep, timeout};
 use toolyard_core::{
@@ -41,7 +43,8 @@ pub(super) async fn looked_after(gateway: Arc<Gateway>, call: Call, mut task: Ob
     let (Target::Tool(tool), Some(id)) = (&call.target, task.get_str("taskId").map(Arc::from)) else {
         return Err(malformed());
     };
-    let mut begun = Begun { gateway, call: request_of(&call), tool: tool.clone(), id, is_over: false };
+    let remote = Remote::new(gateway, &call, tool.clone(), id);
+    let mut begun = Begun { remote, is_over: false };
     let mut answered = BTreeSet::new();
     loop {
         if let Some(came) = ended(&task) {
@@ -52,11 +55,12 @@ pub(super) async fn looked_after(gateway: Arc<Gateway>, call: Call, mut task: Ob
         if needed.get("inputRequests").is_some() {
             let responses = rounds::ask(&*call.client, &needed).await?;
             answered.extend(responses.iter().map(|(key, _)| key.into_owned()));
-            begun.ask(TaskAction::Update, Object::new().with("inputResponses", responses.to_json())).await?;
+            let params = Object::new().with("inputResponses", responses.to_json());
+            begun.remote.ask(TaskAction::Update, params).await?;
         } else {
             sleep(poll_interval(&task)).await;
         }
-        task = begun.ask(TaskAction::Get, Object::new()).await?;
+        task = begun.remote.ask(TaskAction::Get, Object::new()).await?;
     }
 }
 
@@ -102,23 +106,22 @@ fn malformed() -> ToolError {
     ToolError::new(Code::ExecutionFailed, "The server's task is malformed")
 }
 
-/// The call without what it was given: requests about a task go to the same server for the same client.
-fn request_of(call: &Call) -> Call {
-    Call { params: Object::new(), deadline: None, ..call.clone() }
-}
-
-/// A task of a server. Dropping it before its end cancels it.
-struct Begun {
+/// A task of a server, and on whose behalf it is asked about.
+struct Remote {
     gateway: Arc<Gateway>,
     call: Call,
-    tool: Arc<str>,
-    id: Arc<str>,
-    is_over: bool,
+    task: Task,
 }
 
-impl Begun {
+impl Remote {
+    /// On behalf of who made a call. Requests about its task go to the same server for the same client.
+    fn new(gateway: Arc<Gateway>, call: &Call, tool: Arc<str>, id: Arc<str>) -> Self {
+        let call = Call { params: Object::new(), deadline: None, ..call.clone() };
+        Self { gateway, call, task: Task { tool, id, action: TaskAction::Get } }
+    }
+
     fn request(&self, action: TaskAction, params: Object) -> Call {
-        let target = Target::Task(Task { tool: self.tool.clone(), id: self.id.clone(), action });
+        let target = Target::Task(Task { action, ..self.task.clone() });
         Call { target, params, ..self.call.clone() }
     }
 
@@ -130,17 +133,59 @@ impl Begun {
     }
 }
 
+/// A task that is waited for. Dropping it before its end cancels it.
+struct Begun {
+    remote: Remote,
+    is_over: bool,
+}
+
 impl Drop for Begun {
     fn drop(&mut self) {
         let Ok(runtime) = runtime::Handle::try_current() else { return };
         if self.is_over {
             return;
         }
-        let (gateway, withdrawal) = (self.gateway.clone(), self.request(TaskAction::Cancel, Object::new()));
+        let (gateway, withdrawal) =
+            (self.remote.gateway.clone(), self.remote.request(TaskAction::Cancel, Object::new()));
         runtime.spawn(async move {
             let _too_slow = timeout(WITHDRAWAL_TIME, gateway.invoke(withdrawal)).await;
         });
     }
+}
+
+/// Looks after a task on behalf of who made a call: the parameters of `notifications/tasks` now, and at each change, until it is
+/// over or cannot be asked about any more. `shown` is what the client calls it.
+pub(super) fn followed(
+    gateway: Arc<Gateway>,
+    call: &Call,
+    tool: Arc<str>,
+    id: Arc<str>,
+    shown: &str,
+) -> BoxStream<'static, Object> {
+    let remote = Remote::new(gateway, call, tool, id);
+    let shown = Json::string(shown);
+    let first = Some((remote, None::<Object>));
+    unfold(first, move |followed| {
+        let shown = shown.clone();
+        async move {
+            let (remote, last) = followed?;
+            let mut told = last.clone();
+            loop {
+                if let Some(told) = &told {
+                    sleep(poll_interval(told)).await;
+                }
+                let mut now = remote.ask(TaskAction::Get, Object::new()).await.ok()?;
+                now.remove("resultType");
+                now.set("taskId", shown.clone());
+                if last.as_ref() != Some(&now) {
+                    let is_over = ended(&now).is_some();
+                    return Some((now.clone(), (!is_over).then_some((remote, Some(now)))));
+                }
+                told = Some(now);
+            }
+        }
+    })
+    .boxed()
 }
 
 /// A client for which tasks are looked after here.

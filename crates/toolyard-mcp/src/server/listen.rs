@@ -7,12 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
 use tokio::sync::watch;
-use toolyard_core::{Caller, Client, Json, Object};
+use toolyard_core::{Call, Caller, Client, Json, Object};
 
 use super::changes::{Change, Changes};
 use super::methods::LONGEST_URI;
 use super::peer::{MOST_FOLLOWED, Peer, Uris};
-use super::{Frontend, Sender, TaskOffer, tasks};
+use super::ticket::Place;
+use super::{Frontend, Sender, TaskOffer, foreign_task, tasks};
 use crate::wire::{Id, RpcError, message, meta, method};
 
 /// Messages, each in its pieces.
@@ -93,13 +94,33 @@ impl Frontend {
             }
             let ids: BTreeSet<_> = texts(filter, "taskIds").collect();
             for id in ids {
-                if let Some(task) = self.tasks.follow(&id, &sender.caller) {
+                if let Some(task) = self.follow_task(&id, sender) {
                     followed.push(task);
                     subscription.tasks.insert(id);
                 }
             }
         }
         Ok((subscription, followed))
+    }
+}
+
+impl Frontend {
+    /// The changes of a task; `None` where the client has no such task here. Whoever is to be told of one at another gateway
+    /// looks after it instead.
+    fn follow_task(&self, id: &str, sender: &Sender) -> Option<BoxStream<'static, Object>> {
+        match self.tasks.place(id, &sender.caller).ok()? {
+            Place::Here => self.tasks.follow(id, &sender.caller),
+            Place::Server { tool, task } => {
+                let call = Call {
+                    caller: sender.caller.clone(),
+                    origin: sender.origin.clone(),
+                    client: sender.client.clone(),
+                    ..Call::tool(tool.clone(), Object::new().to_json())
+                };
+                Some(foreign_task::followed(self.gateway.clone(), &call, tool, task, id))
+            }
+            Place::Gateway(_) => None,
+        }
     }
 }
 

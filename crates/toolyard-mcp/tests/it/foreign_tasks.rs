@@ -125,6 +125,26 @@ async fn a_client_that_knows_no_tasks() {
     "#);
 }
 
+/// Who wants to be told of it is, as of the tasks of the gateway itself.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_follows_it() {
+    let (yard, _server) = yard(TaskOffer::Any);
+    let mut client = Client::piped(&yard, MODERN, ABLE).await;
+    client.call("echo", "").await;
+    let task = client.last("taskId");
+    client.request("subscriptions/listen", &format!(r#""notifications":{{"taskIds":["{task}","7"]}}"#)).await;
+    let mut lines = vec![client.hear_all(2).await];
+    let answers = r#""inputResponses":{"one":{}}"#;
+    lines.push(client.ask("tasks/update", &format!(r#""taskId":"{task}",{answers}"#)).await);
+    lines.push(client.hear().await);
+    assert_snapshot!(lines.join("\n"), @r#"
+    {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2},"notifications":{"taskIds":["<0>"]}}}
+    {"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"<0>","status":"input_required","pollIntervalMs":0,"x":1,"inputRequests":{"one":{"method":"elicitation/create","params":{"message":"who?"}}},"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}
+    {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete"}}
+    {"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"<0>","status":"completed","pollIntervalMs":0,"x":1,"result":{"content":[],"structuredContent":1},"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}
+    "#);
+}
+
 const ELICIT_ABLE: &str = r#"{"elicitation":{}}"#;
 
 /// Who leaves lets go of the task.
