@@ -6,10 +6,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
+use crate::cache::CacheHint;
 use crate::call::Call;
 use crate::error::ToolError;
 use crate::item::{Prompt, Resource, Template};
 use crate::outcome::Outcome;
+#[cfg(doc)]
+use crate::registry::Kind;
 use crate::tool::Tool;
 
 /// Something that publishes a catalog and runs calls.
@@ -20,7 +23,8 @@ pub trait Backend: Send + Sync {
     /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
 
-    /// Follows a resource: an item each time that it has changed. Dropping the stream ends the interest.
+    /// Follows a resource: an item each time that it has changed. A backend that has to arrange this with somebody gives
+    /// one as soon as it has, for what may have changed until then. Dropping the stream ends the interest.
     fn follow(&self, _uri: &str) -> BoxStream<'static, ()> {
         stream::pending().boxed()
     }
@@ -36,7 +40,7 @@ pub trait Backend: Send + Sync {
 }
 
 /// What a backend offers now.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
     /// How the backend is.
     pub phase: Phase,
@@ -50,6 +54,8 @@ pub struct Catalog {
     pub resources: Vec<Arc<Resource>>,
     /// What stands for more resources than can be listed.
     pub templates: Vec<Arc<Template>>,
+    /// How long each of these lists may be kept, where its owner says so, in the order of [`Kind::ALL`].
+    pub hints: [Option<CacheHint>; 4],
 }
 
 /// How a backend is.

@@ -8,7 +8,7 @@ use crate::json::{Json, JsonError, Object};
 use crate::uri_template::{BadTemplate, UriTemplate};
 
 /// Something as its owner publishes it: what it is called by, and the whole definition as it came.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Item<Kind> {
     /// What it is called by.
     pub key: Arc<str>,
@@ -24,11 +24,11 @@ pub type Prompt = Item<PromptKind>;
 pub type Resource = Item<ResourceKind>;
 
 /// Marks a [`Prompt`].
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum PromptKind {}
 
 /// Marks a [`Resource`].
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum ResourceKind {}
 
 /// What its definition calls it by.
@@ -85,6 +85,15 @@ pub struct Template {
     /// The whole definition, as it came.
     pub definition: Object,
 }
+
+/// What it stands for is part of the definition.
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition == other.definition
+    }
+}
+
+impl Eq for Template {}
 
 impl Template {
     /// Reads a definition.

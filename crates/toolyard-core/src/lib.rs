@@ -5,7 +5,7 @@
 //!
 //! - [`json`]: JSON text that is relayed as it came;
 //! - [`call`], [`client`], [`outcome`], [`error`]: what goes in, the way back meanwhile, and what comes out;
-//! - [`tool`], [`item`], [`backend`]: who runs calls, and what it offers;
+//! - [`tool`], [`item`], [`cache`], [`backend`]: who runs calls, what it offers, and how long that may be kept;
 //! - [`registry`], [`names`], [`overrides`]: which name belongs to whom, and what callers see of it;
 //! - [`access`]: what a caller may use;
 //! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
@@ -22,6 +22,7 @@ pub mod error;
 pub mod outcome;
 
 pub mod backend;
+pub mod cache;
 pub mod item;
 pub mod tool;
 pub mod uri_template;
@@ -46,6 +47,7 @@ mod testing;
 
 pub use backend::{Backend, Catalog, Phase};
 pub use breaker::Breaker;
+pub use cache::{CacheHint, CacheScope};
 pub use call::{Call, Caller, Reference, Target, Task, TaskAction};
 pub use client::{Ask, AskError, AskKind, Client, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};

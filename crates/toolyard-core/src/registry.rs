@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::access::{Price, Scope};
 use crate::backend::{Backend, Phase};
+use crate::cache::CacheHint;
 use crate::call::{Caller, Reference, Target, Task};
 use crate::error::{Code, ToolError};
 use crate::gate::Gate;
@@ -89,6 +90,8 @@ pub struct Registry {
     /// Which URIs the templates stand for, in their order.
     patterns: Vec<(UriTemplate, Arc<Entry>)>,
     phases: Vec<(Arc<str>, Phase)>,
+    /// The handlers that say how long their lists may be kept.
+    hints: Vec<(Arc<str>, [Option<CacheHint>; 4])>,
     remarks: Vec<Remark>,
     settled: bool,
     /// What of it exists for callers with these scopes, made when the first of them asks.
@@ -102,6 +105,7 @@ struct Part {
     definitions: Vec<Json>,
     by_name: HashMap<Arc<str>, Arc<Entry>>,
     list: Json,
+    hint: Option<CacheHint>,
 }
 
 /// Scopes whose views are kept. Each is one that an operator has written down.
@@ -128,7 +132,7 @@ impl Kind {
 impl Default for Part {
     fn default() -> Self {
         let (listed, definitions, by_name) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { listed, definitions, by_name, list: Json::array([]) }
+        Self { listed, definitions, by_name, list: Json::array([]), hint: None }
     }
 }
 
@@ -209,6 +213,22 @@ impl Registry {
     #[must_use]
     pub const fn list(&self, kind: Kind) -> &Json {
         &self.part(kind).list
+    }
+
+    /// How long that list may be kept, and for whom, by what the handlers say that it is made of; `None` where none of
+    /// them says so.
+    #[must_use]
+    pub const fn hint(&self, kind: Kind) -> Option<CacheHint> {
+        self.part(kind).hint
+    }
+
+    /// Brings together what the handlers say of how long their lists may be kept. One with an empty list counts too:
+    /// that it has nothing may be kept no longer than what others have.
+    fn bring_hints_together(&mut self) {
+        for kind in Kind::ALL {
+            let said = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
+            self.part_mut(kind).hint = said.reduce(CacheHint::and);
+        }
     }
 
     const fn part_mut(&mut self, kind: Kind) -> &mut Part {

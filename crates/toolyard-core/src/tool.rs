@@ -29,6 +29,15 @@ enum Check {
     Nothing,
 }
 
+/// The name is part of the definition.
+impl PartialEq for Tool {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition == other.definition && self.accepted == other.accepted
+    }
+}
+
+impl Eq for Tool {}
+
 impl Tool {
     /// Reads a definition.
     ///

@@ -65,6 +65,9 @@ impl Building {
     fn add(&mut self, handler: &Handler, catalog: &Catalog, naming: &mut Naming<'_>) {
         self.registry.phases.push((handler.name.clone(), catalog.phase.clone()));
         let listed = catalog.phase == Phase::Ready;
+        if listed && catalog.hints.iter().any(Option::is_some) {
+            self.registry.hints.push((handler.name.clone(), catalog.hints));
+        }
         for tool in &catalog.tools {
             self.add_tool(handler, tool, listed, naming);
         }
@@ -182,6 +185,7 @@ impl Building {
 
     fn finish(mut self) -> Registry {
         Kind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).write());
+        self.registry.bring_hints_together();
         self.registry.settled = true;
         self.registry
     }

@@ -1,7 +1,9 @@
 use insta::assert_snapshot;
 
 use super::*;
+use crate::access::Pattern;
 use crate::backend::Catalog;
+use crate::cache::CacheScope;
 use crate::item::{Prompt, Resource, Template};
 use crate::names::Names;
 use crate::overrides::{Argument, Change, Override};
@@ -123,4 +125,43 @@ fn a_tool_of_an_unavailable_server_is_found_and_not_listed() {
     let registry = assemble(vec![(handler("one", Overrides::from([("no".into(), Override::Hide)])), gone)]);
     assert!(registry.tool("read").is_ok());
     assert_eq!((registry.list(Kind::Tools).as_text(), registry.remarks()), ("[]", [].as_slice()));
+}
+
+const PUBLIC: CacheScope = CacheScope::Public;
+const PRIVATE: CacheScope = CacheScope::Private;
+
+fn hint(ttl: u64, scope: CacheScope) -> Option<CacheHint> {
+    Some(CacheHint { ttl: Duration::from_secs(ttl), scope })
+}
+
+/// A list may be kept no longer than any part of it, and by nobody else if any part is private; in a view only what is
+/// seen there counts.
+#[test]
+fn how_long_a_list_may_be_kept() {
+    let cases = [
+        ([None, None], None, None),
+        ([hint(7, PUBLIC), None], hint(7, PUBLIC), hint(7, PUBLIC)),
+        ([None, hint(7, PRIVATE)], hint(7, PRIVATE), None),
+        ([hint(7, PUBLIC), hint(3, PUBLIC)], hint(3, PUBLIC), hint(7, PUBLIC)),
+        ([hint(7, PUBLIC), hint(9, PRIVATE)], hint(7, PRIVATE), hint(7, PUBLIC)),
+        ([hint(0, PRIVATE), hint(9, PUBLIC)], hint(0, PRIVATE), hint(0, PRIVATE)),
+    ];
+    for (said, of_all, of_the_first) in cases {
+        let part = |(name, said): (&str, Option<CacheHint>)| {
+            let tool = format!(r#"{{"name":"{name}"}}"#);
+            let mut hints = [None; 4];
+            hints[Kind::Tools as usize] = said;
+            (handler(name, Overrides::default()), Catalog { hints, ..offers(&[&tool], &[], &[], &[]) })
+        };
+        let mut parts: Vec<_> = ["one", "two"].into_iter().zip(said).map(part).collect();
+        // Who is not there says nothing of the list.
+        let (absent, mut catalog) = part(("three", hint(1, PRIVATE)));
+        catalog.phase = Phase::Connecting;
+        parts.push((absent, catalog));
+        let registry = assemble(parts);
+        assert_eq!(registry.hint(Kind::Tools), of_all, "{said:?}");
+        assert_eq!(registry.hint(Kind::Prompts), None, "{said:?}");
+        let scope = ["one/*".parse::<Pattern>().unwrap()].into_iter().collect();
+        assert_eq!(registry.view(&scope).hint(Kind::Tools), of_the_first, "{said:?}");
+    }
 }

@@ -20,7 +20,9 @@ impl Registry {
             known.any(|entry| &*entry.handler.name == handler)
         };
         let phases = self.phases.iter().filter(|(handler, _)| is_seen(handler)).cloned().collect();
-        view.phases = phases;
+        let hints = self.hints.iter().filter(|(handler, _)| is_seen(handler)).cloned().collect();
+        (view.phases, view.hints) = (phases, hints);
+        view.bring_hints_together();
         view
     }
 }

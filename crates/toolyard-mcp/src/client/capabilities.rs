@@ -18,11 +18,14 @@ impl Capabilities {
         kind == Kind::Tools || self.may(feature(kind))
     }
 
+    /// Whether it says that it tells of changes of this list.
+    pub(super) fn announces(&self, kind: Kind) -> bool {
+        self.0.as_ref().is_some_and(|known| declares(known, feature(kind), "listChanged"))
+    }
+
     /// Whether it may tell of changes of single resources.
     pub(super) fn may_subscribe(&self) -> bool {
-        let Some(known) = &self.0 else { return true };
-        let resources = known.get("resources").and_then(|resources| resources.to_object().ok());
-        resources.is_some_and(|part| part.get("subscribe").and_then(Json::to_bool) == Some(true))
+        self.0.as_ref().is_none_or(|known| declares(known, "resources", "subscribe"))
     }
 
     /// Whether it may be told how much to log.
@@ -43,6 +46,12 @@ impl Capabilities {
     fn may(&self, feature: &str) -> bool {
         self.0.as_ref().is_none_or(|known| known.get(feature).is_some_and(Json::is_object))
     }
+}
+
+/// Whether a part of a feature is there.
+fn declares(known: &Object, feature: &str, part: &str) -> bool {
+    let feature = known.get(feature).and_then(|feature| feature.to_object().ok());
+    feature.is_some_and(|feature| feature.get(part).and_then(Json::to_bool) == Some(true))
 }
 
 /// The capability that a list belongs to.

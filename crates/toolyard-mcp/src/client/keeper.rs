@@ -9,6 +9,7 @@ use toolyard_core::{Catalog, Phase};
 
 use super::connection::{Connection, OpenError};
 use super::declared::Declared;
+use super::expiry::Expiry;
 use super::link::{Link, reason};
 use super::opener::Opener;
 use super::probe;
@@ -95,11 +96,6 @@ impl Keeper {
         Ok(connection)
     }
 
-    fn publish(&self, connection: &Connection, catalog: Catalog) {
-        self.opener.learn(connection, &catalog.tools);
-        self.catalog.send_replace(Arc::new(catalog));
-    }
-
     /// The first lists are part of it: a server that cannot list its tools is not connected.
     async fn attempt(&self) -> Result<(Connection, Catalog), OpenError> {
         let connection = self.opener.open(&self.declared).await?;
@@ -112,10 +108,13 @@ impl Keeper {
     /// Follows the server's changes until the connection is lost, or not used any more.
     async fn stay(&self, connection: &Arc<Connection>) -> Left {
         let since = Instant::now();
+        let mut expiry = Expiry::default();
+        expiry.renew(Lists::ALL, &connection.capabilities, &self.catalog.borrow().hints);
         loop {
             tokio::select! {
                 () = connection.lost() => return Left::Lost,
                 () = connection.stale().wait() => sleep(DAMPING).await,
+                over = expiry.wait() => connection.stale().note(over),
                 () = self.refresh.notified() => connection.stale().note(Lists::ALL),
                 () = probe::unanswered(connection, self.opener.options.probe) => {
                     tracing::warn!(handler = %self.opener.name, "the server does not answer any more");
@@ -124,9 +123,13 @@ impl Keeper {
                 () = self.idle(connection, since) => return Left::Idle,
             }
             let mut catalog = Catalog::clone(&self.catalog.borrow());
-            let list = connection.list(connection.stale().take(), &mut catalog);
+            let lists = connection.stale().take();
+            let list = connection.list(lists, &mut catalog);
             match timeout(self.opener.options.connect_time, list).await {
-                Ok(Ok(())) => self.publish(connection, catalog),
+                Ok(Ok(())) => {
+                    expiry.renew(lists, &connection.capabilities, &catalog.hints);
+                    self.publish(connection, catalog);
+                }
                 Ok(Err(error)) => {
                     let reason = reason(&error, &self.opener.options.secrets);
                     tracing::warn!(handler = %self.opener.name, reason, "cannot list again");
@@ -135,6 +138,18 @@ impl Keeper {
                 Err(_) => return Left::Lost,
             }
         }
+    }
+
+    /// That a list was asked for again and is the same is no news.
+    fn publish(&self, connection: &Connection, catalog: Catalog) {
+        self.opener.learn(connection, &catalog.tools);
+        self.catalog.send_if_modified(|now| {
+            let is_other = **now != catalog;
+            if is_other {
+                *now = Arc::new(catalog);
+            }
+            is_other
+        });
     }
 
     /// Waits until a server that is a process has not been called for as long as it may stay; calls that come now

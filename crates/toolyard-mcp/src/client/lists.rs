@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toolyard_core::item::BadItem;
 use toolyard_core::registry::Kind;
-use toolyard_core::{Catalog, Json, Object, Prompt, Resource, Template, Tool};
+use toolyard_core::{CacheHint, Catalog, Json, Object, Prompt, Resource, Template, Tool};
 
 use super::connection::{Connection, OpenError, refused};
+use super::expiry::said_by;
 use super::stale::Lists;
 use super::transport::{Transport, TransportError};
 use crate::wire::headers::{self, HeaderParam};
@@ -23,6 +24,13 @@ const MAX_PAGES: usize = 1000;
 /// How long a list may take that is not the one of the tools, which must not wait for it for ever.
 const LIST_TIME: Duration = Duration::from_secs(5);
 
+/// A whole list.
+struct Listed<T> {
+    items: Vec<Arc<T>>,
+    /// For how long it may be kept, which all its pages are asked. The legacy era does not say.
+    hint: Option<CacheHint>,
+}
+
 impl Connection {
     /// Brings these lists of a catalog up to date. What is no definition, or breaks a rule that clients must enforce, is
     /// left out. A list other than that of the tools that is not to be had stays as it is.
@@ -31,13 +39,15 @@ impl Connection {
     /// When the tools are not to be had, or the server.
     pub(super) async fn list(&self, lists: Lists, catalog: &mut Catalog) -> Result<(), OpenError> {
         if lists.has(Kind::Tools) {
-            catalog.tools = self.list_tools().await?;
+            Listed { items: catalog.tools, hint: catalog.hints[Kind::Tools as usize] } =
+                self.list_tools().await?;
         }
-        let Catalog { prompts, resources, templates, .. } = catalog;
+        let Catalog { prompts, resources, templates, hints, .. } = catalog;
+        let [_, of_prompts, of_resources, of_templates] = hints;
         tokio::try_join!(
-            self.list_others(lists, Kind::Prompts, prompts, Prompt::from_definition),
-            self.list_others(lists, Kind::Resources, resources, Resource::from_definition),
-            self.list_others(lists, Kind::Templates, templates, Template::from_definition),
+            self.list_others(lists, Kind::Prompts, (prompts, of_prompts), Prompt::from_definition),
+            self.list_others(lists, Kind::Resources, (resources, of_resources), Resource::from_definition),
+            self.list_others(lists, Kind::Templates, (templates, of_templates), Template::from_definition),
         )?;
         Ok(())
     }
@@ -46,7 +56,7 @@ impl Connection {
         &self,
         lists: Lists,
         kind: Kind,
-        now: &mut Vec<Arc<T>>,
+        (now, hint): (&mut Vec<Arc<T>>, &mut Option<CacheHint>),
         read: fn(&Json) -> Result<T, BadItem>,
     ) -> Result<(), OpenError> {
         if !lists.has(kind) {
@@ -54,12 +64,13 @@ impl Connection {
         }
         if !self.capabilities.may_list(kind) {
             now.clear();
+            *hint = None;
             return Ok(());
         }
         let accept = |item: &Json| read(item).inspect_err(|problem| self.left_out(kind, "", problem)).ok();
         let listed = timeout(LIST_TIME, self.read_list(kind, accept)).await;
         match listed.unwrap_or(Err(OpenError::TooSlow)) {
-            Ok(items) => *now = items,
+            Ok(listed) => (*now, *hint) = (listed.items, listed.hint),
             Err(OpenError::Transport(
                 error @ (TransportError::Unreachable(_)
                 | TransportError::SessionOver
@@ -75,7 +86,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn list_tools(&self) -> Result<Vec<Arc<Tool>>, OpenError> {
+    async fn list_tools(&self) -> Result<Listed<Tool>, OpenError> {
         let mut mirrored = HashMap::new();
         let mut unknown = self.options.filter.names();
         let tools = self.read_list(Kind::Tools, |item| {
@@ -117,10 +128,11 @@ impl Connection {
         &self,
         kind: Kind,
         mut accept: impl FnMut(&Json) -> Option<T>,
-    ) -> Result<Vec<Arc<T>>, OpenError> {
+    ) -> Result<Listed<T>, OpenError> {
         let (method, member) = words(kind);
         let most = self.options.tools;
         let mut items = Vec::new();
+        let mut hint: Option<CacheHint> = None;
         let mut cursor: Option<Json> = None;
         let mut room = self.options.message_bytes;
         for _ in 0..MAX_PAGES {
@@ -128,7 +140,7 @@ impl Connection {
                 cursor.iter().fold(Object::new(), |params, cursor| params.with("cursor", cursor.clone()));
             let page = match self.ask(method, params).await? {
                 Ok(page) => page,
-                Err(error) if error.code == error::METHOD_NOT_FOUND => return Ok(items),
+                Err(error) if error.code == error::METHOD_NOT_FOUND => return Ok(Listed { items, hint }),
                 Err(error) => return Err(refused(method, &error)),
             };
             let Some(rest) = room.checked_sub(page.as_bytes().len()) else {
@@ -137,6 +149,10 @@ impl Connection {
             };
             room = rest;
             let page = page.to_object().map_err(|_| OpenError::Malformed(method))?;
+            if self.revision.era() == Era::Modern {
+                let said = said_by(&page);
+                hint = Some(hint.map_or(said, |hint| hint.and(said)));
+            }
             let listed = page.get(member).and_then(|listed| listed.to_items().ok());
             for item in listed.ok_or(OpenError::Malformed(method))? {
                 if items.len() < most {
@@ -153,7 +169,7 @@ impl Connection {
             }
             cursor = next;
         }
-        Ok(items)
+        Ok(Listed { items, hint })
     }
 }
 

@@ -3,7 +3,7 @@
 //! - [`McpBackend`] is what the registry holds; a task of its own, the keeper, keeps it connected;
 //! - `lanes`, `lane`: connections that are one client's alone, beside the one that all share;
 //! - `opener`, `handshake`, `connection`: one server, spoken to in its own era;
-//! - `capabilities`, `lists`, `stale`: what a server offers, and when it is to be asked again;
+//! - `capabilities`, `lists`, `stale`, `expiry`: what a server offers, and when it is to be asked again;
 //! - `followed`, `subscriptions`: resources whose changes are told, and how a server is asked for that;
 //! - `asked`, `declared`: what a legacy server may ask, and whom; `old_task`: what it runs as a task;
 //! - `transport`, `http`, `sse`, `stdio`: how messages get there;
@@ -16,6 +16,7 @@ mod convert;
 mod declared;
 mod endpoint;
 mod events;
+mod expiry;
 mod filter;
 mod follow;
 mod followed;

@@ -22,6 +22,10 @@ impl Lists {
         Self(lists)
     }
 
+    pub(super) const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
     /// The lists that are others when a server says this.
     pub(super) fn changed_by(notification: &str) -> Self {
         match notification {
@@ -44,7 +48,7 @@ pub(super) struct Stale(watch::Sender<Lists>);
 impl Stale {
     pub(super) fn note(&self, lists: Lists) {
         self.0.send_if_modified(|stale| {
-            let before = std::mem::replace(stale, Lists(stale.0 | lists.0));
+            let before = std::mem::replace(stale, stale.and(lists));
             *stale != before
         });
     }

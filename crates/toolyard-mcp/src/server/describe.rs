@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use toolyard_core::{Json, Object};
+use toolyard_core::{CacheHint, CacheScope, Json, Object};
 
-use super::{Answer, CacheHint, CacheScope, Offers, ServerInfo, TaskOffer};
+use super::{Answer, Offers, ServerInfo, TaskOffer};
 use crate::wire::{Revision, RpcError, meta};
 
 /// What is written once.
@@ -12,11 +12,18 @@ pub(super) struct Described {
     info: Json,
     instructions: Option<Json>,
     offers: Offers,
-    /// What follows a list of the modern era, up to its end.
-    pub(super) list_rest: Bytes,
+    /// What follows a list.
+    rest: Rest,
     /// The same, where the list is not the same for everybody.
-    pub(super) own_list_rest: Bytes,
+    own_rest: Rest,
     discovered: Bytes,
+}
+
+/// What follows a list of the modern era, up to its end.
+struct Rest {
+    /// What it says of how long the list may be kept.
+    hint: CacheHint,
+    written: Bytes,
 }
 
 /// Size of a client's capabilities, in bytes.
@@ -26,10 +33,21 @@ impl Described {
     pub(super) fn new(info: &ServerInfo, offers: Offers, cache: CacheHint) -> Self {
         let instructions = info.instructions.as_deref().map(Json::string);
         let info = describe(info);
-        let list_rest = self::list_rest(&info, cache);
-        let own_list_rest = self::list_rest(&info, CacheHint { scope: CacheScope::Private, ..cache });
+        let rest = Rest::new(&info, cache);
+        let own_rest = Rest::new(&info, CacheHint { scope: CacheScope::Private, ..cache });
+        // It does not come from the servers behind the gateway, and is the same for everybody.
         let discovered = discovered(offers, &instructions, cache_members(&info, cache));
-        Self { info, instructions, offers, list_rest, own_list_rest, discovered }
+        Self { info, instructions, offers, rest, own_rest, discovered }
+    }
+
+    /// What follows a list of the modern era, up to its end. `said` is how long its parts may be kept; one that `is_own`
+    /// is not the same for everybody.
+    pub(super) fn list_rest(&self, said: Option<CacheHint>, is_own: bool) -> Bytes {
+        let rest = if is_own { &self.own_rest } else { &self.rest };
+        match said.map_or(rest.hint, |said| rest.hint.and(said)) {
+            hint if hint == rest.hint => rest.written.clone(),
+            hint => Rest::new(&self.info, hint).written,
+        }
     }
 
     /// The result of `server/discover`.
@@ -54,10 +72,12 @@ impl Described {
     }
 }
 
-/// The members stand behind others: a comma takes the place of the opening brace.
-fn list_rest(info: &Json, cache: CacheHint) -> Bytes {
-    let hint = cache_members(info, cache).to_json().bytes();
-    [b",", &hint[1..]].concat().into()
+impl Rest {
+    /// The members stand behind others: a comma takes the place of the opening brace.
+    fn new(info: &Json, hint: CacheHint) -> Self {
+        let members = cache_members(info, hint).to_json().bytes();
+        Self { hint, written: [b",", &members[1..]].concat().into() }
+    }
 }
 
 fn discovered(offers: Offers, instructions: &Option<Json>, hint: Object) -> Bytes {

@@ -50,6 +50,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
+pub use toolyard_core::{CacheHint, CacheScope};
 use toolyard_core::{Caller, Gateway, Object};
 
 use crate::wire::{Era, Id, RpcError};
@@ -119,30 +120,6 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// For whom a result may be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheScope {
-    /// For everybody.
-    Public,
-    /// For who asked.
-    Private,
-}
-
-/// How long clients of the modern era may keep lists (2026-07-28, server/utilities/caching).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheHint {
-    /// For how long. Changes are announced, so that this only bounds what a client misses that does not listen.
-    pub ttl: Duration,
-    /// For whom.
-    pub scope: CacheScope,
-}
-
-impl Default for CacheHint {
-    fn default() -> Self {
-        Self { ttl: Duration::from_secs(30), scope: CacheScope::Public }
-    }
-}
-
 /// What clients may take.
 #[derive(Debug, Clone, Copy)]
 pub struct FrontendLimits {
@@ -189,7 +166,7 @@ pub struct FrontendOptions {
     pub info: ServerInfo,
     /// Which features there are.
     pub offers: Offers,
-    /// How long lists may be kept.
+    /// How long lists may be kept, where nobody says less of his own.
     pub cache: CacheHint,
     /// What clients may take.
     pub limits: FrontendLimits,

@@ -118,7 +118,7 @@ async fn both_eras_on_one_pipe() {
     assert_snapshot!(heard.join("\n"), @r#"
     {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}
     {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"test","version":"1"}}}
-    {"jsonrpc":"2.0","id":"3","result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}
+    {"jsonrpc":"2.0","id":"3","result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}
     {"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}
     {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete"}}
     {"jsonrpc":"2.0","id":6,"result":{}}
