@@ -12,13 +12,16 @@ use super::usage::Running;
 
 /// Who is told of changes, on one connection. All who follow a resource share what is asked of the server for it.
 #[derive(Debug, Default)]
-pub(super) struct Followed(watch::Sender<HashMap<Arc<str>, watch::Sender<()>>>);
+pub(super) struct Followed(watch::Sender<HashMap<Arc<str>, watch::Sender<Arranged>>>);
+
+/// Whether it is arranged with the server that it tells of a resource. Each change wakes up who follows it.
+type Arranged = bool;
 
 /// Who follows a resource. The last one that is dropped ends the interest in it.
 struct Follower {
     followed: Arc<Followed>,
     uri: Arc<str>,
-    changes: Option<watch::Receiver<()>>,
+    changes: Option<watch::Receiver<Arranged>>,
 }
 
 impl Followed {
@@ -37,33 +40,45 @@ impl Followed {
     pub(super) fn updated(&self, uri: &str) {
         let followed = self.0.borrow();
         if let Some(followers) = followed.get(uri) {
-            followers.send_replace(());
+            wake(followers);
             return;
         }
         let is_part = |whole: &str| {
             let rest = uri.strip_prefix(whole);
             rest.is_some_and(|rest| whole.ends_with('/') || rest.starts_with('/'))
         };
-        followed
-            .iter()
-            .filter(|(whole, _)| is_part(whole))
-            .for_each(|(_, followers)| followers.send_replace(()));
+        followed.iter().filter(|(whole, _)| is_part(whole)).for_each(|(_, followers)| wake(followers));
     }
 
     /// Any of them may have changed.
     pub(super) fn all_updated(&self) {
-        self.0.borrow().values().for_each(|followers| followers.send_replace(()));
+        self.0.borrow().values().for_each(wake);
+    }
+
+    /// From now on the server tells of this one. It may have changed before that.
+    pub(super) fn arranged(&self, uri: &str) {
+        if let Some(followers) = self.0.borrow().get(uri) {
+            followers.send_if_modified(|arranged| !std::mem::replace(arranged, true));
+        }
     }
 
     fn follow(self: Arc<Self>, uri: Arc<str>) -> Follower {
         let mut changes = None;
         self.0.send_if_modified(|followed| {
             let is_new = !followed.contains_key(&uri);
-            changes = Some(followed.entry(uri.clone()).or_default().subscribe());
+            let mut from_now_on = followed.entry(uri.clone()).or_default().subscribe();
+            if *from_now_on.borrow() {
+                from_now_on.mark_changed();
+            }
+            changes = Some(from_now_on);
             is_new
         });
         Follower { followed: self, uri, changes }
     }
+}
+
+fn wake(followers: &watch::Sender<Arranged>) {
+    followers.send_modify(|_| ());
 }
 
 impl Follower {
@@ -87,14 +102,14 @@ impl Drop for Follower {
     }
 }
 
-/// Follows a resource on whatever connection its server has, one after the other. What may have changed between two
-/// of them is told as a change.
+/// Follows a resource on whatever connection its server has, one after the other. What may have changed before it was
+/// arranged on one of them is told as a change.
 pub(super) fn changes(
     link: watch::Receiver<Link>,
     uri: Arc<str>,
     in_use: Option<Running>,
 ) -> BoxStream<'static, ()> {
-    let following = Following { link, uri, on: None, has_followed: false, _in_use: in_use };
+    let following = Following { link, uri, on: None, _in_use: in_use };
     stream::unfold(following, async |mut following| {
         following.changed().await?;
         Some(((), following))
@@ -107,7 +122,6 @@ struct Following {
     uri: Arc<str>,
     /// The connection that it is followed on.
     on: Option<(Weak<Connection>, Follower)>,
-    has_followed: bool,
     /// A server that is ended when it is not used is, as long as it is followed.
     _in_use: Option<Running>,
 }
@@ -118,9 +132,6 @@ impl Following {
         loop {
             let Some((connection, follower)) = &mut self.on else {
                 self.begin().await?;
-                if std::mem::replace(&mut self.has_followed, true) {
-                    return Some(());
-                }
                 continue;
             };
             let is_left = |link: &Link| {
@@ -165,6 +176,23 @@ mod tests {
             followed.updated(updated);
             assert_eq!(follower.changed().now_or_never().is_some(), is_told, "{uri} {updated}");
         }
+    }
+
+    /// Who comes first hears that it is arranged, and so does who comes later: once.
+    #[test]
+    fn what_changed_before_it_was_arranged() {
+        let followed = Arc::<Followed>::default();
+        let hears = |follower: &mut Follower| follower.changed().now_or_never().is_some();
+        let mut first = followed.clone().follow("a".into());
+        assert!(!hears(&mut first));
+        followed.arranged("a");
+        followed.arranged("a");
+        let mut second = followed.clone().follow("a".into());
+        for follower in [&mut first, &mut second] {
+            assert!(hears(follower) && !hears(follower));
+        }
+        drop((first, second));
+        assert!(!hears(&mut followed.follow("a".into())), "nobody has arranged it again");
     }
 
     #[test]

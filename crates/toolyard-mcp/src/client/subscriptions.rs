@@ -24,7 +24,7 @@ impl Connection {
     /// Keeps the server telling of what is followed, for as long as this runs.
     pub(super) async fn keep_subscribed(&self) -> Infallible {
         if !self.capabilities.may_subscribe() {
-            return pending().await;
+            return self.hear_what_is_told_unasked().await;
         }
         match (&self.transport, self.revision.era()) {
             (_, Era::Legacy) => self.subscribe_to_each().await,
@@ -32,6 +32,17 @@ impl Connection {
             (Transport::Stdio(stdio), Era::Modern) => self.listen_on_stdio(stdio).await,
             // Only the legacy era has it.
             (Transport::Sse(_), Era::Modern) => pending().await,
+        }
+    }
+
+    /// Nothing can be arranged, so that everything is.
+    async fn hear_what_is_told_unasked(&self) -> Infallible {
+        let mut news = self.followed().watch();
+        loop {
+            news.mark_unchanged();
+            self.followed().uris().iter().for_each(|uri| self.followed().arranged(uri));
+            // We hold the sender ourselves.
+            let _gone = news.changed().await;
         }
     }
 
@@ -46,6 +57,8 @@ impl Connection {
             }
             for uri in &followed - &subscribed {
                 self.arrange(method::SUBSCRIBE, about(&uri)).await;
+                // A server that refuses may tell of it all the same.
+                self.followed().arranged(&uri);
             }
             subscribed = followed;
             // We hold the sender ourselves.

@@ -80,8 +80,19 @@ impl Signals {
     /// Takes a notification that is about the server itself.
     pub(super) fn noticed(&self, method: &str, params: &Object) {
         self.stale.note(Lists::changed_by(method));
-        if let (method::RESOURCE_UPDATED, Some(uri)) = (method, params.get_str("uri")) {
-            self.followed.updated(&uri);
+        match method {
+            method::RESOURCE_UPDATED => drop(params.get_str("uri").map(|uri| self.followed.updated(&uri))),
+            method::ACKNOWLEDGED => self.acknowledged(params),
+            _ => {}
+        }
+    }
+
+    /// A modern server says first of what it will tell.
+    fn acknowledged(&self, params: &Object) {
+        let granted = params.get("notifications").and_then(|granted| granted.to_object().ok());
+        let uris = granted.and_then(|granted| granted.get("resourceSubscriptions")?.to_items().ok());
+        for uri in uris.iter().flatten().filter_map(Json::to_str) {
+            self.followed.arranged(&uri);
         }
     }
 }

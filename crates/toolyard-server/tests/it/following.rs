@@ -1,9 +1,12 @@
 //! Changes of single resources: one subscription at the server, whoever follows them.
 
+use futures_util::stream;
+use tokio::sync::watch;
+
 use crate::client::{Client, MODERN_META, Speech, Stream};
-use crate::gateway;
-use crate::stocked::Stocked;
-use crate::upstream::{Era, Log, Received, Reply, Reserved, Upstream};
+use crate::stocked::{Stocked, acknowledged};
+use crate::upstream::{Era, Log, Received, Reply, Reserved, Upstream, but};
+use crate::{gateway, manifest};
 
 const UPDATED: &str = "notifications/resources/updated";
 
@@ -11,16 +14,17 @@ fn server(era: Era) -> Stocked {
     Stocked::new(era, |request: &Received| Reply::result(request, "{}"))
 }
 
-/// The stream of a legacy client that has subscribed to this, and who can end that.
+/// The stream of a legacy client that has subscribed to this, and who can end that. The server tells of it from now on.
 async fn legacy(address: std::net::SocketAddr, uri: &str) -> (Client, Stream) {
     let mut client = Client::in_session(address).await;
-    let stream = Client::new(address, client.speech.clone()).await.changes().await;
+    let mut stream = Client::new(address, client.speech.clone()).await.changes().await;
     let said = client.ask("resources/subscribe", &format!(r#"{{"uri":"{uri}"}}"#)).await.body;
     assert!(said.contains(r#""result":{}"#), "{said}");
+    check_updated(&mut stream, uri).await;
     (client, stream)
 }
 
-/// The stream of a modern client that has asked for news of this.
+/// The stream of a modern client that has asked for news of this. The server tells of it from now on.
 async fn modern(address: std::net::SocketAddr, uri: &str) -> Stream {
     let filter = format!(r#""notifications":{{"resourceSubscriptions":["{uri}"]}}"#);
     let client = Client::new(address, Speech::Modern).await;
@@ -28,6 +32,7 @@ async fn modern(address: std::net::SocketAddr, uri: &str) -> Stream {
         client.open("subscriptions/listen", &format!(r#"{{{filter},"_meta":{{{MODERN_META}}}}}"#)).await;
     let first = stream.message().await.unwrap();
     assert!(first.contains(uri), "{first}");
+    check_updated(&mut stream, uri).await;
     stream
 }
 
@@ -59,12 +64,10 @@ async fn all_followers_share_a_subscription() {
         // Who leaves does not come back.
         let running = gateway(&[("h", upstream.address, "")], "timeouts: {resume: 0s}").await;
         let (mut one, mut heard_by_one) = legacy(running.address(), "res://one").await;
-        let (_two, mut heard_by_two) = legacy(running.address(), "res://one").await;
+        let (mut two, mut heard_by_two) = legacy(running.address(), "res://one").await;
         let mut heard_by_three = modern(running.address(), "res://one").await;
-        upstream.saw(|log| subscribed(log, "res://one") > 0, |_| ()).await;
         // A resource that no list has is known by its template.
         let mut other = modern(running.address(), "doc://7/x").await;
-        upstream.saw(|log| subscribed(log, "doc://7/x") > 0, |_| ()).await;
         server.say(UPDATED, r#"{"uri":"res://one"}"#);
         server.say(UPDATED, r#"{"uri":"res://nobody"}"#);
         server.say(UPDATED, r#"{"uri":"doc://7/x"}"#);
@@ -82,7 +85,9 @@ async fn all_followers_share_a_subscription() {
         check_updated(&mut heard_by_three, "res://one").await;
         // The last one ends the subscription.
         let before = upstream.now(unsubscribed);
-        drop((heard_by_two, heard_by_three));
+        // A session may come back to its stream; what it does not want any more it has to say.
+        two.ask("resources/unsubscribe", r#"{"uri":"res://one"}"#).await;
+        drop(heard_by_three);
         upstream.saw(|log| unsubscribed(log) > before, |_| ()).await;
         drop(other);
         upstream.saw(|log| unsubscribed(log) > before + 1, |_| ()).await;
@@ -98,7 +103,6 @@ async fn a_subscription_outlives_its_connection() {
         let running = gateway(&[("h", address, "")], "").await;
         let (mut client, mut heard_by_legacy) = legacy(running.address(), "res://one").await;
         let mut heard_by_modern = modern(running.address(), "res://one").await;
-        upstream.saw(|log| subscribed(log, "res://one") > 0, |_| ()).await;
         drop(upstream);
         // The gateway notices by a call.
         while !client.call("t", "{}").await.body.contains("unavailable") {}
@@ -106,7 +110,7 @@ async fn a_subscription_outlives_its_connection() {
         let upstream = Reserved::at(address).start(server.clone());
         check_updated(&mut heard_by_legacy, "res://one").await;
         check_updated(&mut heard_by_modern, "res://one").await;
-        upstream.saw(|log| subscribed(log, "res://one") > 0, |_| ()).await;
+        assert!(upstream.now(|log| subscribed(log, "res://one") > 0));
         server.say(UPDATED, r#"{"uri":"res://one"}"#);
         check_updated(&mut heard_by_legacy, "res://one").await;
         check_updated(&mut heard_by_modern, "res://one").await;
@@ -133,5 +137,63 @@ async fn a_server_without_subscriptions() {
             }
         }
         assert_eq!(upstream.now(|log| subscribed(log, "res://one")), 0);
+    }
+}
+
+/// A client is answered at once. What changes until its server tells of changes is told as soon as it does, also where it
+/// refuses to.
+#[tokio::test]
+async fn what_changes_while_it_is_arranged() {
+    for (era, refuses) in [(Era::Legacy, false), (Era::Legacy, true), (Era::Modern, false)] {
+        let (open, gate) = watch::channel(false);
+        let hold = move |request: &Received| {
+            let mut gate = gate.clone();
+            let reply = match (&*request.method(), refuses) {
+                ("resources/subscribe", true) => {
+                    let error = r#"{"code":-32603,"message":"no"}"#;
+                    Reply::json(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, request.id()))
+                }
+                ("resources/subscribe", false) => Reply::result(request, "{}"),
+                ("subscriptions/listen", _) if request.body.contains("res://one") => {
+                    Reply::live("text/event-stream", stream::iter([acknowledged(request)]))
+                }
+                _ => return None,
+            };
+            Some(reply.after(async move {
+                gate.wait_for(|open| *open).await.unwrap();
+            }))
+        };
+        let server = server(era);
+        let upstream = Upstream::start(but(server.clone(), hold));
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        let mut client = Client::in_session(running.address()).await;
+        let mut heard = Client::new(running.address(), client.speech.clone()).await.changes().await;
+        let said = client.ask("resources/subscribe", r#"{"uri":"res://one"}"#).await.body;
+        assert!(said.contains(r#""result":{}"#), "{said}");
+        upstream.saw(|log| subscribed(log, "res://one") > 0, |_| ()).await;
+        open.send_replace(true);
+        check_updated(&mut heard, "res://one").await;
+        // Who comes later has not heard what was told before.
+        modern(running.address(), "res://one").await;
+    }
+}
+
+/// An edit of the manifest may put another server in the place of the one that is followed.
+#[tokio::test]
+async fn a_successor_is_followed() {
+    for era in [Era::Legacy, Era::Modern] {
+        let servers = [(); 2].map(|()| server(era));
+        let [old, new] = servers.clone().map(Upstream::start);
+        let running = gateway(&[("h", old.address, "")], "").await;
+        let (_client, mut heard_by_legacy) = legacy(running.address(), "res://one").await;
+        let mut heard_by_modern = modern(running.address(), "res://one").await;
+        running.apply(&manifest(&[("h", new.address, "")], "")).await.unwrap();
+        // It may be another one there.
+        check_updated(&mut heard_by_legacy, "res://one").await;
+        check_updated(&mut heard_by_modern, "res://one").await;
+        assert!(new.now(|log| subscribed(log, "res://one") > 0));
+        servers[1].say(UPDATED, r#"{"uri":"res://one"}"#);
+        check_updated(&mut heard_by_legacy, "res://one").await;
+        check_updated(&mut heard_by_modern, "res://one").await;
     }
 }

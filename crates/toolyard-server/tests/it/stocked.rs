@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::broadcast;
+use toolyard_server::Running;
 
+use crate::client::{Client, MODERN_META, Response, Speech};
+use crate::json;
 use crate::upstream::{Era, Received, Reply, Script, Server, TOOL};
 
 /// What such servers offer in the tests that do not say otherwise. The prompt has a name that models do not take.
@@ -64,14 +67,25 @@ impl Stocked {
         let _nobody = self.news.send(format!("data: {message}\n\n"));
     }
 
-    fn news(&self) -> Reply {
+    /// What is said on a stream of changes, which a modern one begins with what it will tell.
+    fn news(&self, request: &Received) -> Reply {
         let news = stream::unfold(self.news.subscribe(), |mut news| async move {
             let said = news.recv().await.ok()?;
             Some((Bytes::from(said), news))
         });
-        let open = stream::iter([Bytes::from_static(b": open\n\n")]);
-        Reply::live("text/event-stream", open.chain(news))
+        let open = match self.server.era {
+            Era::Legacy => Bytes::from_static(b": open\n\n"),
+            Era::Modern => acknowledged(request),
+        };
+        Reply::live("text/event-stream", stream::iter([open]).chain(news))
     }
+}
+
+/// What a modern server says first on a stream of changes: that it tells of all that it is asked for.
+pub(crate) fn acknowledged(request: &Received) -> Bytes {
+    let method = "notifications/subscriptions/acknowledged";
+    let params = format!(r#"{{"notifications":{}}}"#, request.params().get("notifications").text());
+    format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n\n").into()
 }
 
 impl Script for Stocked {
@@ -89,7 +103,7 @@ impl Script for Stocked {
                 let rest = r#""protocolVersion":"2025-11-25","serverInfo":{"name":"legacy","version":"1"}"#;
                 Reply::result(request, &format!(r#"{{{rest},"capabilities":{}}}"#, self.capabilities))
             }
-            ("GET", Era::Legacy) | ("subscriptions/listen", Era::Modern) => self.news(),
+            ("GET", Era::Legacy) | ("subscriptions/listen", Era::Modern) => self.news(request),
             (
                 "prompts/get"
                 | "resources/read"
@@ -102,4 +116,44 @@ impl Script for Stocked {
             _ => self.server.reply(request),
         }
     }
+}
+
+// === who asks them ===
+
+pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+pub(crate) fn never(_: &Received) -> Reply {
+    Reply::never()
+}
+
+/// Sends a request with these members as its parameters, in the way of the client.
+pub(crate) async fn ask(client: &mut Client, method: &str, members: &str) -> Response {
+    let own = if client.speech == Speech::Modern { MODERN_META } else { "" };
+    let comma = if members.is_empty() { "" } else { "," };
+    client.ask(method, &format!(r#"{{{members}{comma}"_meta":{{{own}}}}}"#)).await
+}
+
+/// A client of each kind.
+pub(crate) async fn clients(running: &Running) -> [Client; 3] {
+    let address = running.address();
+    [
+        Client::in_session(address).await,
+        Client::new(address, Speech::Bare).await,
+        Client::new(address, Speech::Modern).await,
+    ]
+}
+
+/// What is on a list, as the client has it.
+pub(crate) async fn listed(client: &mut Client, (method, member): (&str, &str)) -> String {
+    json::read(&ask(client, method, "").await.body).get("result").get(member).text()
+}
+
+/// Everything that a gateway lists.
+pub(crate) async fn everything(running: &Running) -> String {
+    let mut client = Client::new(running.address(), Speech::Bare).await;
+    let mut lists = Vec::new();
+    for list in LISTS {
+        lists.push(listed(&mut client, list).await);
+    }
+    lists.join("\n")
 }
