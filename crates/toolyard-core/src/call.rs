@@ -74,6 +74,8 @@ pub enum Target {
 pub struct Task {
     /// The tool whose call it is, by its name, as in [`Target::Tool`]: whoever may not use it has no task of it.
     pub tool: Arc<str>,
+    /// The handler that had the tool when the task began: by now the name may be another's.
+    pub handler: Arc<str>,
     /// What its server calls it.
     pub id: Arc<str>,
     /// What is wanted.

@@ -162,7 +162,12 @@ impl Registry {
     /// [`Code::ToolNotFound`], [`Code::PromptNotFound`] or [`Code::ResourceNotFound`].
     pub fn resolve(&self, target: &Target) -> Result<&Arc<Entry>, ToolError> {
         match target {
-            Target::Tool(name) | Target::Task(Task { tool: name, .. }) => self.tool(name),
+            Target::Tool(name) => self.tool(name),
+            Target::Task(Task { tool, handler, .. }) => {
+                let entry = self.tool(tool)?;
+                let is_owner = entry.handler.name == *handler;
+                is_owner.then_some(entry).ok_or_else(|| ToolError::unknown_tool(tool))
+            }
             Target::Prompt(name) | Target::Completion(Reference::Prompt(name)) => {
                 let unknown = || ToolError::new(Code::PromptNotFound, format!("Unknown prompt: {name}"));
                 self.prompts.by_name.get(name).ok_or_else(unknown)

@@ -130,6 +130,19 @@ fn a_tool_of_an_unavailable_server_is_found_and_not_listed() {
 const PUBLIC: CacheScope = CacheScope::Public;
 const PRIVATE: CacheScope = CacheScope::Private;
 
+/// A task belongs to who had the tool when it began.
+#[test]
+fn a_task_of_a_tool_that_is_another_ones_now() {
+    let registry =
+        assemble(vec![(handler("a", Overrides::new()), offers(&[r#"{"name":"t"}"#], &[], &[], &[]))]);
+    let task = |handler: &str| {
+        let (tool, handler, id) = ("t".into(), handler.into(), "1".into());
+        Target::Task(Task { tool, handler, id, action: crate::TaskAction::Get })
+    };
+    assert!(registry.resolve(&task("a")).is_ok());
+    assert_eq!(registry.resolve(&task("b")).err().map(|error| error.code()), Some(Code::ToolNotFound));
+}
+
 fn hint(ttl: u64, scope: CacheScope) -> Option<CacheHint> {
     Some(CacheHint { ttl: Duration::from_secs(ttl), scope })
 }

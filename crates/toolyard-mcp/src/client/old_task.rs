@@ -21,7 +21,8 @@ impl Connection {
         let created = self.exchange(method::TOOLS_CALL, call).await?;
         let Some(id) = task_of(&created) else { return Ok(convert::outcome(created, Era::Legacy)?) };
         let mut begun = Begun { connection: self, id: id.clone(), is_over: false };
-        let task = Task { tool: waiting.target.name().clone(), id, action: TaskAction::Get };
+        let (tool, handler) = (waiting.target.name().clone(), self.name.clone());
+        let task = Task { tool, handler, id, action: TaskAction::Get };
         // It is answered once the task is over, and what the task asks comes meanwhile.
         let answer =
             self.exchange(method::TASKS_RESULT, Call { target: Target::Task(task), ..waiting }).await;

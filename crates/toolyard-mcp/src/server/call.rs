@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
-use toolyard_core::{Call, Caller, Client, Json, Object, Outcome, Reference, Target, Task, TaskAction};
+use toolyard_core::{
+    Call, Caller, Client, Json, Object, Outcome, Reference, Registry, Target, Task, TaskAction,
+};
 
 use super::parked::{self, Identity, ParkedCall};
 use super::requester::{Audience, Requester};
@@ -71,7 +73,9 @@ impl Frontend {
                 (true, Some(handover)) => match timeout(handover.after, call.job.step()).await {
                     Ok(Step::Asks) if handover.when_asking => return self.as_task(call),
                     Ok(step) => Some(step),
-                    Err(_) => return self.as_task(call),
+                    Err(_) if self.tasks.has_room() => return self.as_task(call),
+                    // It goes on as the request that it is.
+                    Err(_) => Some(call.job.step().await),
                 },
             };
             match step {
@@ -115,7 +119,15 @@ impl Frontend {
     fn modern(&self, came: Came, request: &Identity, client: &Requester) -> Answer {
         let came = match (rounds::permitted(came, client), &request.target) {
             (Ok(Outcome::Task(task)), Target::Tool(tool)) => {
-                Ok(Outcome::Task(tasks::named(task, tool, &request.caller, &self.tickets)?))
+                let registry = Registry::seen_by(self.gateway.registry(), &request.caller);
+                let entry = registry.tool(tool).map_err(|error| RpcError::from(&error))?;
+                Ok(Outcome::Task(tasks::named(
+                    task,
+                    &entry.handler.name,
+                    tool,
+                    &request.caller,
+                    &self.tickets,
+                )?))
             }
             (came, _) => came,
         };
@@ -131,8 +143,8 @@ impl Frontend {
                 TaskAction::Update => self.tasks.update(&id, &request.params, &sender.caller),
                 TaskAction::Cancel => self.tasks.cancel(&id, &sender.caller),
             },
-            Place::Server { tool, task } => {
-                let target = Target::Task(Task { tool, id: task, action });
+            Place::Server { handler, tool, task } => {
+                let target = Target::Task(Task { tool, handler, id: task, action });
                 let mut came = self.gateway.invoke(call(target.clone(), request, &sender)).await;
                 if let Ok(Outcome::Done(output)) = &mut came
                     && output.body.get("taskId").is_some()

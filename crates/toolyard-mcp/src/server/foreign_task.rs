@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::runtime;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
+use toolyard_core::layers::in_time;
 use toolyard_core::{
-    Ask, AskError, Call, Client, Code, Gateway, Json, LogLevel, Notice, Object, Outcome, Output, Target,
-    Task, TaskAction, ToolError,
+    Ask, AskError, Call, Client, Code, Gateway, Json, LogLevel, Notice, Object, Outcome, Output, Registry,
+    Target, Task, TaskAction, ToolError,
 };
 
 use super::rounds::{self, Came};
-use super::tasks;
 use crate::wire::{error, meta};
 
 /// How often a task is looked after whose server does not say, and the bounds of what it may say.
@@ -37,28 +37,43 @@ pub(super) fn wants_task(error: &ToolError) -> bool {
     wanted() == Some(true)
 }
 
-/// Waits until a task that a server has made of a call is over; what it asks meanwhile is asked of the call's client.
-/// Dropping the future cancels the task.
-pub(super) async fn looked_after(gateway: Arc<Gateway>, call: Call, mut task: Object) -> Came {
+/// Waits until a task that a server has made of a call is over, for as long as a call may take; what it asks meanwhile is asked
+/// of the call's client. Dropping the future cancels the task.
+pub(super) async fn looked_after(gateway: Arc<Gateway>, call: Call, task: Object) -> Came {
     let (Target::Tool(tool), Some(id)) = (&call.target, task.get_str("taskId").map(Arc::from)) else {
         return Err(malformed());
     };
-    let remote = Remote::new(gateway, &call, tool.clone(), id);
-    let mut begun = Begun { remote, is_over: false };
+    let registry = Registry::seen_by(gateway.registry(), &call.caller);
+    let owner = registry.tool(tool)?.handler.clone();
+    let task_of_owner = Task { tool: tool.clone(), handler: owner.name.clone(), id, action: TaskAction::Get };
+    let mut begun = Begun { remote: Remote::new(gateway, &call, task_of_owner), is_over: false };
+    let over = wait(&mut begun, &*call.client, task);
+    match Instant::now().checked_add(owner.limits.timeout) {
+        Some(deadline) => in_time(deadline, &*call.client, over).await?,
+        None => over.await,
+    }
+}
+
+async fn wait(begun: &mut Begun, client: &dyn Client, mut task: Object) -> Came {
     let mut answered = BTreeSet::new();
     loop {
         if let Some(came) = ended(&task) {
             begun.is_over = true;
             return came;
         }
-        let needed = unanswered(&task, &answered);
-        if needed.get("inputRequests").is_some() {
-            let responses = rounds::ask(&*call.client, &needed).await?;
+        let asked = asked(&task);
+        // What is not asked any more was heard: if the server asks under the same key again, it asks anew.
+        answered.retain(|key: &String| asked.get(key).is_some());
+        let open = asked.iter().filter(|(key, _)| !answered.contains(&**key));
+        let open = open.fold(Object::new(), |open, (key, request)| open.with(&key, request.clone()));
+        if open.is_empty() {
+            sleep(poll_interval(&task)).await;
+        } else {
+            let needed = Object::new().with("inputRequests", open.to_json());
+            let responses = rounds::ask(client, &needed).await?;
             answered.extend(responses.iter().map(|(key, _)| key.into_owned()));
             let params = Object::new().with("inputResponses", responses.to_json());
             begun.remote.ask(TaskAction::Update, params).await?;
-        } else {
-            sleep(poll_interval(&task)).await;
         }
         task = begun.remote.ask(TaskAction::Get, Object::new()).await?;
     }
@@ -86,15 +101,9 @@ fn ended(task: &Object) -> Option<Came> {
     }
 }
 
-/// What a task asks that it was not told yet: a server may take a while to read an answer.
-fn unanswered(task: &Object, answered: &BTreeSet<String>) -> Object {
-    let requests = task.get("inputRequests").and_then(|requests| requests.to_object().ok());
-    let open = requests.iter().flat_map(Object::iter).filter(|(key, _)| !answered.contains(&**key));
-    let open = open.fold(Object::new(), |open, (key, request)| open.with(&key, request.clone()));
-    match open.is_empty() {
-        true => Object::new(),
-        false => Object::new().with("inputRequests", open.to_json()),
-    }
+/// What a task asks.
+fn asked(task: &Object) -> Object {
+    task.get("inputRequests").and_then(|requests| requests.to_object().ok()).unwrap_or_default()
 }
 
 fn poll_interval(task: &Object) -> Duration {
@@ -115,9 +124,9 @@ struct Remote {
 
 impl Remote {
     /// On behalf of who made a call. Requests about its task go to the same server for the same client.
-    fn new(gateway: Arc<Gateway>, call: &Call, tool: Arc<str>, id: Arc<str>) -> Self {
+    fn new(gateway: Arc<Gateway>, call: &Call, task: Task) -> Self {
         let call = Call { params: Object::new(), deadline: None, ..call.clone() };
-        Self { gateway, call, task: Task { tool, id, action: TaskAction::Get } }
+        Self { gateway, call, task }
     }
 
     fn request(&self, action: TaskAction, params: Object) -> Call {
@@ -158,11 +167,10 @@ impl Drop for Begun {
 pub(super) fn followed(
     gateway: Arc<Gateway>,
     call: &Call,
-    tool: Arc<str>,
-    id: Arc<str>,
+    task: Task,
     shown: &str,
 ) -> BoxStream<'static, Object> {
-    let remote = Remote::new(gateway, call, tool, id);
+    let remote = Remote::new(gateway, call, task);
     let shown = Json::string(shown);
     let first = Some((remote, None::<Object>));
     unfold(first, move |followed| {
@@ -199,7 +207,9 @@ impl TakesTasks {
     pub(super) fn new(client: Arc<dyn Client>) -> Self {
         let declared = client.capabilities().and_then(|declared| declared.to_object().ok());
         let mut capabilities = declared.unwrap_or_default();
-        tasks::extension().iter().for_each(|(name, value)| capabilities.set(&name, value.clone()));
+        let extensions = capabilities.get("extensions").and_then(|extensions| extensions.to_object().ok());
+        let extensions = extensions.unwrap_or_default().with(meta::TASKS, Object::new().to_json());
+        capabilities.set("extensions", extensions.to_json());
         Self { client, capabilities: capabilities.to_json() }
     }
 }

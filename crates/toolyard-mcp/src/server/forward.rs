@@ -1,11 +1,14 @@
 //! Requests for what goes on at another gateway: a balancer in front of several sends each request to any of them.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, Request, StatusCode, header};
 use http_body_util::Full;
+use tokio::time::timeout;
 use toolyard_core::{Caller, Code, ToolError};
 use toolyard_net::client::Client;
 
@@ -16,6 +19,9 @@ use crate::wire::{Id, RpcError, method};
 
 /// Marks what another gateway has sent on: it is not sent on again, however wrong an address is.
 const FORWARDED: HeaderName = HeaderName::from_static("toolyard-forwarded");
+
+/// How long another gateway may take to begin its response: of a call that is silent it says so after 15 s.
+const HEAD_TIME: Duration = Duration::from_secs(25);
 
 /// Headers that are between two neighbours (RFC 9110, 7.6.1), that say whom the request was sent to, or, like the page that
 /// it came from, were checked where it came in.
@@ -69,7 +75,10 @@ pub(super) async fn forward(
         request = request.header(name, value);
     }
     let sent = match request.header(FORWARDED, "1").body(Full::new(message)) {
-        Ok(request) => client.send(request).await.map_err(|error| error.to_string()),
+        Ok(request) => match timeout(HEAD_TIME, client.send(request)).await {
+            Ok(sent) => sent.map_err(|error| error.to_string()),
+            Err(_) => Err("it does not answer".to_owned()),
+        },
         Err(error) => Err(error.to_string()),
     };
     match sent {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
 use tokio::sync::watch;
-use toolyard_core::{Call, Caller, Client, Json, Object};
+use toolyard_core::{Call, Caller, Client, Json, Object, Task, TaskAction};
 
 use super::changes::{Change, Changes};
 use super::methods::LONGEST_URI;
@@ -110,14 +110,15 @@ impl Frontend {
     fn follow_task(&self, id: &str, sender: &Sender) -> Option<BoxStream<'static, Object>> {
         match self.tasks.place(id, &sender.caller).ok()? {
             Place::Here => self.tasks.follow(id, &sender.caller),
-            Place::Server { tool, task } => {
+            Place::Server { handler, tool, task } => {
                 let call = Call {
                     caller: sender.caller.clone(),
                     origin: sender.origin.clone(),
                     client: sender.client.clone(),
                     ..Call::tool(tool.clone(), Object::new().to_json())
                 };
-                Some(foreign_task::followed(self.gateway.clone(), &call, tool, task, id))
+                let task = Task { tool, handler, id: task, action: TaskAction::Get };
+                Some(foreign_task::followed(self.gateway.clone(), &call, task, id))
             }
             Place::Gateway(_) => None,
         }

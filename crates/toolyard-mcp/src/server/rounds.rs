@@ -7,10 +7,12 @@
 use std::future::{poll_fn, ready};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
 use toolyard_core::{AskError, Call, Client, Code, Gateway, Json, Object, Outcome, Target, ToolError};
 
 use super::foreign_task::{TakesTasks, looked_after, wants_task};
@@ -20,6 +22,13 @@ use crate::wire::{ask_of, method_of};
 
 /// How often a backend may need something before it is told that nobody answers any more.
 const MOST_ROUNDS: usize = 16;
+
+/// How long a tool that asks nothing is left alone before it is called again: at first, and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a call may need something, in all.
+const MOST_TIME: Duration = Duration::from_secs(3600);
 
 /// Runs a call of a legacy client; what it turns out to need is asked of the client, until nothing is left. A server that
 /// runs it as a task only is told that the client takes tasks, and the task is looked after here.
@@ -40,7 +49,17 @@ pub(super) async fn invoke(gateway: &Arc<Gateway>, mut call: Call) -> Came {
 
 /// Asks a call's client what the call needs, and runs it again, until nothing is left.
 async fn go_on(gateway: &Gateway, mut call: Call, mut needed: Object) -> Came {
-    for _ in 0..MOST_ROUNDS {
+    let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+    let mut asked = 0;
+    while asked < MOST_ROUNDS && begun.elapsed() < MOST_TIME {
+        match needed.get("inputRequests") {
+            Some(_) => asked += 1,
+            // It only wants to be called again, when it is done with something (2026-07-28, basic/patterns/mrtr).
+            None => {
+                sleep(pause).await;
+                pause = (pause * 2).min(LAST_PAUSE);
+            }
+        }
         let responses = ask(&*call.client, &needed).await?;
         call.params.set("inputResponses", responses.to_json());
         match needed.get("requestState") {

@@ -71,19 +71,20 @@ pub(super) fn unknown() -> RpcError {
 /// How long a task of a server is found. The server decides how long it remembers it.
 const FOUND: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A task that the server of a tool has begun, with an id of which no other server has one.
+/// A task that the server of a handler has made of a call of a tool, with an id of which no other server has one.
 ///
 /// # Errors
 /// When the server has not named it.
 pub(super) fn named(
     mut task: Object,
+    handler: &str,
     tool: &str,
     caller: &Caller,
     tickets: &Tickets,
 ) -> Result<Object, RpcError> {
     let nameless = || RpcError::from(&ToolError::new(Code::ExecutionFailed, "The server's task has no id"));
     let id = task.get_str("taskId").ok_or_else(nameless)?;
-    let ticket = tickets.for_server(&task_of(caller), tool, &id, FOUND)?;
+    let ticket = tickets.for_server(&task_of(caller), [handler, tool, &id], FOUND)?;
     task.set("taskId", Json::string(&ticket));
     Ok(task)
 }
@@ -185,6 +186,15 @@ impl Tasks {
         }
         table.insert(task.id.clone(), task.clone());
         true
+    }
+
+    /// Whether another call can go on as a task.
+    pub(super) fn has_room(&self) -> bool {
+        let table = self.table();
+        let lasts = |task: &&Arc<Task>| {
+            task.since.elapsed() < self.limits.task_ttl && !task.state.borrow().status.is_final()
+        };
+        table.len() < self.limits.tasks || table.values().filter(lasts).count() < self.limits.tasks
     }
 
     /// Where a task is.

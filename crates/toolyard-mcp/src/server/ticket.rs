@@ -28,8 +28,8 @@ pub(super) enum Place {
     Here,
     /// At another gateway, which is at this address.
     Gateway(Arc<str>),
-    /// At the server that has the tool: a task, as it calls it.
-    Server { tool: Arc<str>, task: Arc<str> },
+    /// At the server of a handler that had the tool: a task, as it calls it.
+    Server { handler: Arc<str>, tool: Arc<str>, task: Arc<str> },
 }
 
 impl Tickets {
@@ -50,18 +50,17 @@ impl Tickets {
         self.issue(binding, &json!(["gateway", &*self.address]), ttl)
     }
 
-    /// A ticket for a task of the server that has a tool.
+    /// A ticket for a task that the server of a handler has made of a call of a tool.
     ///
     /// # Errors
     /// When the system has no random bytes.
     pub(super) fn for_server(
         &self,
         binding: &[u8],
-        tool: &str,
-        task: &str,
+        [handler, tool, task]: [&str; 3],
         ttl: Duration,
     ) -> Result<Arc<str>, RpcError> {
-        self.issue(binding, &json!(["server", tool, task]), ttl)
+        self.issue(binding, &json!(["server", handler, tool, task]), ttl)
     }
 
     fn issue(&self, binding: &[u8], place: &Value, ttl: Duration) -> Result<Arc<str>, RpcError> {
@@ -83,7 +82,9 @@ impl Tickets {
         match parts[..] {
             ["gateway", address] if *address == *self.address => Ok(Place::Here),
             ["gateway", address] => Ok(Place::Gateway(address.into())),
-            ["server", tool, task] => Ok(Place::Server { tool: tool.into(), task: task.into() }),
+            ["server", handler, tool, task] => {
+                Ok(Place::Server { handler: handler.into(), tool: tool.into(), task: task.into() })
+            }
             _ => Err(Unsealed::Tampered),
         }
     }
@@ -111,8 +112,9 @@ mod tests {
         assert_eq!(one.place(b"x", &ticket), Ok(Place::Here));
         assert_eq!(other.place(b"x", &ticket), Ok(Place::Gateway("http://a:1".into())));
         assert_eq!(other.place(b"y", &ticket), Err(Unsealed::Tampered));
-        let ticket = one.for_server(b"x", "greet", "task \"1\"", HOUR).unwrap();
-        let place = Place::Server { tool: "greet".into(), task: "task \"1\"".into() };
+        let ticket = one.for_server(b"x", ["h", "greet", "task \"1\""], HOUR).unwrap();
+        let (handler, tool, task) = ("h".into(), "greet".into(), "task \"1\"".into());
+        let place = Place::Server { handler, tool, task };
         assert_eq!(other.place(b"x", &ticket), Ok(place));
     }
 

@@ -1,11 +1,14 @@
 //! Tasks that a server behind the frontend has begun (SEP-2663).
 
+use std::future::ready;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::json;
 use toolyard_core::{Call, Code, Json, Outcome, Target, TaskAction, ToolError};
-use toolyard_mcp::server::{Offers, TaskOffer};
+use toolyard_mcp::server::{FrontendLimits, Offers, TaskOffer};
 
 use crate::client::{ABLE, Client, ELICIT, LEGACY, MODERN};
 use crate::script::{object, text};
@@ -176,11 +179,77 @@ async fn a_call_that_takes_long() {
     lines.push(client.call("ask", &crate::client::asking(&[ELICIT])).await);
     let mut plain = Client::piped(&yard, MODERN, "{}").await;
     plain.request("tools/call", r#""name":"wait""#).await;
-    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
     lines.push(plain.heard_already());
     assert_snapshot!(lines.join("\n"), @r#"
     {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"quick"}],"resultType":"complete"}}
     {"jsonrpc":"2.0","id":2,"result":{"resultType":"task","taskId":"<0>","status":"working","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000}}
     {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"elicitation-1":{"method":"elicitation/create","params":{"message":"who?"}}},"requestState":"parked.<1>"}}
+    "#);
+}
+
+/// A task of the server that goes on for ever, or asks the same twice.
+fn looping(asks: bool) -> Yard {
+    let offers = Offers { tasks: TaskOffer::Any, ..EVERYTHING };
+    let setup = Setup { offers, timeout: Duration::from_secs(20), ..Setup::default() };
+    let polls = AtomicUsize::new(0);
+    Yard::build(setup, move |call| {
+        let poll = match &call.target {
+            Target::Task(task) if task.action == TaskAction::Get => polls.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        let Target::Task(_) = &call.target else { return ready(begin(&call)) };
+        let ask =
+            json!({"inputRequests": {"q": {"method": "elicitation/create", "params": {"message": poll}}}});
+        ready(Ok(object(match (asks, poll) {
+            (true, 0 | 2) => described("input_required", ask),
+            (true, 4) => described("completed", json!({"result": {"content": []}})),
+            _ => described("working", json!({})),
+        })))
+    })
+}
+
+/// A call has one budget, whatever its server makes of it.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_never_ends() {
+    let yard = looping(false);
+    let mut client = Client::piped(&yard, LEGACY[3], ELICIT_ABLE).await;
+    assert_snapshot!(client.call("echo", "").await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"The tool did not answer in time","retryable":true}}}"#);
+}
+
+/// Questions of the same name that are asked after each other are two.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_asks_again() {
+    let yard = looping(true);
+    let mut client = Client::piped(&yard, LEGACY[3], ELICIT_ABLE).await;
+    client.request("tools/call", r#""name":"echo""#).await;
+    let mut lines = Vec::new();
+    for id in 0..2 {
+        lines.push(client.hear().await);
+        client.answer(id, "{}").await;
+    }
+    lines.push(client.hear().await);
+    assert_snapshot!(lines.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"message":0}}
+    {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":2}}
+    {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+    "#);
+}
+
+/// Where no other task can be remembered a call goes on as what it is.
+#[tokio::test(start_paused = true)]
+async fn no_room_for_a_task() {
+    let offers = Offers { tasks: TaskOffer::Any, ..EVERYTHING };
+    let limits = FrontendLimits { tasks: 1, task_after: Duration::from_secs(1), ..FrontendLimits::default() };
+    let yard = Yard::build(Setup { offers, limits, ..Setup::default() }, |_| async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        Ok(text("done"))
+    });
+    let mut client = Client::piped(&yard, MODERN, ABLE).await;
+    let lines = [client.call("echo", "").await, client.call("echo", "").await, client.call("echo", "").await];
+    assert_snapshot!(lines.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"<0>","status":"working","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000}}
+    {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"resultType":"complete"}}
+    {"jsonrpc":"2.0","id":3,"result":{"resultType":"task","taskId":"<1>","status":"working","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000}}
     "#);
 }

@@ -101,7 +101,8 @@ async fn what_is_asked_no_more() {
 #[tokio::test]
 async fn again_and_again() {
     let yard = Yard::build(Setup::default(), |_| async {
-        Ok(Outcome::NeedsInput(Object::new().with("requestState", Json::string("more"))))
+        let asked = Object::new().with("inputRequests", Object::new().to_json());
+        Ok(Outcome::NeedsInput(asked.with("requestState", Json::string("more"))))
     });
     let mut client = Client::piped(&yard, LEGACY[3], ABLE).await;
     assert_snapshot!(client.call("need", "").await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool asks again and again","data":{"code":"execution_failed","reason":"The tool asks again and again","retryable":false}}}"#);
@@ -212,4 +213,20 @@ async fn what_may_need_something() {
     {"jsonrpc":"2.0","id":3,"result":{"inputRequests":{"a":{"method":"roots/list","params":{}}},"requestState":"s","resultType":"input_required"}}
     {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"The tool asks for something that this client cannot do","data":{"code":"execution_failed","reason":"The tool asks for something that this client cannot do","retryable":false}}}
     "#);
+}
+
+/// A backend that is not done yet, and asks nothing, is called again after a while.
+#[tokio::test(start_paused = true)]
+async fn a_state_without_questions() {
+    let yard = Yard::build(Setup::default(), |call| async move {
+        let turns = call.params.get_str("requestState").map_or(0, |state| state.len());
+        let later =
+            format!(r#"{{"resultType":"input_required","requestState":"{}"}}"#, "x".repeat(turns + 1));
+        Ok(match turns {
+            30 => crate::script::text("done"),
+            _ => Outcome::NeedsInput(Json::parse(later).unwrap().to_object().unwrap()),
+        })
+    });
+    let mut client = Client::piped(&yard, LEGACY[3], ABLE).await;
+    assert_snapshot!(client.call("echo", "").await, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#);
 }
