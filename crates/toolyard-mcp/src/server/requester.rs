@@ -12,7 +12,7 @@ use toolyard_core::{Ask, AskError, AskKind, Client, Json, LogLevel, Notice, Obje
 
 use super::peer::Peer;
 use super::progress::Progress;
-use crate::wire::{message, meta, method};
+use crate::wire::{Id, message, meta, method};
 
 /// Who sent a request: what it can be asked, and where it is told of progress and log.
 #[derive(Debug)]
@@ -68,7 +68,9 @@ impl Outlet {
     /// Where `messages` go of a request that said `meta` of itself. A modern request says how much log it wants.
     pub(super) fn new(meta: &Object, messages: Option<mpsc::Sender<Bytes>>) -> Self {
         let log = meta.get_str(meta::LOG_LEVEL).and_then(|level| LogLevel::parse(&level));
-        let token = meta.get(meta::PROGRESS_TOKEN).zip(messages.as_ref());
+        // A token is a string or a number, as an id is.
+        let token = meta.get(meta::PROGRESS_TOKEN).filter(|token| Id::parse(token).is_some());
+        let token = token.zip(messages.as_ref());
         let progress =
             token.map(|(token, messages)| Arc::new(Progress::new(token.clone(), messages.clone())));
         Self { messages, progress, log }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::json;
 use toolyard_core::{Json, Object, ToolError};
 
-use super::Revision;
+use super::{Era, Revision};
 
 /// A text that is no JSON.
 pub const PARSE_ERROR: i32 = -32700;
@@ -87,10 +87,13 @@ impl RpcError {
         Self::new(HEADER_MISMATCH, format!("Header mismatch: {problem}"))
     }
 
-    /// The revision is not spoken here.
+    /// The revision is not spoken here; or not in requests that stand for themselves, where it is one of those that open a
+    /// session.
     #[must_use]
     pub fn unsupported_version(requested: &str) -> Self {
-        let supported: Vec<_> = Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
+        let in_session = Revision::parse(requested).is_some();
+        let spoken = Revision::ALL.iter().rev().filter(|revision| !in_session || revision.era() == Era::Modern);
+        let supported: Vec<_> = spoken.map(|revision| revision.as_str()).collect();
         let data = Json::from_value(&json!({"supported": supported, "requested": requested}));
         Self::with_data(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     }

@@ -40,9 +40,12 @@ async fn clients_that_want_progress_are_kept() {
     for revision in [LEGACY[0], LEGACY[3], MODERN] {
         let yard = yard();
         let mut client = Client::piped(&yard, revision, "{}").await;
-        client.request("tools/call", &tool_params("echo", "")).await;
-        let (silence, answer) = values(&mut client).await;
-        assert!(silence.is_empty() && answer.contains("done"), "nobody asked for progress");
+        for no_token in ["", r#""progressToken":null"#, r#""progressToken":{}"#] {
+            client.meta = no_token;
+            client.request("tools/call", &tool_params("echo", "")).await;
+            let (silence, answer) = values(&mut client).await;
+            assert!(silence.is_empty() && answer.contains("done"), "nobody asked for progress: {no_token}");
+        }
         client.meta = r#""progressToken":"t""#;
         client.request("tools/call", &tool_params("echo", "")).await;
         let (told, answer) = values(&mut client).await;

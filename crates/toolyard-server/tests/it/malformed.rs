@@ -282,7 +282,7 @@ async fn no_request_of_the_modern_era() {
     an argument header for nothing: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"Header mismatch: the mcp-param-region header mirrors nothing in the body"}}
     a good argument header: 200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}
     an unknown version: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2027-01-01"}}}
-    a legacy version: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2025-11-25"}}}
+    a legacy version: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}
     an unknown version in the header alone: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2027-01-01"}}}
     no capabilities: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta[\"io.modelcontextprotocol/clientCapabilities\"]` is missing or malformed"}}
     capabilities are no object: 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params._meta[\"io.modelcontextprotocol/clientCapabilities\"]` is missing or malformed"}}
