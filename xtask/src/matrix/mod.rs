@@ -122,12 +122,36 @@ async fn table(server: &Server, folder: &Path) -> anyhow::Result<Table> {
         handler.as_ref().map(start).transpose()
     };
     let (shared, apart) = (other(&server.shared, "shared")?, other(&server.apart, "apart")?);
-    let rows = join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| {
-        let [shared, apart] = [&shared, &apart].map(|other| other.as_ref().unwrap_or(&gateway));
-        let gateways = [&gateway, shared, apart];
-        async move { (kind, row(kind, &name_of(number), server, gateways).await) }
-    }));
-    Ok(Table { title: server.subject.title(), heads: table::features(), rows: rows.await })
+    let [shared, apart] = [&shared, &apart].map(|other| other.as_ref().unwrap_or(&gateway));
+    let gateways = [&gateway, shared, apart];
+    let rows =
+        join_all(CLIENTS.into_iter().enumerate().map(|(number, kind)| async move {
+            (kind, row(kind, &name_of(number), server, gateways).await)
+        }));
+    let mut rows = rows.await;
+    for (number, (kind, cells)) in rows.iter_mut().enumerate() {
+        again(cells, *kind, &name_of(number), server, gateways).await;
+    }
+    Ok(Table { title: server.subject.title(), heads: table::features(), rows })
+}
+
+/// Shows once more what has failed, while no other client is at work: with so many at once a machine may be too slow for some.
+async fn again(cells: &mut [Cell], kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 3]) {
+    for (feature, shown) in Feature::ALL.into_iter().zip(cells) {
+        let Cell::Failed(why) = &*shown else { continue };
+        eprintln!("{}: {kind}: {feature:?} is tried again: {why}", server.subject.name);
+        let mut seat = Seat { gateway: gateways[seat_of(feature)], client: None };
+        *shown = cell(feature, kind, name, &mut seat, server).await;
+    }
+}
+
+/// Which gateway a feature is shown at: the second one is for what is told to all, the third for log, which does not say whom it
+/// is for.
+fn seat_of(feature: Feature) -> usize {
+    match feature {
+        Feature::Log => 2,
+        feature => usize::from(feature.is_told_to_all()),
+    }
 }
 
 /// What a client is called: nothing that anybody else says.
@@ -136,15 +160,11 @@ fn name_of(number: usize) -> String {
     format!("client-{}", names.get(number).unwrap_or(&"who"))
 }
 
-/// The second gateway is for what is told to all, the third for log, which does not say whom it is for.
 async fn row(kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 3]) -> Vec<Cell> {
     let mut seats = gateways.map(|gateway| Seat { gateway, client: None });
     let mut cells = Vec::new();
     for feature in Feature::ALL {
-        let seat = match feature {
-            Feature::Log => &mut seats[2],
-            feature => &mut seats[usize::from(feature.is_told_to_all())],
-        };
+        let seat = &mut seats[seat_of(feature)];
         cells.push(match scope::because(feature, kind, &server.subject) {
             Some(because) => Cell::Nothing(because),
             None => cell(feature, kind, name, seat, server).await,

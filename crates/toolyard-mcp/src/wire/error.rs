@@ -92,7 +92,8 @@ impl RpcError {
     #[must_use]
     pub fn unsupported_version(requested: &str) -> Self {
         let in_session = Revision::parse(requested).is_some();
-        let spoken = Revision::ALL.iter().rev().filter(|revision| !in_session || revision.era() == Era::Modern);
+        let spoken =
+            Revision::ALL.iter().rev().filter(|revision| !in_session || revision.era() == Era::Modern);
         let supported: Vec<_> = spoken.map(|revision| revision.as_str()).collect();
         let data = Json::from_value(&json!({"supported": supported, "requested": requested}));
         Self::with_data(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
