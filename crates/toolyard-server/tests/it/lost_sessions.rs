@@ -113,6 +113,10 @@ async fn other_errors_are_answers() {
     let cases: &[Refusal] = &[
         |r| error(r, 200, None, -32001, "Request timed out"),
         |r| error(r, 200, None, -32602, "session not found"),
+        |r| error(r, 200, None, -32000, "Browser session not found: abc"),
+        |r| error(r, 200, None, -32000, "Session not found: abc"),
+        |r| error(r, 400, None, -32000, "No active session for this user"),
+        |r| error(r, 400, Some("null"), -32600, "`session` is an invalid argument"),
         |r| error(r, 400, None, -32002, "Resource session://1 not found"),
         |r| Reply::result(r, r#"{"isError":true,"content":[{"type":"text","text":"session not found"}]}"#),
     ];
