@@ -129,6 +129,11 @@ impl Frontend {
                     &self.tickets,
                 )?))
             }
+            // What one caller may read is not what another one may keep.
+            (Ok(Outcome::Done(mut output)), Target::Resource(_)) if request.caller.grant.is_some() => {
+                output.body.set("cacheScope", Json::string("private"));
+                Ok(Outcome::Done(output))
+            }
             (came, _) => came,
         };
         convert::answer(came, &request.target, Era::Modern)

@@ -72,7 +72,6 @@ impl Frontend {
         let rest = match sender.era {
             Era::Legacy => Bytes::from_static(b"}"),
             // What one caller sees is not what another one may keep.
-            // What one caller sees is not what another one may keep.
             Era::Modern => self.described.list_rest(registry.hint(kind), sender.caller.grant.is_some()),
         };
         let mut pieces = vec![Bytes::from_static(opening(kind)), list];

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use toolyard_server::Options;
 
-use crate::client::{Client, Speech};
+use crate::client::{Client, MODERN_META, Speech};
 use crate::door::{Yard, memory};
 use crate::json;
 use crate::stocked::{ERAS, LISTS, Stocked, ask, clients, everything, never};
@@ -107,6 +107,34 @@ async fn what_eras_say_differently() {
     {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"none","vendor":1.10,"data":{"uri":"res://one"}}}
     {"jsonrpc":"2.0","id":7,"error":{"code":-32002,"message":"none","data":[1.10]}}
     {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"none","data":[1.10]}}
+    "#);
+}
+
+/// What a key opens is not there for everybody, whatever the server says.
+#[tokio::test]
+async fn what_a_key_has_read_is_for_its_holder() {
+    let answer = |r: &Received| {
+        Reply::result(
+            r,
+            r#"{"contents":[],"vendor":1.10,"ttlMs":7,"cacheScope":"public","resultType":"complete"}"#,
+        )
+    };
+    let upstream = Upstream::start(Stocked::new(Era::Modern, answer));
+    let options = Options { store: Some(memory().await), ..Options::default() };
+    let manifest = manifest(&[("h", upstream.address, "")], "allowUnauthenticated: true");
+    let running = toolyard_server::start(&manifest, &options).await.unwrap();
+    let yard = Yard { running, store: options.store.unwrap(), upstreams: [upstream, Upstream::start(never)] };
+    let key = yard.key_for("tools:*").await;
+    let params = format!(r#"{{"uri":"res://one","_meta":{{{MODERN_META}}}}}"#);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{params}}}"#);
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: resources/read\r\nmcp-name: res://one\r\n";
+    let mut lines = Vec::new();
+    for key in ["", &key] {
+        lines.push(yard.ask_with(key, "POST /mcp", headers, &body).await.body);
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":7,"result":{"contents":[],"vendor":1.10,"ttlMs":7,"cacheScope":"public","resultType":"complete"}}
+    {"jsonrpc":"2.0","id":7,"result":{"contents":[],"vendor":1.10,"ttlMs":7,"cacheScope":"private","resultType":"complete"}}
     "#);
 }
 
