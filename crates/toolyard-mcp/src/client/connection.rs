@@ -175,10 +175,14 @@ impl Connection {
     /// Runs a call.
     pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
         self.ask_for_log(&*call.client).await;
-        let answer = self.exchange(method_for(&call.target), call).await?;
+        let method = method_for(&call.target);
+        let mut answer = self.exchange(method, call.clone()).await?;
         if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
-            // The annotations are not what they were when the tools were listed.
+            // The annotations are not what they were when the tools were listed: it was refused unread.
             self.signals.stale.note(Lists::of(&[Kind::Tools]));
+            if self.mirror_anew().await {
+                answer = self.exchange(method, call).await?;
+            }
         }
         Ok(convert::outcome(answer, self.revision.era())?)
     }

@@ -86,6 +86,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Learns anew which arguments the server wants mirrored; `false` where it does not say. The catalog is the keeper's.
+    pub(super) async fn mirror_anew(&self) -> bool {
+        matches!(timeout(LIST_TIME, self.list_tools()).await, Ok(Ok(_)))
+    }
+
     async fn list_tools(&self) -> Result<Listed<Tool>, OpenError> {
         let mut mirrored = HashMap::new();
         let mut unknown = self.options.filter.names();
