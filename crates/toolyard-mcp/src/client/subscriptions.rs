@@ -6,8 +6,9 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use toolyard_core::{Json, Object};
@@ -19,6 +20,9 @@ use super::http::Http;
 use super::stdio::Stdio;
 use super::transport::{Transport, cancelled};
 use crate::wire::{Era, message, method};
+
+/// How many resources a server is asked about at once.
+const AT_ONCE: usize = 16;
 
 impl Connection {
     /// Keeps the server telling of what is followed, for as long as this runs.
@@ -46,24 +50,44 @@ impl Connection {
         }
     }
 
+    /// Several at once: a server that does not confirm one is asked for the others all the same.
     async fn subscribe_to_each(&self) -> Infallible {
         let mut news = self.followed().watch();
         let mut subscribed = BTreeSet::new();
+        let mut asked = BTreeSet::new();
+        let mut asking = FuturesUnordered::new();
         loop {
             news.mark_unchanged();
             let followed = self.followed().uris();
-            for uri in &subscribed - &followed {
-                self.arrange(method::UNSUBSCRIBE, about(&uri)).await;
+            let room = AT_ONCE - asked.len();
+            let differ = subscribed.symmetric_difference(&followed).filter(|uri| !asked.contains(*uri));
+            for uri in differ.take(room).cloned().collect::<Vec<_>>() {
+                asked.insert(uri.clone());
+                asking.push(self.subscribe(followed.contains(&uri), uri));
             }
-            for uri in &followed - &subscribed {
-                self.arrange(method::SUBSCRIBE, about(&uri)).await;
-                // A server that refuses may tell of it all the same.
-                self.followed().arranged(&uri);
+            tokio::select! {
+                // We hold the sender ourselves.
+                _gone = news.changed() => {}
+                Some((uri, is_wanted)) = asking.next() => {
+                    asked.remove(&uri);
+                    match is_wanted {
+                        // A server that refuses may tell of it all the same.
+                        true => drop(subscribed.insert(uri)),
+                        false => drop(subscribed.remove(&uri)),
+                    }
+                }
             }
-            subscribed = followed;
-            // We hold the sender ourselves.
-            let _gone = news.changed().await;
         }
+    }
+
+    /// Has a server tell of a resource from now on, or no more; says which.
+    async fn subscribe(&self, is_wanted: bool, uri: Arc<str>) -> (Arc<str>, bool) {
+        let method = if is_wanted { method::SUBSCRIBE } else { method::UNSUBSCRIBE };
+        self.arrange(method, about(&uri)).await;
+        if is_wanted {
+            self.followed().arranged(&uri);
+        }
+        (uri, is_wanted)
     }
 
     async fn listen_over_http(&self, http: &Http) -> Infallible {
