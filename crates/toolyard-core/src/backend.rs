@@ -10,6 +10,7 @@ use crate::cache::CacheHint;
 use crate::call::Call;
 use crate::error::ToolError;
 use crate::item::{Prompt, Resource, Template};
+use crate::json::Object;
 use crate::outcome::Outcome;
 #[cfg(doc)]
 use crate::registry::Kind;
@@ -23,9 +24,10 @@ pub trait Backend: Send + Sync {
     /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
 
-    /// Follows a resource: an item each time that it has changed. A backend that has to arrange this with somebody gives
+    /// Follows a resource: an item each time that it, or a part of it, has changed, which is what the owner says of that:
+    /// the parameters of the notification, `uri` among them. Of changes that nobody takes, the latest is enough. A backend that has to arrange this with somebody gives
     /// one as soon as it has, for what may have changed until then. Dropping the stream ends the interest.
-    fn follow(&self, _uri: &str) -> BoxStream<'static, ()> {
+    fn follow(&self, _uri: &str) -> BoxStream<'static, Object> {
         stream::pending().boxed()
     }
 

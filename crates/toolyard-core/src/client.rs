@@ -1,6 +1,7 @@
 //! The client of a running call: the way back while it runs.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -52,6 +53,13 @@ pub enum Notice {
     Progress(Object),
     /// A line of log.
     Log(Object),
+    /// What means something only to whoever said it and to the client.
+    Other {
+        /// The notification's method.
+        method: Arc<str>,
+        /// Its parameters.
+        params: Object,
+    },
 }
 
 /// What a client can be asked.

@@ -126,7 +126,7 @@ impl Backend for Yard {
         self.run(call).boxed()
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, ()> {
+    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
         let uri: Arc<str> = uri.into();
         let changes = stream::unfold((self.updates.subscribe(), uri), |(mut updates, uri)| async move {
             loop {
@@ -138,7 +138,7 @@ impl Backend for Yard {
                     Err(RecvError::Closed) => return None,
                 }
             }
-            Some(((), (updates, uri)))
+            Some((Object::new().with("uri", Json::string(&uri)), (updates, uri)))
         });
         changes.boxed()
     }
@@ -160,7 +160,7 @@ impl Backend for Door {
         })
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, ()> {
+    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
         self.0.upgrade().map_or_else(|| stream::pending().boxed(), |yard| yard.follow(uri))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
+use toolyard_core::{Json, Object};
 
 use super::connection::Connection;
 use super::link::Link;
@@ -12,16 +13,22 @@ use super::usage::Running;
 
 /// Who is told of changes, on one connection. All who follow a resource share what is asked of the server for it.
 #[derive(Debug, Default)]
-pub(super) struct Followed(watch::Sender<HashMap<Arc<str>, watch::Sender<Arranged>>>);
+pub(super) struct Followed(watch::Sender<HashMap<Arc<str>, watch::Sender<News>>>);
 
-/// Whether it is arranged with the server that it tells of a resource. Each change wakes up who follows it.
-type Arranged = bool;
+/// What is known of a resource that is followed. Each change of it wakes up who follows.
+#[derive(Debug, Default)]
+struct News {
+    /// Whether it is arranged with the server that it tells of the resource.
+    is_arranged: bool,
+    /// What the server said last; `None` where the resource may have changed without a word.
+    said: Option<Object>,
+}
 
 /// Who follows a resource. The last one that is dropped ends the interest in it.
 struct Follower {
     followed: Arc<Followed>,
     uri: Arc<str>,
-    changes: Option<watch::Receiver<Arranged>>,
+    changes: Option<watch::Receiver<News>>,
 }
 
 impl Followed {
@@ -35,30 +42,30 @@ impl Followed {
         self.0.subscribe()
     }
 
-    /// Takes the news that a resource has changed. It may be a part of the one that is followed
+    /// Takes what a server says of a resource that has changed. It may be a part of one that is followed, or of several
     /// (2025-11-25, server/resources, subscriptions).
-    pub(super) fn updated(&self, uri: &str) {
-        let followed = self.0.borrow();
-        if let Some(followers) = followed.get(uri) {
-            wake(followers);
-            return;
-        }
-        let is_part = |whole: &str| {
-            let rest = uri.strip_prefix(whole);
-            rest.is_some_and(|rest| whole.ends_with('/') || rest.starts_with('/'))
+    pub(super) fn updated(&self, params: &Object) {
+        let Some(uri) = params.get_str("uri") else { return };
+        // It is kept for longer than the message that it came with.
+        let said = params.to_json().detach().to_object().ok();
+        let is_about = |followed: &str| {
+            let rest = uri.strip_prefix(followed);
+            rest.is_some_and(|rest| rest.is_empty() || followed.ends_with('/') || rest.starts_with('/'))
         };
-        followed.iter().filter(|(whole, _)| is_part(whole)).for_each(|(_, followers)| wake(followers));
+        let followed = self.0.borrow();
+        let told = followed.iter().filter(|(followed, _)| is_about(followed));
+        told.for_each(|(_, followers)| followers.send_modify(|news| news.said = said.clone()));
     }
 
     /// Any of them may have changed.
     pub(super) fn all_updated(&self) {
-        self.0.borrow().values().for_each(wake);
+        self.0.borrow().values().for_each(|followers| followers.send_modify(|news| news.said = None));
     }
 
     /// From now on the server tells of this one. It may have changed before that.
     pub(super) fn arranged(&self, uri: &str) {
         if let Some(followers) = self.0.borrow().get(uri) {
-            followers.send_if_modified(|arranged| !std::mem::replace(arranged, true));
+            followers.send_if_modified(|news| !std::mem::replace(&mut news.is_arranged, true));
         }
     }
 
@@ -67,7 +74,7 @@ impl Followed {
         self.0.send_if_modified(|followed| {
             let is_new = !followed.contains_key(&uri);
             let mut from_now_on = followed.entry(uri.clone()).or_default().subscribe();
-            if *from_now_on.borrow() {
+            if from_now_on.borrow().is_arranged {
                 from_now_on.mark_changed();
             }
             changes = Some(from_now_on);
@@ -77,16 +84,16 @@ impl Followed {
     }
 }
 
-fn wake(followers: &watch::Sender<Arranged>) {
-    followers.send_modify(|_| ());
-}
-
 impl Follower {
-    async fn changed(&mut self) {
+    /// Waits for a change; gives what is said of it.
+    async fn changed(&mut self) -> Object {
+        let mut said = None;
         // It is there until this is dropped, and so is who tells it.
         if let Some(changes) = &mut self.changes {
             let _gone = changes.changed().await;
+            said = changes.borrow_and_update().said.clone();
         }
+        said.unwrap_or_else(|| Object::new().with("uri", Json::string(&self.uri)))
     }
 }
 
@@ -108,11 +115,11 @@ pub(super) fn changes(
     link: watch::Receiver<Link>,
     uri: Arc<str>,
     in_use: Option<Running>,
-) -> BoxStream<'static, ()> {
+) -> BoxStream<'static, Object> {
     let following = Following { link, uri, on: None, _in_use: in_use };
     stream::unfold(following, async |mut following| {
-        following.changed().await?;
-        Some(((), following))
+        let said = following.changed().await?;
+        Some((said, following))
     })
     .boxed()
 }
@@ -127,8 +134,8 @@ struct Following {
 }
 
 impl Following {
-    /// Waits for a change; `None` once the server is not served any more.
-    async fn changed(&mut self) -> Option<()> {
+    /// Waits for a change, and what is said of it; `None` once the server is not served any more.
+    async fn changed(&mut self) -> Option<Object> {
         loop {
             let Some((connection, follower)) = &mut self.on else {
                 self.begin().await?;
@@ -139,7 +146,7 @@ impl Following {
                 now.is_none_or(|now| !std::ptr::eq(now, connection.as_ptr()))
             };
             tokio::select! {
-                () = follower.changed() => return Some(()),
+                said = follower.changed() => return Some(said),
                 left = self.link.wait_for(is_left) => drop(left.ok()?),
             }
             self.on = None;
@@ -161,6 +168,10 @@ mod tests {
 
     use super::*;
 
+    fn about(uri: &str) -> Object {
+        Object::new().with("uri", Json::string(uri))
+    }
+
     #[test]
     fn a_change_reaches_who_follows_it_or_what_it_is_a_part_of() {
         let cases = [
@@ -173,9 +184,17 @@ mod tests {
         for (uri, updated, is_told) in cases {
             let followed = Arc::<Followed>::default();
             let mut follower = followed.clone().follow(uri.into());
-            followed.updated(updated);
+            followed.updated(&about(updated));
             assert_eq!(follower.changed().now_or_never().is_some(), is_told, "{uri} {updated}");
         }
+    }
+
+    #[test]
+    fn who_follows_a_part_takes_nothing_from_who_follows_the_whole() {
+        let followed = Arc::<Followed>::default();
+        let mut followers = ["dir://d", "dir://d/f"].map(|uri| followed.clone().follow(uri.into()));
+        followed.updated(&about("dir://d/f"));
+        assert!(followers.iter_mut().all(|follower| follower.changed().now_or_never().is_some()));
     }
 
     /// Who comes first hears that it is arranged, and so does who comes later: once.

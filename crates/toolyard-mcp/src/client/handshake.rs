@@ -178,7 +178,7 @@ impl Connection {
         self.revision = Revision::LATEST_LEGACY;
         let request = self.outgoing(method::INITIALIZE, |_, _| params);
         let (answer, head) = match &self.transport {
-            Transport::Http(http) => http.exchange(request, &NoClient).await?,
+            Transport::Http(http) => http.exchange(request, &no_client()).await?,
             Transport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
             Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
         };

@@ -1,5 +1,6 @@
 //! Streamable HTTP, as a client of either era.
 
+mod running;
 mod streams;
 
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 use toolyard_core::Client;
 use toolyard_net::body::{self, ReadError};
+
+use running::Running;
 
 use super::asked::Callers;
 use super::endpoint::HttpEndpoint;
@@ -29,6 +32,8 @@ pub(super) struct Http {
     fixed: HeaderMap,
     /// Whom the server may ask.
     callers: Arc<Callers>,
+    /// Who is told of progress.
+    running: Running,
 }
 
 /// The response to a request, opened as far as its kind of body.
@@ -39,7 +44,7 @@ enum Opened {
 
 impl Http {
     pub(super) fn new(endpoint: HttpEndpoint, message_bytes: usize, callers: Arc<Callers>) -> Self {
-        Self { endpoint, message_bytes, fixed: HeaderMap::new(), callers }
+        Self { endpoint, message_bytes, fixed: HeaderMap::new(), callers, running: Running::default() }
     }
 
     /// The same server, with headers that every further request is to carry.
@@ -51,7 +56,7 @@ impl Http {
     pub(super) async fn request(
         &self,
         request: Outgoing,
-        client: &dyn Client,
+        client: &Arc<dyn Client>,
     ) -> Result<Answer, TransportError> {
         self.exchange(request, client).await.map(|(answer, _)| answer)
     }
@@ -60,7 +65,7 @@ impl Http {
     pub(super) async fn exchange(
         &self,
         request: Outgoing,
-        client: &dyn Client,
+        client: &Arc<dyn Client>,
     ) -> Result<(Answer, HeaderMap), TransportError> {
         let mut withdrawal = Withdrawal { http: self, id: Some(request.id) };
         let answer = self.attempt(request, client).await;
@@ -72,14 +77,15 @@ impl Http {
     async fn attempt(
         &self,
         request: Outgoing,
-        client: &dyn Client,
+        client: &Arc<dyn Client>,
     ) -> Result<(Answer, HeaderMap), TransportError> {
         let id = request.id;
+        let _runs = self.running.enter(id, client);
         let response = self.send(Method::POST, request.message, &request.headers).await?;
         let (head, response) = response.into_parts();
         let answer = match self.open(id, head.status, &head.headers, response).await? {
             Opened::Json(text) => answer_to(id, parse(text)?)?,
-            Opened::Stream(stream) => self.read_answer(id, stream, client).await?,
+            Opened::Stream(stream) => self.read_answer(id, stream, &**client).await?,
         };
         Ok((answer, head.headers))
     }

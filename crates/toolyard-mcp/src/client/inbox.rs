@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 use toolyard_core::{Client, Notice, Object};
 
 use super::asked::Callers;
-use super::transport::{Answer, Signals, TransportError, cancelled, parse};
-use crate::wire::{Id, Message, message, meta, method};
+use super::transport::{Answer, Signals, TransportError, cancelled, parse, request_of};
+use crate::wire::{Message, message, method};
 
 /// The requests that the server has not answered, by their ids; `None` once nothing will be.
 pub(super) struct Waiting {
@@ -159,9 +159,7 @@ impl Inbox {
     fn noticed(&self, method: &str, params: Object) {
         match method {
             method::PROGRESS => {
-                let token = params.get(meta::PROGRESS_TOKEN).and_then(Id::parse);
-                let client = token.and_then(|token| token.to_number()).and_then(|id| self.waiting.client(id));
-                if let Some(client) = client {
+                if let Some(client) = request_of(&params).and_then(|id| self.waiting.client(id)) {
                     client.notify(Notice::Progress(params));
                 }
             }

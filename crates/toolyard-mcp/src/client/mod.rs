@@ -50,7 +50,7 @@ use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_core::{Backend, Call, Catalog, Code, Outcome, Secrets, ToolError};
+use toolyard_core::{Backend, Call, Catalog, Code, Object, Outcome, Secrets, ToolError};
 use toolyard_process::{Processes, Program};
 
 use connection::Connection;
@@ -263,7 +263,7 @@ impl Backend for McpBackend {
         self.catalog.clone()
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, ()> {
+    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
         followed::changes(self.link.clone(), uri.into(), self.usage.as_ref().map(Usage::begin))
     }
 

@@ -16,7 +16,7 @@ use super::session;
 use super::sse::Sse;
 use super::stale::{Lists, Stale};
 use super::stdio::Stdio;
-use crate::wire::{Id, Message, RpcError, method};
+use crate::wire::{Id, Message, RpcError, meta, method};
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ impl Signals {
     pub(super) fn noticed(&self, method: &str, params: &Object) {
         self.stale.note(Lists::changed_by(method));
         match method {
-            method::RESOURCE_UPDATED => drop(params.get_str("uri").map(|uri| self.followed.updated(&uri))),
+            method::RESOURCE_UPDATED => self.followed.updated(&without_subscription(params)),
             method::ACKNOWLEDGED => self.acknowledged(params),
             _ => {}
         }
@@ -113,7 +113,7 @@ impl Transport {
         client: &Arc<dyn Client>,
     ) -> Result<Answer, TransportError> {
         let answer = match self {
-            Self::Http(http) => http.request(request, &**client).await,
+            Self::Http(http) => http.request(request, client).await,
             Self::Sse(sse) => sse.request(request, client).await,
             Self::Stdio(stdio) => stdio.request(request, client).await,
         }?;
@@ -152,9 +152,27 @@ impl Transport {
     }
 }
 
+/// What a server says of a resource, without the subscription for which it says so: that is between it and us.
+fn without_subscription(params: &Object) -> Object {
+    let mut said = params.clone();
+    let meta = said.get("_meta").and_then(|meta| meta.to_object().ok());
+    let Some(mut meta) = meta.filter(|meta| meta.get(meta::SUBSCRIPTION_ID).is_some()) else { return said };
+    meta.remove(meta::SUBSCRIPTION_ID);
+    match meta.is_empty() {
+        true => drop(said.remove("_meta")),
+        false => said.set("_meta", meta.to_json()),
+    }
+    said
+}
+
 /// Reads a message of a server.
 pub(super) fn parse(text: Bytes) -> Result<Message, TransportError> {
     Message::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
+}
+
+/// The request that progress is about: its id is the token.
+pub(super) fn request_of(params: &Object) -> Option<u64> {
+    params.get(meta::PROGRESS_TOKEN).and_then(Id::parse)?.to_number()
 }
 
 /// The parameters of `notifications/cancelled`.

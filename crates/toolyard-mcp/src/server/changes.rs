@@ -7,7 +7,7 @@ use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{BoxStream, SelectAll, StreamExt};
 use tokio::sync::watch;
 use toolyard_core::registry::Kind;
-use toolyard_core::{Backend, Caller, Json, Registry};
+use toolyard_core::{Backend, Caller, Json, Object, Registry};
 
 use super::peer::Uris;
 use super::{Frontend, Offers};
@@ -21,8 +21,8 @@ pub(super) enum Change {
     Prompts,
     /// The list of resources, or of their templates.
     Resources,
-    /// One resource.
-    Updated(Arc<str>),
+    /// One resource, and what its owner says of that.
+    Updated(Object),
 }
 
 /// The changes of the lists, and of the resources that the client follows.
@@ -40,7 +40,7 @@ pub(super) struct Changes {
     fixed: bool,
     /// The resources that are being followed: whose they are, and the end of it.
     following: HashMap<Arc<str>, (Weak<dyn Backend>, AbortHandle)>,
-    updates: SelectAll<Abortable<BoxStream<'static, Arc<str>>>>,
+    updates: SelectAll<Abortable<BoxStream<'static, Object>>>,
     found: VecDeque<Change>,
     stopping: watch::Receiver<bool>,
 }
@@ -74,7 +74,7 @@ enum News {
     Lists(bool),
     /// Other resources are followed; whether those are the last ones.
     Followed(bool),
-    Updated(Arc<str>),
+    Updated(Object),
     Stopping,
 }
 
@@ -93,7 +93,7 @@ impl Changes {
                 changed = self.registry.changed(), if !self.settled_for_good => News::Lists(changed.is_err()),
                 _ = self.stopping.wait_for(|stopping| *stopping) => News::Stopping,
                 followed = self.followed.changed(), if !self.fixed => News::Followed(followed.is_err()),
-                Some(uri) = self.updates.next(), if !self.updates.is_empty() => News::Updated(uri),
+                Some(said) = self.updates.next(), if !self.updates.is_empty() => News::Updated(said),
             };
             match news {
                 News::Lists(last) => {
@@ -106,7 +106,7 @@ impl Changes {
                     self.fixed = fixed;
                     self.follow();
                 }
-                News::Updated(uri) => self.found.push_back(Change::Updated(uri)),
+                News::Updated(said) => self.found.push_back(Change::Updated(said)),
                 News::Stopping => return None,
             }
         }
@@ -117,7 +117,8 @@ impl Changes {
         let Offers { tools, prompts, resources, .. } = self.offers;
         let lists = [(tools, Change::Tools), (prompts, Change::Prompts), (resources, Change::Resources)];
         self.found.extend(lists.into_iter().filter(|(offered, _)| *offered).map(|(_, change)| change));
-        self.found.extend(self.following.keys().cloned().map(Change::Updated));
+        let updated = |uri: &Arc<str>| Change::Updated(Object::new().with("uri", Json::string(uri)));
+        self.found.extend(self.following.keys().map(updated));
     }
 
     fn compare(&mut self) {
@@ -150,9 +151,7 @@ impl Changes {
         for uri in followed {
             let Some(owner) = owner(&uri).filter(|_| !self.following.contains_key(&uri)) else { continue };
             let (handle, registration) = AbortHandle::new_pair();
-            let updated = uri.clone();
-            let updates = owner.follow(&uri).map(move |()| updated.clone()).boxed();
-            self.updates.push(Abortable::new(updates, registration));
+            self.updates.push(Abortable::new(owner.follow(&uri), registration));
             self.following.insert(uri, (Arc::downgrade(owner), handle));
         }
     }

@@ -29,7 +29,7 @@ impl Frontend {
         }
         let next = async |mut changes: Changes| {
             let change = changes.next().await?;
-            Some((vec![notification(&change, Object::new())], changes))
+            Some((vec![notification(&change, None)], changes))
         };
         let told = stream::unfold(peer.listen(self.limits.queued_notices), async |mut told| {
             let message = told.recv().await?;
@@ -158,7 +158,7 @@ impl Listening {
                 change = self.changes.next() => {
                     let change = change?;
                     if self.subscription.wants(&change) {
-                        return Some(notification(&change, self.subscription.marked()));
+                        return Some(notification(&change, Some(&self.subscription)));
                     }
                 }
                 Some(task) = self.tasks.next(), if !self.tasks.is_empty() => {
@@ -210,7 +210,7 @@ impl Subscription {
             let ids: Vec<_> = self.tasks.iter().map(|id| Json::string(id)).collect();
             granted.set("taskIds", Json::array(&ids));
         }
-        let params = self.marked().with("notifications", granted.to_json());
+        let params = self.mark(Object::new()).with("notifications", granted.to_json());
         message::notification(method::ACKNOWLEDGED, &params)
     }
 
@@ -220,8 +220,10 @@ impl Subscription {
         message::response(Some(&self.id), Ok(vec![result.to_json().bytes()]))
     }
 
-    fn marked(&self) -> Object {
-        Object::new().with("_meta", self.meta())
+    /// Puts the subscription beside what else `_meta` says.
+    fn mark(&self, params: Object) -> Object {
+        let meta = params.get("_meta").and_then(|meta| meta.to_object().ok()).unwrap_or_default();
+        params.with("_meta", meta.with(meta::SUBSCRIPTION_ID, self.id.to_json()).to_json())
     }
 
     fn meta(&self) -> Json {
@@ -229,14 +231,19 @@ impl Subscription {
     }
 }
 
-/// The notification of a change; `params` is what else it says.
-fn notification(change: &Change, params: Object) -> Bytes {
-    match change {
-        Change::Tools => message::notification(method::TOOLS_CHANGED, &params),
-        Change::Prompts => message::notification(method::PROMPTS_CHANGED, &params),
-        Change::Resources => message::notification(method::RESOURCES_CHANGED, &params),
-        Change::Updated(uri) => {
-            message::notification(method::RESOURCE_UPDATED, &params.with("uri", Json::string(uri)))
-        }
-    }
+/// The notification of a change, for this subscription of a modern client.
+fn notification(change: &Change, subscription: Option<&Subscription>) -> Bytes {
+    let (method, said) = match change {
+        Change::Tools => (method::TOOLS_CHANGED, Object::new()),
+        Change::Prompts => (method::PROMPTS_CHANGED, Object::new()),
+        Change::Resources => (method::RESOURCES_CHANGED, Object::new()),
+        Change::Updated(said) => (method::RESOURCE_UPDATED, said.clone()),
+    };
+    message::notification(
+        method,
+        &match subscription {
+            Some(subscription) => subscription.mark(said),
+            None => said,
+        },
+    )
 }

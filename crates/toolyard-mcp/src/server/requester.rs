@@ -215,6 +215,11 @@ impl Client for Requester {
                     _ => {}
                 }
             }
+            Notice::Other { method, params } => {
+                if let Some(messages) = &outlet.messages {
+                    let _full = messages.try_send(message::notification(&method, &params));
+                }
+            }
         }
     }
 

@@ -59,6 +59,8 @@ pub mod method {
     pub const TASKS_CANCEL: &str = "tasks/cancel";
     /// How a task is (modern, tasks extension).
     pub const TASK_CHANGED: &str = "notifications/tasks";
+    /// How a task is (2025-11-25, experimental).
+    pub const OLD_TASK_CHANGED: &str = "notifications/tasks/status";
     /// Asks the user for input.
     pub const ELICIT: &str = "elicitation/create";
     /// Asks the client's model.
@@ -79,6 +81,20 @@ pub mod method {
     pub const PROGRESS: &str = "notifications/progress";
     /// A request is not wanted any more.
     pub const CANCELLED: &str = "notifications/cancelled";
+    /// The notifications that mean something to the gateway itself, or would be misunderstood behind it.
+    pub const OWN_NOTIFICATIONS: [&str; 11] = [
+        INITIALIZED,
+        ACKNOWLEDGED,
+        TASK_CHANGED,
+        OLD_TASK_CHANGED,
+        TOOLS_CHANGED,
+        PROMPTS_CHANGED,
+        RESOURCES_CHANGED,
+        RESOURCE_UPDATED,
+        LOG,
+        PROGRESS,
+        CANCELLED,
+    ];
 }
 
 /// The method by which something is called.

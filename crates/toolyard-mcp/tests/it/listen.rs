@@ -115,8 +115,8 @@ async fn messages() {
     {"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
     {"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
-    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"uri":"mem:one"}}
-    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"uri":"file:two"}}
+    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
+    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:two","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
     {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
     "#);
 }
@@ -175,10 +175,10 @@ async fn several_subscriptions() {
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"resourceSubscriptions":["mem:one"]}}}
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"one"},"notifications":{"resourceSubscriptions":["mem:one"]}}}
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1.0},"notifications":{"resourceSubscriptions":["mem:one"]}}}
-    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"one"},"uri":"mem:one"}}
-    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1.0},"uri":"mem:one"}}
-    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"uri":"mem:one"}}
-    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1.0},"uri":"mem:one"}}
+    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one","_meta":{"io.modelcontextprotocol/subscriptionId":"one"}}}
+    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one","_meta":{"io.modelcontextprotocol/subscriptionId":1.0}}}
+    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
+    {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one","_meta":{"io.modelcontextprotocol/subscriptionId":1.0}}}
     {"jsonrpc":"2.0","id":1.0,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1.0}}}
     "#);
     assert!(client.ask("tools/list", "").await.contains("result"), "nothing else is said");

@@ -18,8 +18,8 @@ use toolyard_core::item::{Item, Keyed};
 use toolyard_core::layers::{self, Observation, Observer};
 use toolyard_core::registry::{Handler, Limits};
 use toolyard_core::{
-    Backend, Call, Catalog, Entry, Gateway, Json, Observers, Outcome, Phase, Registry, Template, Tool,
-    ToolError,
+    Backend, Call, Catalog, Entry, Gateway, Json, Object, Observers, Outcome, Phase, Registry, Template,
+    Tool, ToolError,
 };
 use toolyard_mcp::server::http::{HttpOptions, router};
 use toolyard_mcp::server::{
@@ -56,11 +56,11 @@ impl Backend for Scripted {
         })
     }
 
-    fn follow(&self, uri: &str) -> BoxStream<'static, ()> {
+    fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
         let follower = Follower::new(&self.following, uri);
         stream::unfold((self.updates.subscribe(), follower), async |(mut updates, follower)| {
             while updates.recv().await.ok()? != follower.uri {}
-            Some(((), (updates, follower)))
+            Some((Object::new().with("uri", Json::string(&follower.uri)), (updates, follower)))
         })
         .boxed()
     }

@@ -67,6 +67,7 @@ impl Client for Scripted {
         match notice {
             Notice::Progress(params) => self.hear("progress", &params),
             Notice::Log(params) => self.hear("log", &params),
+            Notice::Other { method, params } => self.hear(&method, &params),
         }
     }
 

@@ -80,6 +80,8 @@ impl Says {
         let mut stream = String::new();
         if let Some(params) = &self.progress {
             let method = "notifications/progress";
+            let token = request.params().get("_meta").get("progressToken").text();
+            let params = format!("{},\"progressToken\":{token}}}", params.strip_suffix('}').unwrap());
             stream += &event(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
         }
         let stream = Bytes::from(stream + &event(&message));

@@ -4,6 +4,7 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use crate::client::{Client, MODERN_META, Speech, Stream};
+use crate::json;
 use crate::stocked::{Stocked, acknowledged};
 use crate::upstream::{Era, Log, Received, Reply, Reserved, Upstream, but};
 use crate::{gateway, manifest};
@@ -196,4 +197,56 @@ async fn a_successor_is_followed() {
         check_updated(&mut heard_by_legacy, "res://one").await;
         check_updated(&mut heard_by_modern, "res://one").await;
     }
+}
+
+/// What a server says of an update is told as it came, with the part of the resource that it names.
+#[tokio::test]
+async fn what_is_said_of_an_update() {
+    for era in [Era::Legacy, Era::Modern] {
+        let server = server(era);
+        let upstream = Upstream::start(server.clone());
+        let running = gateway(&[("h", upstream.address, "")], "").await;
+        let (_client, mut heard_by_legacy) = legacy(running.address(), "res://one").await;
+        let mut heard_by_modern = modern(running.address(), "res://one").await;
+        check_told(&server, &mut heard_by_legacy, r#"{"v":1.10}"#).await;
+        let own = r#"{"v":1.10,"io.modelcontextprotocol/subscriptionId":7}"#;
+        check_told(&server, &mut heard_by_modern, own).await;
+    }
+}
+
+/// Has a server tell of a part, and checks what is heard of it.
+async fn check_told(server: &Stocked, stream: &mut Stream, meta: &str) {
+    // What the server says of its own subscription means nothing to others.
+    let said = r#"{"v":1.10,"io.modelcontextprotocol/subscriptionId":99}"#;
+    let params = |meta| format!(r#"{{"title":"T","uri":"res://one/part","_meta":{meta},"vendor":[1e0]}}"#);
+    server.say(UPDATED, &params(said));
+    let mut heard = stream.message().await.unwrap();
+    // There may be one that was told when it was arranged.
+    while !heard.contains("part") {
+        heard = stream.message().await.unwrap();
+    }
+    assert_eq!(json::read(&heard).get("params").clone(), json::read(&params(meta)));
+}
+
+/// A server that never confirms a subscription is asked for others all the same.
+#[tokio::test]
+async fn a_subscription_that_is_not_confirmed() {
+    let hangs = |request: &Received| {
+        let is_stuck = request.method() == "resources/subscribe" && request.body.contains("doc://");
+        is_stuck.then(Reply::never)
+    };
+    let upstream = Upstream::start(but(server(Era::Legacy), hangs));
+    let running = gateway(&[("h", upstream.address, "")], "").await;
+    let mut client = Client::in_session(running.address()).await;
+    let _stream = Client::new(running.address(), client.speech.clone()).await.changes().await;
+    for number in 0..3 {
+        client.ask("resources/subscribe", &format!(r#"{{"uri":"doc://{number}/x"}}"#)).await;
+    }
+    upstream.saw(|log| subscribed(log, "doc://0/x") == 1, |_| ()).await;
+    let asked = upstream.saw(|log| subscribed(log, "res://one") == 1, |_| ());
+    let subscribed = async {
+        let (_client, _stream) = legacy(running.address(), "res://one").await;
+        asked.await;
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(5), subscribed).await.expect("nobody waits");
 }

@@ -30,6 +30,7 @@ mod log_levels;
 mod lost_sessions;
 mod malformed;
 mod names;
+mod notices;
 mod passing;
 mod reach;
 mod rest;

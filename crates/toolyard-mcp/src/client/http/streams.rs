@@ -54,6 +54,9 @@ impl Http {
                 Message::Notification { method, params } if method == method::LOG => {
                     self.callers.logged(params);
                 }
+                Message::Notification { method, params } if method == method::PROGRESS => {
+                    self.running.progressed(params);
+                }
                 // The server ends the stream of its own will.
                 Message::Response { .. } => return Ok(()),
                 Message::Notification { method, params } => signals.noticed(&method, &params),
@@ -95,16 +98,7 @@ impl Http {
     ) -> Result<Option<Answer>, TransportError> {
         while let Some(message) = events.message().await? {
             match message {
-                Message::Notification { method, params } if method == method::PROGRESS => {
-                    client.notify(Notice::Progress(params));
-                }
-                Message::Notification { method, params } if method == method::LOG => {
-                    client.notify(Notice::Log(params));
-                }
-                Message::Notification { method, params } if method == method::CANCELLED => {
-                    self.callers.withdrawn(&params);
-                }
-                Message::Notification { .. } => {}
+                Message::Notification { method, params } => self.told(&method, params, client),
                 Message::Request { id: asked, method, params, .. } => {
                     self.asked(Some(id), asked, &method, params).await;
                 }
@@ -112,6 +106,17 @@ impl Http {
             }
         }
         Ok(None)
+    }
+
+    /// Takes what a server says on the stream of a request.
+    fn told(&self, method: &str, params: Object, client: &dyn Client) {
+        match method {
+            method::PROGRESS => self.running.progressed(params),
+            method::LOG => client.notify(Notice::Log(params)),
+            method::CANCELLED => self.callers.withdrawn(&params),
+            method if method::OWN_NOTIFICATIONS.contains(&method) => {}
+            method => client.notify(Notice::Other { method: method.into(), params }),
+        }
     }
 
     /// Asks for the rest of a request's stream, when the server wants to be asked for it.

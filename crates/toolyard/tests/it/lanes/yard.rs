@@ -229,7 +229,7 @@ impl Client for Person {
     }
 
     fn notify(&self, notice: Notice) {
-        let (Notice::Progress(params) | Notice::Log(params)) = notice;
+        let (Notice::Progress(params) | Notice::Log(params) | Notice::Other { params, .. }) = notice;
         self.seen.lock().unwrap().notices.push(params.to_json().as_text().to_owned());
     }
 
