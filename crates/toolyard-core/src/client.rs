@@ -36,7 +36,7 @@ pub trait Client: Send + Sync + fmt::Debug {
     /// Asks the client something, and waits for its answer: the result as the client gave it. Dropping the
     /// future withdraws the question.
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
-        std::future::ready(Err(AskError::Unsupported(ask.kind))).boxed()
+        std::future::ready(Err(AskError::Unsupported(ask.required()))).boxed()
     }
 
     /// How long this client has been asked so far, a question that is still open included. That time is the
@@ -97,12 +97,48 @@ pub struct Ask {
     pub params: Object,
 }
 
+impl Ask {
+    /// Whether a client with these capabilities can be asked this.
+    #[must_use]
+    pub fn is_for(&self, capabilities: Option<&Json>) -> bool {
+        let member = |object: &Json, name: &str| object.to_object().ok()?.get(name).cloned();
+        let capability = capabilities.and_then(|all| member(all, self.kind.capability()));
+        let Some(capability) = capability.filter(Json::is_object) else { return false };
+        let has = |part| member(&capability, part).is_some_and(|part| part.is_object());
+        match self.part() {
+            // Forms are what clients without further words can show (2025-11-25, client/elicitation, capabilities).
+            Some("form") => has("form") || !has("url"),
+            Some(part) => has(part),
+            None => true,
+        }
+    }
+
+    /// The capability that a client has to declare to be asked this.
+    #[must_use]
+    pub fn required(&self) -> Object {
+        let inner =
+            self.part().map_or_else(Object::new, |part| Object::new().with(part, Object::new().to_json()));
+        Object::new().with(self.kind.capability(), inner.to_json())
+    }
+
+    /// The member of the kind's capability that this takes.
+    fn part(&self) -> Option<&'static str> {
+        let has = |name| self.params.get(name).is_some();
+        match self.kind {
+            AskKind::Elicit if self.params.get_str("mode").as_deref() == Some("url") => Some("url"),
+            AskKind::Elicit => Some("form"),
+            AskKind::Sample => (has("tools") || has("toolChoice")).then_some("tools"),
+            AskKind::Roots => None,
+        }
+    }
+}
+
 /// Why a client gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// It has not said that it can be asked this.
-    #[error("the client does not support {}", .0.capability())]
-    Unsupported(AskKind),
+    /// It has not said that it can be asked this: the capability that it would have to declare, whole.
+    #[error("the client does not support {}", path_of(.0))]
+    Unsupported(Object),
     /// It answered with an error: the JSON-RPC error object.
     #[error("the client refused: {}", message_of(.0))]
     Refused(Json),
@@ -120,6 +156,15 @@ pub enum AskError {
     Gone,
 }
 
+/// A capability in short, such as `sampling.tools`.
+fn path_of(capability: &Object) -> String {
+    let Some((name, inner)) = capability.iter().next() else { return String::new() };
+    match inner.to_object().ok().filter(|inner| !inner.is_empty()) {
+        Some(inner) => format!("{name}.{}", path_of(&inner)),
+        None => name.into_owned(),
+    }
+}
+
 fn message_of(error: &Json) -> String {
     let message =
         error.to_object().ok().and_then(|error| error.get_str("message").map(|text| text.into_owned()));
@@ -130,9 +175,7 @@ fn message_of(error: &Json) -> String {
 impl From<AskError> for ToolError {
     fn from(error: AskError) -> Self {
         match error {
-            AskError::Unsupported(kind) => {
-                Self::missing_capability(Object::new().with(kind.capability(), Object::new().to_json()))
-            }
+            AskError::Unsupported(capability) => Self::missing_capability(capability),
             AskError::TooLate => Self::new(Code::Timeout, "The client did not answer in time"),
             AskError::Refused(_) | AskError::BadQuestion(_) | AskError::BadAnswer(_) | AskError::Gone => {
                 Self::new(Code::ExecutionFailed, "The client did not give what it was asked for")

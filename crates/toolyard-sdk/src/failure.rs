@@ -117,7 +117,7 @@ impl ToolFailure {
         let mut causes = std::iter::successors(Some(&*error as &dyn Error), |error| (*error).source());
         let asked = causes.find_map(|cause| cause.downcast_ref::<AskError>());
         match asked {
-            Some(AskError::Unsupported(kind)) => Ok(AskError::Unsupported(*kind).into()),
+            Some(AskError::Unsupported(capability)) => Ok(AskError::Unsupported(capability.clone()).into()),
             _ => Err(error),
         }
     }
@@ -158,7 +158,7 @@ impl fmt::Debug for ToolFailure {
 
 #[cfg(test)]
 mod tests {
-    use toolyard_core::AskKind;
+    use toolyard_core::Object;
 
     use super::*;
 
@@ -192,8 +192,8 @@ mod tests {
         check(AskError::TooLate, &told("the client did not answer in time"));
         check(Wrapped(AskError::Gone), &told("cannot send the invoice"));
         let missing = "The client lacks a capability that this needs => MissingCapability";
-        check(AskError::Unsupported(AskKind::Elicit), missing);
-        check(Wrapped(AskError::Unsupported(AskKind::Sample)), missing);
+        check(AskError::Unsupported(Object::new()), missing);
+        check(Wrapped(AskError::Unsupported(Object::new())), missing);
         check(ToolFailure::protocol(-32602, "bad"), r#"bad => {"code":-32602,"message":"bad"}"#);
         check(ToolError::new(Code::Denied, "not you"), "not you => Denied");
     }

@@ -43,8 +43,7 @@ impl Frontend {
         let handover = self.handover(&target, &sender).await?;
         if let Some(state) = parked::state_of(&request.params) {
             let mut call = self.parked.take(&state, identity).await?;
-            call.job.client.continue_with(&sender.client);
-            call.job.open.answer(&object(&request.params, "inputResponses"));
+            call.job.continue_with(&sender.client, &object(&request.params, "inputResponses"));
             return self.go_on(call, handover).await;
         }
         parked::pass_back(&mut request.params);
@@ -144,7 +143,7 @@ impl Frontend {
         let id = tasks::id(&request.params, &sender)?;
         match self.tasks.place(&id, &sender.caller)? {
             Place::Here => match action {
-                TaskAction::Get => self.tasks.get(&id, &sender.caller),
+                TaskAction::Get => self.tasks.get(&id, &sender),
                 TaskAction::Update => self.tasks.update(&id, &request.params, &sender.caller),
                 TaskAction::Cancel => self.tasks.cancel(&id, &sender.caller),
             },
@@ -155,6 +154,7 @@ impl Frontend {
                     && output.body.get("taskId").is_some()
                 {
                     output.body.set("taskId", Json::string(&id));
+                    rounds::show_permitted(&mut output.body, &sender.client);
                 }
                 convert::answer(came, &target, Era::Modern)
             }

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
-use toolyard_core::{Ask, AskError, AskKind, Client, Json, LogLevel, Notice, Object};
+use toolyard_core::{Ask, AskError, Client, Json, LogLevel, Notice, Object};
 
 use super::peer::Peer;
 use super::progress::Progress;
@@ -17,7 +17,10 @@ use crate::wire::{Id, message, meta, method};
 /// Who sent a request: what it can be asked, and where it is told of progress and log.
 #[derive(Debug)]
 pub(super) struct Requester {
+    /// As its first request declares them.
     capabilities: Option<Json>,
+    /// As its latest request does: each counts for itself (2026-07-28, basic, capabilities).
+    latest: Mutex<Option<Json>>,
     /// Where messages go. A parked call gets another place with each round.
     outlet: Mutex<Outlet>,
     way: Way,
@@ -105,13 +108,16 @@ impl Requester {
     }
 
     fn new(capabilities: Option<Json>, outlet: Outlet, way: Way, ask_time: Duration) -> Arc<Self> {
-        Arc::new(Self { capabilities, outlet: Mutex::new(outlet), way, ask_time, clock: Mutex::default() })
+        let (latest, outlet) = (Mutex::new(capabilities.clone()), Mutex::new(outlet));
+        Arc::new(Self { capabilities, latest, outlet, way, ask_time, clock: Mutex::default() })
     }
 
-    /// Messages go where those of another request of the same client go.
+    /// Messages go where those of another request of the same client go, which can be asked what that one declares.
     pub(super) fn continue_with(&self, other: &Self) {
         let outlet = std::mem::take(&mut *other.outlet());
         *self.outlet() = outlet;
+        let latest = other.latest().clone();
+        *self.latest() = latest;
     }
 
     /// What the client is told of progress.
@@ -133,18 +139,22 @@ impl Requester {
         self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn latest(&self) -> MutexGuard<'_, Option<Json>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn clock(&self) -> MutexGuard<'_, Clock> {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn asked(&self, ask: Ask) -> Result<Json, AskError> {
         if !self.takes(&ask) {
-            return Err(AskError::Unsupported(ask.kind));
+            return Err(AskError::Unsupported(ask.required()));
         }
         let _open = Open::begin(self);
         let answer = async {
             match &self.way {
-                Way::Never => Err(AskError::Unsupported(ask.kind)),
+                Way::Never => Err(AskError::Unsupported(ask.required())),
                 Way::Requests(peer) => {
                     let messages = self.outlet().messages.clone().ok_or(AskError::Gone)?;
                     peer.asks.ask(ask, &messages).await
@@ -162,17 +172,7 @@ impl Requester {
 
     /// Whether the client has declared that it takes such a question.
     pub(super) fn takes(&self, ask: &Ask) -> bool {
-        let capabilities = self.capabilities.as_ref().and_then(|declared| declared.to_object().ok());
-        let capability =
-            capabilities.and_then(|declared| declared.get(ask.kind.capability())?.to_object().ok());
-        let Some(capability) = capability else { return false };
-        // Forms are what clients without further words can show (2025-11-25, client/elicitation, capabilities).
-        let by_url = ask.params.get_str("mode").as_deref() == Some("url");
-        match ask.kind {
-            AskKind::Elicit if by_url => capability.get("url").is_some(),
-            AskKind::Elicit => capability.get("form").is_some() || capability.get("url").is_none(),
-            AskKind::Sample | AskKind::Roots => true,
-        }
+        ask.is_for(self.latest().as_ref())
     }
 }
 

@@ -98,14 +98,24 @@ pub(super) fn permitted(came: Came, client: &Requester) -> Came {
         Ok(Outcome::NeedsInput(needed)) => {
             let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
             let mut asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| ask_of(request));
-            let unable = asks.find(|ask| !client.takes(ask)).map(|ask| ask.kind);
-            unable.map_or(came, |kind| Err(AskError::Unsupported(kind).into()))
+            let unable = asks.find(|ask| !client.takes(ask));
+            unable.map_or(came, |ask| Err(AskError::Unsupported(ask.required()).into()))
         }
         Ok(Outcome::Task(_)) if !tasks::has_opted_in(client.capabilities()) => {
             Err(ToolError::missing_capability(tasks::extension()))
         }
         _ => came,
     }
+}
+
+/// Leaves out of a task's description what its reader has not declared that it can be asked.
+pub(super) fn show_permitted(task: &mut Object, client: &Requester) {
+    let Some(requests) = task.get("inputRequests").and_then(|requests| requests.to_object().ok()) else {
+        return;
+    };
+    let shown = requests.iter().filter(|(_, request)| ask_of(request).is_none_or(|ask| client.takes(&ask)));
+    let shown = shown.fold(Object::new(), |shown, (key, request)| shown.with(&key, request.clone()));
+    task.set("inputRequests", shown.to_json());
 }
 
 /// What a call came to.
@@ -141,6 +151,14 @@ impl Job {
         Self { gateway, call, running, questions, client, open: Open::default() }
     }
 
+    /// Goes on with another request of the same client, which brings answers. What that one does not declare is not asked
+    /// any more.
+    pub(super) fn continue_with(&mut self, client: &Requester, responses: &Object) {
+        self.client.continue_with(client);
+        self.open.answer(responses);
+        self.open.retain(&self.client);
+    }
+
     /// What is called.
     pub(super) const fn target(&self) -> &Target {
         &self.call.target
@@ -157,6 +175,8 @@ impl Job {
                 while let Ok(question) = self.questions.try_recv() {
                     self.open.add(question);
                 }
+                // They may have waited for longer than their client could be asked.
+                self.open.retain(&self.client);
                 Step::Asks
             }
         }
@@ -196,6 +216,17 @@ impl Open {
     pub(super) fn is_empty(&mut self) -> bool {
         self.questions.retain(|(_, question)| !question.answer.is_closed());
         self.questions.is_empty()
+    }
+
+    /// Refuses what the client does not take.
+    fn retain(&mut self, client: &Requester) {
+        let (kept, refused) = std::mem::take(&mut self.questions)
+            .into_iter()
+            .partition(|(_, question)| client.takes(&question.ask));
+        self.questions = kept;
+        for (_, Question { ask, answer }) in refused {
+            let _withdrawn = answer.send(Err(AskError::Unsupported(ask.required())));
+        }
     }
 
     /// Waits until a question is not asked any more, and forgets it.

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{Caller, Client, Code, Json, Object, Outcome, ToolError};
 
-use super::rounds::{Job, Step};
+use super::rounds::{Job, Step, show_permitted};
 use super::ticket::{Place, Tickets, task_of};
 use super::{Answer, FrontendLimits, Sender, convert};
 use crate::wire::{Era, RpcError, error, meta};
@@ -206,10 +206,12 @@ impl Tasks {
     }
 
     /// The result of `tasks/get`.
-    pub(super) fn get(&self, id: &str, caller: &Caller) -> Answer {
-        let task = self.known(id, caller).ok_or_else(unknown)?;
+    pub(super) fn get(&self, id: &str, sender: &Sender) -> Answer {
+        let task = self.known(id, &sender.caller).ok_or_else(unknown)?;
         let state = task.state.borrow().clone();
-        Ok(self.describe(&task, "complete", &state).to_pieces())
+        let mut description = self.describe(&task, "complete", &state);
+        show_permitted(&mut description, &sender.client);
+        Ok(description.to_pieces())
     }
 
     /// The result of `tasks/update`.

@@ -37,7 +37,8 @@ pub(crate) struct Client {
     line: Line,
     heard: UnboundedReceiver<String>,
     revision: &'static str,
-    capabilities: String,
+    /// What it can be asked, as it says from now on.
+    pub(crate) capabilities: String,
     /// What requests say of themselves beside that: members of `_meta`.
     pub(crate) meta: &'static str,
     next: u64,

@@ -142,16 +142,20 @@ async fn of_a_modern_client_in_vain() {
     for (capabilities, request) in [
         ("{}", ELICIT),
         (r#"{"elicitation":{}}"#, ELICIT_URL),
+        (r#"{"elicitation":{"url":{}}}"#, ELICIT),
         (r#"{"elicitation":{}}"#, SAMPLE),
+        (r#"{"sampling":{}}"#, r#"{"method":"sampling/createMessage","params":{"tools":[]}}"#),
         (r#"{"sampling":{}}"#, ROOTS),
     ] {
         let mut client = Client::new(&yard, Carrier::Web, MODERN, capabilities).await;
         lines.push(client.call("need", &needing(&[&format!(r#"{{"a":{request}}}"#)])).await);
     }
     assert_snapshot!(lines.join("\n"), @r#"
-    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
-    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
+    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"form":{}}}}}}
+    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}
+    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"form":{}}}}}}
     400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"sampling":{}}}}}
+    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"sampling":{"tools":{}}}}}}
     400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"roots":{}}}}}
     "#);
 }

@@ -118,6 +118,26 @@ async fn several_rounds() {
     "#);
 }
 
+/// Each request says for itself what its client can be asked.
+#[tokio::test]
+async fn what_a_retry_declares() {
+    let yard = Yard::new();
+    let mut client = Client::piped(&yard, MODERN, ABLE).await;
+    let mut lines = Vec::new();
+    let arguments = asking(&[ELICIT, SAMPLE]);
+    client.call("try", &arguments).await;
+    client.capabilities = r#"{"elicitation":{}}"#.to_owned();
+    lines.push(retry(&mut client, "try", &arguments, r#""elicitation-1":{"n":1}"#).await);
+    // What is open and cannot be asked any more is not shown again.
+    client.call("try", &arguments).await;
+    client.capabilities = r#"{"sampling":{}}"#.to_owned();
+    lines.push(retry(&mut client, "try", &arguments, "").await);
+    assert_snapshot!(lines.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"n\":1} (the client does not support sampling)"}],"resultType":"complete"}}
+    {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"sampling-2":{"method":"sampling/createMessage","params":{"maxTokens":1}}},"requestState":"parked.<2>"}}
+    "#);
+}
+
 /// What is no object is no answer, and a client that says so nonetheless has refused.
 #[tokio::test]
 async fn answers_that_are_none() {
@@ -216,23 +236,23 @@ async fn what_a_client_can_be_asked() {
     let (piped, web) = said.split_at(said.find("400 ").unwrap());
     assert_eq!(piped.trim_end(), web.replace("400 ", ""));
     assert_snapshot!(web, @r#"
-    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
-    400 {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
+    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"form":{}}}}}}
+    400 {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}
     400 {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"sampling":{}}}}}
     400 {"jsonrpc":"2.0","id":4,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"roots":{}}}}}
-    {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"(the client does not support elicitation) (the client does not support sampling) (the client does not support roots)"}],"resultType":"complete"}}
+    {"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"(the client does not support elicitation.form) (the client does not support sampling) (the client does not support roots)"}],"resultType":"complete"}}
     {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"elicitation-1":{"method":"elicitation/create","params":{"message":"who?"}}},"requestState":"parked.<0>"}}
-    400 {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
+    400 {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}
     400 {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"sampling":{}}}}}
     400 {"jsonrpc":"2.0","id":4,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"roots":{}}}}}
     {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"elicitation-1":{"method":"elicitation/create","params":{"message":"who?"}}},"requestState":"parked.<1>"}}
-    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
+    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"form":{}}}}}}
     {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"elicitation-1":{"method":"elicitation/create","params":{"mode":"url","url":"https://a.example"}}},"requestState":"parked.<0>"}}
     {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"sampling-1":{"method":"sampling/createMessage","params":{"maxTokens":1}}},"requestState":"parked.<1>"}}
     400 {"jsonrpc":"2.0","id":4,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"roots":{}}}}}
     {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"sampling-1":{"method":"sampling/createMessage","params":{"maxTokens":1}}},"requestState":"parked.<2>"}}
-    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
-    400 {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{}}}}}
+    400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"form":{}}}}}}
+    400 {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}
     400 {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"sampling":{}}}}}
     {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"roots-1":{"method":"roots/list","params":{}}},"requestState":"parked.<0>"}}
     {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"roots-1":{"method":"roots/list","params":{}}},"requestState":"parked.<1>"}}

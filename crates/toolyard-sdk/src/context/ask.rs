@@ -189,7 +189,7 @@ impl Context {
     pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, AskError> {
         let prepared = question.prepare().map_err(|BadQuestion(problem)| AskError::BadQuestion(problem))?;
         if !self.can(prepared.need) {
-            return Err(AskError::Unsupported(prepared.ask.kind));
+            return Err(AskError::Unsupported(prepared.ask.required()));
         }
         let form = prepared.ask.params.get("requestedSchema").cloned();
         let answer = self.call().client.ask(prepared.ask).await?;

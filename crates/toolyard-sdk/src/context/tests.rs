@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::registry::{Handler, Limits, Registry};
 use toolyard_core::{
-    AskError, AskKind, Backend, Call, Caller, Catalog, Code, Gateway, Json, LogLevel, Outcome, Output, Phase,
-    Target, Tool, ToolError,
+    AskError, Backend, Call, Caller, Catalog, Code, Gateway, Json, LogLevel, Outcome, Output, Phase, Target,
+    Tool, ToolError,
 };
 
 use super::testing::{Scripted, call, of, shared};
@@ -198,36 +198,37 @@ async fn what_is_never_sent() {
     let check =
         async |capabilities: Value,
                ask: &dyn Fn(Context) -> futures_util::future::BoxFuture<'static, Result<(), AskError>>,
-               kind| {
+               lacking: &str| {
             let client = Arc::new(Scripted::with(capabilities));
             let (context, _running) = of(&call(tool("work"), json!({}), &client));
-            assert_eq!(ask(context).await, Err(AskError::Unsupported(kind)));
+            let error = ask(context).await.unwrap_err();
+            assert_eq!(error.to_string(), format!("the client does not support {lacking}"));
             assert_eq!(client.heard(), "");
         };
-    check(json!({}), &|ctx| async move { ctx.elicit::<Name>("").await.map(|_| ()) }.boxed(), AskKind::Elicit)
-        .await;
+    check(
+        json!({}),
+        &|ctx| async move { ctx.elicit::<Name>("").await.map(|_| ()) }.boxed(),
+        "elicitation.form",
+    )
+    .await;
     check(
         json!({"elicitation": {}}),
         &|ctx| async move { ctx.elicit_url("", "").await.map(|_| ()) }.boxed(),
-        AskKind::Elicit,
+        "elicitation.url",
     )
     .await;
     check(
         json!({"elicitation": {"url": {}}}),
         &|ctx| async move { ctx.elicit::<Name>("").await.map(|_| ()) }.boxed(),
-        AskKind::Elicit,
+        "elicitation.form",
     )
     .await;
     let with_tools = |ctx: Context| async move {
         ctx.sample(SampleRequest::new().user("a").tool::<Name>("b", "c")).await.map(|_| ())
     };
-    check(json!({"sampling": {}}), &|ctx| with_tools(ctx).boxed(), AskKind::Sample).await;
-    check(
-        json!({"sampling": {}}),
-        &|ctx| async move { ctx.roots().await.map(|_| ()) }.boxed(),
-        AskKind::Roots,
-    )
-    .await;
+    check(json!({"sampling": {}}), &|ctx| with_tools(ctx).boxed(), "sampling.tools").await;
+    check(json!({"sampling": {}}), &|ctx| async move { ctx.roots().await.map(|_| ()) }.boxed(), "roots")
+        .await;
 }
 
 #[tokio::test]
