@@ -190,7 +190,11 @@ fn answers(id: u64, text: &Bytes) -> bool {
 
 fn answer_to(expected: u64, message: Message) -> Result<Answer, TransportError> {
     match message {
-        Message::Response { id, answer } if id.is_none() || id == Some(Id::number(expected)) => Ok(answer),
+        Message::Response { id, answer }
+            if id.as_ref().is_none_or(|id| id.to_number_or_text() == Some(expected)) =>
+        {
+            Ok(answer)
+        }
         _ => Err(TransportError::Malformed("not the response to the request".to_owned())),
     }
 }

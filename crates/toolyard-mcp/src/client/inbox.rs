@@ -121,7 +121,7 @@ impl Inbox {
         self.signals.heard.fetch_add(1, Ordering::Relaxed);
         match parse(line.clone()) {
             Ok(Message::Response { id, answer }) => {
-                self.answered(id.and_then(|id| id.to_number()), Ok(answer));
+                self.answered(id.and_then(|id| id.to_number_or_text()), Ok(answer));
             }
             Ok(Message::Notification { method, params }) => {
                 self.signals.spoken.fetch_add(1, Ordering::Relaxed);
@@ -210,6 +210,15 @@ fn id_in(line: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_that_servers_have_made_texts_of() {
+        for (id, number) in [("3", Some(3)), (r#""3""#, Some(3)), (r#""x""#, None), ("3.5", None)] {
+            let line = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+            let Ok(Message::Response { id, .. }) = parse(line) else { panic!("{number:?}") };
+            assert_eq!(id.and_then(|id| id.to_number_or_text()), number);
+        }
+    }
 
     #[test]
     fn the_id_of_a_broken_response() {

@@ -61,11 +61,6 @@ impl Asks {
         self.lock().as_mut().and_then(|open| open.remove(&id))
     }
 
-    /// Whether nothing is open.
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().as_ref().is_none_or(HashMap::is_empty)
-    }
-
     /// Nothing more comes from the client.
     pub(super) fn close(&self) {
         *self.lock() = None;

@@ -27,7 +27,7 @@ use crate::wire::{Era, Id, Message, RpcError, message, method};
 pub struct DuplexLimits {
     /// Size of a message, in bytes.
     pub line_bytes: usize,
-    /// Requests that run at once. No further message is read until one has ended.
+    /// Requests that run at once; further ones are refused. No message is read while as many responses wait to be taken.
     pub requests: usize,
 }
 
@@ -202,11 +202,9 @@ impl Conversation {
         self.responses.pop_front().map(|response| response.pieces)
     }
 
-    /// Whether another message is to be read. Where a question is open, its answer may be the next one.
+    /// Whether another message is to be read. However much runs, it may be a withdrawal or an answer.
     fn has_room(&self) -> bool {
-        let requests = self.requests.len() + self.responses.len();
-        requests < self.most_requests
-            || (!self.peer.asks.is_empty() && self.responses.len() < self.most_requests)
+        self.responses.len() < self.most_requests
     }
 
     /// Takes one message; what can be answered at once is.

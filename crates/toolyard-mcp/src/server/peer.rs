@@ -29,7 +29,7 @@ pub(super) struct Peer {
     /// A place in [`LogLevel::ALL`].
     log_level: AtomicUsize,
     pub(super) asks: Asks,
-    pub(super) running: Running,
+    pub(super) running: Arc<Running>,
     followed: watch::Sender<Uris>,
     /// The stream of what belongs to no request, where one is open.
     outlet: Mutex<Option<mpsc::Sender<Bytes>>>,
@@ -46,7 +46,7 @@ impl Peer {
             // What to send to who has not said how much is ours to decide (2025-11-25, server/utilities/logging).
             log_level: AtomicUsize::new(LogLevel::Info as usize),
             asks: Asks::default(),
-            running: Running::default(),
+            running: Arc::default(),
             followed: watch::Sender::default(),
             outlet: Mutex::default(),
         }
@@ -54,7 +54,8 @@ impl Peer {
 
     /// The same client, which opens another session where it has one.
     pub(super) fn renewed(&self, initialize: &Object) -> Self {
-        Self { asks: self.asks.renewed(), ..Self::new(initialize) }
+        // What runs can still be withdrawn: on one pipe its ids are not used again before it ends.
+        Self { asks: self.asks.renewed(), running: self.running.clone(), ..Self::new(initialize) }
     }
 
     pub(super) const fn revision(&self) -> Revision {

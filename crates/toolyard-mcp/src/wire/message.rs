@@ -30,6 +30,12 @@ impl Id {
         self.0.as_text().parse().ok()
     }
 
+    /// The same, also where who answers has made a text of the number, as some servers do.
+    #[must_use]
+    pub fn to_number_or_text(&self) -> Option<u64> {
+        self.to_number().or_else(|| self.0.to_str()?.parse().ok())
+    }
+
     /// The id as a value.
     #[must_use]
     pub fn to_json(&self) -> Json {

@@ -250,6 +250,25 @@ async fn a_client_that_is_asked_in_all_of_its_requests() {
     "#);
 }
 
+/// However much runs, a withdrawal is heard.
+#[tokio::test]
+async fn a_client_that_withdraws_all_of_its_requests() {
+    let yard = Yard::new();
+    let (client, _served) = narrow_pipe(&yard, 2);
+    let (_output, mut input) = tokio::io::split(client);
+    for id in 1..=2 {
+        input.write_all(legacy(id, "wait", "").as_bytes()).await.unwrap();
+    }
+    yard.runs(2).await;
+    for id in 1..=2 {
+        let withdrawal = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        );
+        input.write_all(format!("{withdrawal}\n").as_bytes()).await.unwrap();
+    }
+    assert_eq!(yard.ended(2).await, ["wait Err(Cancelled)", "wait Err(Cancelled)"]);
+}
+
 fn initialize(revision: &str) -> String {
     let params = format!(r#""protocolVersion":"{revision}","capabilities":{ABLE}"#);
     format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{{params}}}}}"#) + "\n"

@@ -76,6 +76,9 @@ async fn several_questions() {
     "#);
 }
 
+const SAMPLE_TOOLS: &str = r#"{"method":"sampling/createMessage","params":{"tools":[]}}"#;
+const SAMPLE_CHOICE: &str = r#"{"method":"sampling/createMessage","params":{"toolChoice":{"mode":"auto"}}}"#;
+
 /// What a client declared decides what it is asked: nothing else reaches it.
 #[tokio::test]
 async fn what_a_client_can_be_asked() {
@@ -87,11 +90,12 @@ async fn what_a_client_can_be_asked() {
         r#"{"elicitation":{"form":{}}}"#,
         r#"{"elicitation":{"url":{}}}"#,
         r#"{"sampling":{},"roots":{"listChanged":true}}"#,
+        r#"{"sampling":{"tools":{}}}"#,
         r#"{"elicitation":true,"sampling":null,"roots":[]}"#,
     ] {
         let mut client = Client::piped(&yard, LEGACY[3], capabilities).await;
         let mut asked = Vec::new();
-        for question in [ELICIT, ELICIT_URL, SAMPLE, ROOTS] {
+        for question in [ELICIT, ELICIT_URL, SAMPLE, SAMPLE_TOOLS, SAMPLE_CHOICE, ROOTS] {
             let heard = client.call("try", &asking(&[question])).await;
             if heard.contains(r#""method""#) {
                 asked.push(heard.split('"').nth(9).unwrap().to_owned());
@@ -107,6 +111,7 @@ async fn what_a_client_can_be_asked() {
     {"elicitation":{"form":{}}}: elicitation/create
     {"elicitation":{"url":{}}}: elicitation/create
     {"sampling":{},"roots":{"listChanged":true}}: sampling/createMessage roots/list
+    {"sampling":{"tools":{}}}: sampling/createMessage sampling/createMessage sampling/createMessage
     {"elicitation":true,"sampling":null,"roots":[]}:
     "#);
 }
@@ -147,7 +152,7 @@ async fn what_a_client_answers() {
     {"jsonrpc":"2.0","id":6,"error":{"code":-32603,"message":"The client did not give what it was asked for","data":{"code":"execution_failed","reason":"The client did not give what it was asked for","retryable":false}}}
     {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"7"}]}}
     {"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"7"}]}}
-    {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"(the client does not support elicitation) (the client does not support sampling) (the client does not support roots)"}]}}
+    {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"(the client does not support elicitation.form) (the client does not support sampling) (the client does not support roots)"}]}}
     {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"The client lacks a capability that this needs","data":{"code":"missing_capability","reason":"The client lacks a capability that this needs","retryable":false}}}
     "#);
 }
@@ -160,7 +165,7 @@ async fn who_cannot_be_asked() {
     let mut plain = Client::new(&yard, Carrier::Web, LEGACY[3], ABLE).await;
     plain.web().wants_plain_answers();
     let said = [bare.call("try", &asking(&[ELICIT])).await, plain.call("try", &asking(&[ELICIT])).await];
-    assert_snapshot!(same(&said), @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"(the client does not support elicitation)"}]}}"#);
+    assert_snapshot!(same(&said), @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"(the client does not support elicitation.form)"}]}}"#);
 }
 
 /// Sessions number their questions alike; an answer counts in its own.
@@ -255,6 +260,17 @@ async fn at_the_end_of_the_input() {
     {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Err(Gone)"}]}}
     {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Err(Gone)"}]}}
     "#);
+}
+
+/// What runs goes on, and can be withdrawn as before.
+#[tokio::test]
+async fn calls_of_the_first_session_on_a_pipe() {
+    let yard = Yard::new();
+    let mut client = Client::piped(&yard, LEGACY[3], ABLE).await;
+    client.request("tools/call", &tool_params("wait", "")).await;
+    client.ask("initialize", r#""protocolVersion":"2025-06-18","capabilities":{}"#).await;
+    client.withdraw(1).await;
+    assert_eq!(yard.ended(1).await, ["wait Err(Cancelled)"]);
 }
 
 /// Who opens another session is somebody else: what the first one was asked is not asked any more, and its late
