@@ -69,7 +69,8 @@ pub struct Limits {
     /// a manifest names, and short of what would make the machine swap.
     pub processes: usize,
     /// `lanesPerHandler`: connections of one client each that an `mcp` handler may have beside the one that all share;
-    /// for one more, the one that was idle for longest ends. 8: each may be a program, of which 32 handlers then still
+    /// for one more, the one that was idle for longest ends, and where none is idle, calls wait. Over HTTP, where they are
+    /// sessions and no programs, 64 times as many. 8: each may be a program, of which 32 handlers then still
     /// start no more than `processes`.
     pub lanes_per_handler: usize,
     /// `processMemoryBytes`: bytes that a program of a handler, and each process that it starts, may allocate for

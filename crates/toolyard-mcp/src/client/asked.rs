@@ -3,6 +3,8 @@
 //! Its questions do not say which call they belong to. So they are answered only on a connection that is one client's
 //! (or, where it is nobody's in particular, one call's at a time): there the newest call that runs is asked, which is
 //! of the right client in any case. Over streamable HTTP a question on the stream of a request is put to that call.
+//! Some servers ask before they have any call, and never again: what nobody takes stays open for the next call, as far
+//! as that is of the same client.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -10,29 +12,46 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 use toolyard_core::{Ask, AskError, AskKind, Client, Notice, Object};
 
 use super::declared::Declared;
 use super::transport::Transport;
-use crate::wire::{Id, RpcError, error, kind_of, message, method, method_of};
+use crate::wire::{Id, RpcError, error, kind_of, message, method};
 
 /// Questions of one call that may be open. A server that asks more at once is told so.
 const MOST_OPEN: usize = 16;
 
+/// How long the first call of a connection waits for the answers to what the server asks before it.
+const FIRST_TIME: Duration = Duration::from_secs(2);
+
+/// What a server gets of that to make use of the answers: nothing says when it has.
+const USE_TIME: Duration = Duration::from_millis(100);
+
 /// The calls of one connection whose clients can be asked.
 pub(super) struct Callers {
     declared: Declared,
-    running: Mutex<BTreeMap<u64, Caller>>,
+    state: Mutex<State>,
     has_asked: AtomicBool,
     /// Whether the connection is one client's alone.
     is_one_clients: AtomicBool,
     /// Then, who called last: what the server logs between calls is for the same client.
     last: Mutex<Option<Arc<dyn Client>>>,
+}
+
+#[derive(Default)]
+struct State {
+    running: BTreeMap<u64, Caller>,
+    /// Questions for the next call, [`MOST_OPEN`] at most. They end with the connection, which ends when it is idle.
+    left: Vec<Question>,
+    /// Whether the first call has come, or none will.
+    has_begun: bool,
 }
 
 /// A call that runs.
@@ -58,9 +77,9 @@ enum Said {
 impl Callers {
     /// Nobody calls yet; `declared` is what those who will can be asked.
     pub(super) fn new(declared: Declared) -> Self {
-        let (running, last) = (Mutex::default(), Mutex::default());
+        let (state, last) = (Mutex::default(), Mutex::default());
         let (has_asked, is_one_clients) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { declared, running, has_asked, is_one_clients, last }
+        Self { declared, state, has_asked, is_one_clients, last }
     }
 
     /// What the server was told that it may ask.
@@ -84,13 +103,15 @@ impl Callers {
         };
         self.has_asked.store(true, Ordering::Release);
         let question = Question { id, ask: Ask { kind, params } };
-        self.put(of, Said::Asks(question)).err().and_then(refusal)
+        self.put_or_keep(of, question, true).err().map(refusal)
     }
 
     /// Takes `notifications/cancelled` of the server.
     pub(super) fn withdrawn(&self, params: &Object) {
         let Some(id) = params.get("requestId").and_then(Id::parse) else { return };
-        for call in self.running().values() {
+        let mut state = self.state();
+        state.left.retain(|question| question.id != id);
+        for call in state.running.values() {
             // One that has so much to do finds out with the answer that nobody wants.
             let _full = call.said.try_send(Said::Withdraws(id.clone()));
         }
@@ -107,7 +128,7 @@ impl Callers {
 
     /// Takes a line of the server's log that belongs to no request: it is for whose connection this is.
     pub(super) fn logged(&self, params: Object) {
-        let newest = self.running().values().next_back().map(|caller| caller.client.clone());
+        let newest = self.state().running.values().next_back().map(|caller| caller.client.clone());
         let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(client) = newest.or_else(last) {
             client.notify(Notice::Log(params));
@@ -121,14 +142,30 @@ impl Callers {
         }
     }
 
-    /// Says something to a call, or else to the newest one; gives it back where none takes it.
-    fn put(&self, of: Option<u64>, said: Said) -> Result<(), Said> {
-        let running = self.running();
-        let named = of.and_then(|id| running.get(&id));
-        let Some(call) = named.or_else(|| running.values().next_back()) else { return Err(said) };
-        call.said.try_send(said).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(said) | mpsc::error::TrySendError::Closed(said) => said,
-        })
+    /// Nobody will call: what was asked is refused, and so is what will be.
+    pub(super) fn be_nobodys(&self, transport: &Transport) {
+        let mut state = self.state();
+        state.has_begun = true;
+        for question in std::mem::take(&mut state.left) {
+            transport.post(refusal(question));
+        }
+    }
+
+    /// Puts a question to a call, or else to the newest one, or, where it `may_stay`, to the next one of the same
+    /// client; gives it back where none takes it.
+    fn put_or_keep(&self, of: Option<u64>, question: Question, may_stay: bool) -> Result<(), Question> {
+        let mut state = self.state();
+        let named = of.and_then(|id| state.running.get(&id));
+        if let Some(call) = named.or_else(|| state.running.values().next_back()) {
+            return call.said.try_send(Said::Asks(question.clone())).map_err(|_full| question);
+        }
+        // Before the first call nobody has told the server anything: its question can be of no other client.
+        let is_for_next = self.is_one_clients() || !state.has_begun;
+        if !may_stay || !is_for_next || state.left.len() >= MOST_OPEN {
+            return Err(question);
+        }
+        state.left.push(question);
+        Ok(())
     }
 
     /// Begins a call of a client that can be asked; `None` on a connection that declares nothing.
@@ -142,12 +179,19 @@ impl Callers {
             return None;
         }
         let (sender, said) = mpsc::channel(MOST_OPEN);
-        self.running().insert(id, Caller { client: client.clone(), said: sender });
-        Some(Attended { callers: self, transport, id, client: client.clone(), said, open: Vec::new() })
+        let mut state = self.state();
+        for question in std::mem::take(&mut state.left) {
+            // There is room for all that are left.
+            let _full = sender.try_send(Said::Asks(question));
+        }
+        state.running.insert(id, Caller { client: client.clone(), said: sender });
+        let is_first = !std::mem::replace(&mut state.has_begun, true);
+        let (client, open) = (client.clone(), Vec::new());
+        Some(Attended { callers: self, transport, id, client, said, open, is_first, is_answered: false })
     }
 
-    fn running(&self) -> MutexGuard<'_, BTreeMap<u64, Caller>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,6 +203,8 @@ pub(super) struct Attended<'c> {
     client: Arc<dyn Client>,
     said: mpsc::Receiver<Said>,
     open: Vec<Open>,
+    is_first: bool,
+    is_answered: bool,
 }
 
 struct Open {
@@ -168,8 +214,25 @@ struct Open {
 }
 
 impl Attended<'_> {
-    /// Waits for the answer to the call; meanwhile its client is asked what the server asks.
-    pub(super) async fn until<T>(mut self, answer: impl Future<Output = T>) -> T {
+    /// Waits for the answer to the call; meanwhile its client is asked what the server asks. Before the first call of a
+    /// connection, what the server has asked until it answers `ping` is answered, if that does not take long.
+    pub(super) async fn until<T>(mut self, ping: impl Future, answer: impl Future<Output = T>) -> T {
+        if self.is_first {
+            let settle = async {
+                self.attend(ping).await;
+                self.attend_all().await;
+                if self.callers.has_asked() {
+                    self.attend(sleep(USE_TIME)).await;
+                }
+            };
+            let _too_slow = timeout(FIRST_TIME, settle).await;
+        }
+        let answer = self.attend(answer).await;
+        self.is_answered = true;
+        answer
+    }
+
+    async fn attend<T>(&mut self, answer: impl Future<Output = T>) -> T {
         let mut answer = pin!(answer);
         loop {
             tokio::select! {
@@ -181,10 +244,23 @@ impl Attended<'_> {
         }
     }
 
+    /// Goes on until nothing is asked.
+    async fn attend_all(&mut self) {
+        while let Ok(said) = self.said.try_recv() {
+            self.hear(said);
+        }
+        while !self.open.is_empty() {
+            tokio::select! {
+                Some(said) = self.said.recv() => self.hear(said),
+                response = answered(&mut self.open) => self.transport.answer(response).await,
+            }
+        }
+    }
+
     fn hear(&mut self, said: Said) {
         match said {
             Said::Asks(question) if self.open.len() < MOST_OPEN => self.ask(question),
-            Said::Asks(question) => self.refuse(Said::Asks(question)),
+            Said::Asks(question) => self.transport.post(refusal(question)),
             Said::Withdraws(id) => self.open.retain(|open| open.question.id != id),
         }
     }
@@ -198,24 +274,27 @@ impl Attended<'_> {
         };
         self.open.push(Open { question, answering: answering.boxed() });
     }
-
-    fn refuse(&self, said: Said) {
-        if let Some(refusal) = refusal(said) {
-            self.transport.post(refusal);
-        }
-    }
 }
 
-/// The questions of a call that ends may have been another one's of the same client, which is asked then.
+/// The questions of a call that ends may have been another one's of the same client, which is asked then. Where there is
+/// none, the next one is, but for what a call may have asked that was withdrawn.
 impl Drop for Attended<'_> {
     fn drop(&mut self) {
-        self.callers.running().remove(&self.id);
+        self.callers.state().running.remove(&self.id);
         self.said.close();
         let unheard = std::iter::from_fn(|| self.said.try_recv().ok()).collect::<Vec<_>>();
-        let open = std::mem::take(&mut self.open).into_iter().map(|open| Said::Asks(open.question));
-        for said in open.chain(unheard) {
-            if let Err(said) = self.callers.put(None, said) {
-                self.refuse(said);
+        let mut questions: Vec<_> =
+            std::mem::take(&mut self.open).into_iter().map(|open| open.question).collect();
+        for said in unheard {
+            match said {
+                Said::Asks(question) => questions.push(question),
+                Said::Withdraws(id) => questions.retain(|question| question.id != id),
+            }
+        }
+        for question in questions {
+            let may_stay = self.is_answered || question.ask.kind == AskKind::Roots;
+            if let Err(question) = self.callers.put_or_keep(None, question, may_stay) {
+                self.transport.post(refusal(question));
             }
         }
     }
@@ -236,9 +315,8 @@ async fn answered(open: &mut Vec<Open>) -> Vec<Bytes> {
 }
 
 /// The response to a question that no call takes.
-fn refusal(said: Said) -> Option<Vec<Bytes>> {
-    let Said::Asks(question) = said else { return None };
-    Some(message::response(Some(&question.id), Err(error_of(AskError::Gone))))
+fn refusal(question: Question) -> Vec<Bytes> {
+    message::response(Some(&question.id), Err(error_of(AskError::Gone)))
 }
 
 /// What a server is told where its question was not answered.
@@ -246,9 +324,8 @@ fn error_of(error: AskError) -> RpcError {
     match error {
         AskError::Refused(error) => RpcError::from_peer(error),
         AskError::BadQuestion(problem) => RpcError::invalid_params(problem),
-        // The capability is declared, so it is the mode that is not (2025-11-25, client/elicitation, error handling).
-        AskError::Unsupported(AskKind::Elicit) => RpcError::invalid_params("the client has not this mode"),
-        AskError::Unsupported(kind) => RpcError::method_not_found(method_of(kind)),
+        // The method is known, so it is the mode that is not (2025-11-25, client/elicitation, error handling).
+        AskError::Unsupported(_) => RpcError::invalid_params(error.to_string()),
         AskError::BadAnswer(_) | AskError::TooLate | AskError::Gone => {
             RpcError::new(error::INTERNAL_ERROR, error.to_string())
         }

@@ -203,7 +203,7 @@ impl Connection {
         let spoken = self.signals.spoken.load(Ordering::Relaxed);
         let request = self.transport.request(Outgoing { id, message, headers }, &client);
         let answer = match attended {
-            Some(attended) => attended.until(request).await,
+            Some(attended) => attended.until(self.ping(), request).await,
             None => request.await,
         };
         let answer = answer.map_err(|error| match error {

@@ -99,6 +99,7 @@ impl Keeper {
     /// The first lists are part of it: a server that cannot list its tools is not connected.
     async fn attempt(&self) -> Result<(Connection, Catalog), OpenError> {
         let connection = self.opener.open(&self.declared).await?;
+        connection.callers.be_nobodys(&connection.transport);
         let protocol = Some(format!("MCP {}", connection.revision()).into());
         let mut catalog = Catalog { phase: Phase::Ready, protocol, ..Catalog::clone(&self.catalog.borrow()) };
         connection.list(Lists::ALL, &mut catalog).await?;

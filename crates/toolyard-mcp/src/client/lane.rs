@@ -14,7 +14,7 @@ use super::probe;
 /// Whose a lane is, and what it declares. A client that can be asked something else needs another lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LaneKey {
-    /// `None`: nobody's in particular. Such a lane is one call's at a time.
+    /// `None`: nobody's in particular.
     pub(super) owner: Option<Owner>,
     pub(super) declared: Declared,
 }
@@ -22,8 +22,23 @@ pub(super) struct LaneKey {
 /// What tells one client from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
+    /// One client.
     Session(Arc<str>),
+    /// Who shows one key: perhaps several clients, none of which has a session.
     Principal(Arc<str>),
+}
+
+impl LaneKey {
+    /// Whether it is one client's for certain.
+    pub(super) const fn is_one_clients(&self) -> bool {
+        matches!(self.owner, Some(Owner::Session(_)))
+    }
+
+    /// Whether several calls may run on it at once: a question of one of them must not reach another client. A principal
+    /// that can be asked nothing has its calls together, for servers that remember.
+    pub(super) fn is_for_many_calls(&self) -> bool {
+        self.is_one_clients() || (self.owner.is_some() && self.declared.is_nothing())
+    }
 }
 
 impl Owner {
@@ -92,7 +107,9 @@ impl Lane {
                 return;
             }
         };
-        connection.callers.be_one_clients();
+        if self.key.is_one_clients() {
+            connection.callers.be_one_clients();
+        }
         self.link.send_replace(Link::Up(connection.clone()));
         tokio::select! {
             () = connection.lost() => {}

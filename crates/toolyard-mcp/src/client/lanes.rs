@@ -31,7 +31,8 @@ pub enum LaneMode {
 pub struct LaneOptions {
     /// Which calls have one.
     pub mode: LaneMode,
-    /// How many there are at a time. For one more, the idle one that was used least recently ends.
+    /// How many programs there are at a time, or a part of the sessions over HTTP ([`SESSIONS_FOR_PROGRAM`]). For one
+    /// more, the idle one that was used least recently ends.
     pub most: usize,
     /// How long one stays without a call.
     pub idle_time: Duration,
@@ -41,6 +42,9 @@ impl LaneOptions {
     /// No lanes but the shared one, as for who is the only client.
     pub const SHARED: Self = Self { mode: LaneMode::Shared, most: 0, idle_time: Duration::ZERO };
 }
+
+/// How many sessions over HTTP may be where one program may: they cost this side next to nothing.
+const SESSIONS_FOR_PROGRAM: usize = 64;
 
 /// How long a server that has answered a call may take to show that it is done with it.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
@@ -87,7 +91,10 @@ pub(super) struct Lease {
 impl Lanes {
     /// There are none yet. Those to come run on the runtime that this is called on.
     pub(super) fn new(opener: Arc<Opener>) -> Self {
-        let options = opener.options.lanes;
+        let mut options = opener.options.lanes;
+        if opener.is_remote() {
+            options.most = options.most.saturating_mul(SESSIONS_FOR_PROGRAM);
+        }
         let table =
             Table { options, entries: Mutex::default(), freed: Notify::new(), resting: Mutex::default() };
         Self { table: Arc::new(table), opener, tasks: Mutex::default(), runtime: Handle::current() }
@@ -96,6 +103,7 @@ impl Lanes {
     /// One could not be opened: for a while none is tried.
     pub(super) fn rest(&self) {
         *self.table.resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
+        self.table.freed.notify_waiters();
     }
 
     fn is_resting(&self) -> bool {
@@ -105,7 +113,7 @@ impl Lanes {
 
     /// The lane of a client, which may be a new one; `None` where as many as may be are in use, or none could be opened
     /// a moment ago.
-    pub(super) fn try_lease(&self, key: &LaneKey) -> Option<Lease> {
+    fn try_lease(&self, key: &LaneKey) -> Option<Lease> {
         let is_resting = self.is_resting();
         let mut entries = self.table.lock();
         let found = entries.iter_mut().find(|entry| entry.is_for(key) && (entry.lane.is_up() || !is_resting));
@@ -128,13 +136,14 @@ impl Lanes {
         Some(Lease { lane, table: self.table.clone(), is_used, is_answered: false })
     }
 
-    /// The same, and waits until there is one.
-    pub(super) async fn lease(&self, key: &LaneKey) -> Lease {
+    /// The same, and waits until there is one; `None` where none could be opened a moment ago.
+    pub(super) async fn lease(&self, key: &LaneKey) -> Option<Lease> {
         loop {
             let mut freed = std::pin::pin!(self.table.freed.notified());
             // What is freed from here on is not missed.
             freed.as_mut().enable();
-            if let Some(lease) = self.try_lease(key) {
+            let lease = self.try_lease(key);
+            if lease.is_some() || self.is_resting() {
                 return lease;
             }
             freed.await;
@@ -207,8 +216,9 @@ impl Entry {
     /// Whether a call of this client can be made here. What is nobody's in particular was once somebody's, who may have
     /// told the server something: it goes to another only if nothing was ever asked.
     fn is_for(&self, key: &LaneKey) -> bool {
-        let is_free = key.owner.is_some() || (self.running == 0 && !self.lane.has_asked());
-        self.lane.key == *key && is_free && self.lane.is_open()
+        let is_free = key.is_for_many_calls() || self.running == 0;
+        let is_clean = key.owner.is_some() || !self.lane.has_asked();
+        self.lane.key == *key && is_free && is_clean && self.lane.is_open()
     }
 }
 
@@ -216,12 +226,13 @@ impl Lease {
     /// The connection for a call; `None` where the server has more to say about an earlier one of somebody else.
     pub(super) async fn connection(&self) -> Result<Option<Arc<Connection>>, ToolError> {
         let connection = self.lane.connection().await?;
-        if self.lane.key.owner.is_some() || !self.is_used {
+        if self.lane.key.is_for_many_calls() || !self.is_used {
             return Ok(Some(connection));
         }
         // What it has asked too late is heard before this is answered.
         let answered = timeout(SETTLE_TIME, connection.ping()).await;
-        let is_settled = matches!(answered, Ok(Ok(()))) && !connection.has_asked();
+        let is_clean = self.lane.key.owner.is_some() || !connection.has_asked();
+        let is_settled = matches!(answered, Ok(Ok(()))) && is_clean;
         Ok(is_settled.then_some(connection))
     }
 }
@@ -233,9 +244,9 @@ impl Drop for Lease {
             let entry = &mut entries[at];
             entry.running -= 1;
             entry.last = Instant::now();
-            let remembers = self.table.options.mode == LaneMode::Client;
-            let is_spent = !self.is_answered || self.lane.has_asked() || remembers;
-            if self.lane.key.owner.is_none() && is_spent {
+            let (key, mode) = (&self.lane.key, self.table.options.mode);
+            let is_nobodys = key.owner.is_none() && (self.lane.has_asked() || mode == LaneMode::Client);
+            if is_nobodys || (!key.is_for_many_calls() && !self.is_answered) {
                 entries.swap_remove(at).lane.end();
             }
         }

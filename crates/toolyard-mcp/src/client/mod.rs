@@ -70,7 +70,7 @@ use usage::Usage;
 
 use crate::wire::Era;
 
-/// How long a call waits for a connection of its client's own, where the shared one will do as well.
+/// How long a call waits until a connection of its client's own answers, where the shared one will do as well.
 const LANE_TIME: Duration = Duration::from_secs(10);
 
 /// Where a server is.
@@ -215,14 +215,8 @@ impl McpBackend {
         deadline: Option<Instant>,
     ) -> Result<Option<(Lease, Arc<Connection>)>, ToolError> {
         loop {
-            let lease = match self.mode {
-                LaneMode::Client => Some(within(deadline, self.lanes.lease(key)).await?),
-                LaneMode::Automatic | LaneMode::Shared => self.lanes.try_lease(key),
-            };
-            let Some(lease) = lease else {
-                self.warn("no further client gets a connection of its own now");
-                return Ok(None);
-            };
+            // Where all are in use the call waits: through the shared connection its client would not be asked.
+            let Some(lease) = within(deadline, self.lanes.lease(key)).await? else { return Ok(None) };
             if self.mode == LaneMode::Client {
                 match lease.connection().await? {
                     Some(connection) => return Ok(Some((lease, connection))),
@@ -251,7 +245,7 @@ impl McpBackend {
 }
 
 /// The lane, if it comes in time.
-async fn within(deadline: Option<Instant>, lease: impl Future<Output = Lease>) -> Result<Lease, ToolError> {
+async fn within<T>(deadline: Option<Instant>, lease: impl Future<Output = T>) -> Result<T, ToolError> {
     let Some(deadline) = deadline else { return Ok(lease.await) };
     timeout_at(deadline, lease)
         .await

@@ -36,6 +36,11 @@ impl Opener {
         }
     }
 
+    /// Whether it is a server over HTTP.
+    pub(super) const fn is_remote(&self) -> bool {
+        matches!(self.endpoint, Endpoint::Http(_))
+    }
+
     /// Remembers which of its tools a server of the legacy era runs as tasks only. A modern one says so to a call.
     pub(super) fn learn(&self, connection: &Connection, tools: &[Arc<Tool>]) {
         let knows_tasks = connection.revision().era() == Era::Legacy && connection.capabilities.has_tasks();

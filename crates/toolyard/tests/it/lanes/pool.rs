@@ -8,7 +8,7 @@ use futures_util::future::{join_all, poll_immediate};
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
-use toolyard_core::{AskError, Backend, Caller, Code};
+use toolyard_core::{AskError, Backend, Caller, Code, Json, Object};
 use toolyard_mcp::client::{LaneMode, Probe};
 
 use super::yard::{ABLE, Person, Yard, eventually};
@@ -77,6 +77,33 @@ async fn what_was_asked_for_nobody_in_particular_ends_with_its_call() {
     assert_eq!((alice.asked(), bob.asked()), (0, 1));
 }
 
+/// Two clients may show one key, and nothing tells them apart.
+#[tokio::test]
+async fn clients_of_one_principal_are_not_asked_for_each_other() {
+    for mode in [LaneMode::Automatic, LaneMode::Client] {
+        let yard = Yard::new(|options| options.lanes.mode = mode).await;
+        let (alice, bob) = (Person::able("Alice"), Person::able("Bob"));
+        let caller = Caller { principal: Some("p".into()), ..Caller::default() };
+        let asking = yard.call(&alice, &caller, "later", ELICIT);
+        let other = async {
+            let busy = yard.received(|line| line["params"]["name"] == "later").await["pid"].to_string();
+            let mut waiting = Box::pin(yard.call(&bob, &caller, "withdraw", ELICIT));
+            bob.be_slow();
+            tokio::select! {
+                _ = &mut waiting => panic!("the gate is closed"),
+                () = eventually(|| bob.is_asked() == 1) => yard.open_gate(),
+            }
+            assert_eq!(waiting.await.unwrap(), "withdrawn");
+            busy
+        };
+        let (asked, busy) = tokio::join!(asking, other);
+        assert_eq!(asked.unwrap(), r#"{"result": {"name": "Alice"}}"#);
+        assert_eq!((alice.asked(), bob.asked()), (1, 1), "{mode:?}");
+        // What a server remembers is the principal's.
+        assert_eq!(yard.text(&alice, &caller, "pid", "{}").await, busy);
+    }
+}
+
 #[tokio::test]
 async fn late_questions_are_refused() {
     let yard = Yard::new(|_| {}).await;
@@ -143,6 +170,26 @@ async fn questions_end_with_their_call_and_with_the_servers_interest() {
     assert_eq!(alice.is_asked(), 0);
 }
 
+/// The official server of files asks once for the folders of its client, before it has any call.
+#[tokio::test]
+async fn what_is_asked_before_any_call_is_put_to_the_first_one() {
+    let yard = Yard::new(|_| {}).await;
+    std::fs::write(yard.folder.path().join("roots"), "").unwrap();
+    let (alice, bob) = (Person::able("Alice"), Person::able("Bob"));
+    let known = r#"{"result": {"name": "Alice"}}"#;
+    assert_eq!(yard.text(&alice, &session("a"), "roots", "{}").await, known);
+    assert_eq!((alice.questions(), bob.asked()), (vec!["Roots {}".to_owned()], 0));
+    // Who takes long is asked again by way of the next call, and only then.
+    bob.be_slow();
+    assert_eq!(yard.text(&bob, &session("b"), "roots", "{}").await, "null");
+    assert_eq!((bob.is_asked(), bob.asked()), (0, 1));
+    bob.be_quick();
+    yard.open_gate();
+    yard.text(&bob, &session("b"), "wait", "{}").await;
+    assert_eq!(yard.text(&bob, &session("b"), "roots", "{}").await, r#"{"result": {"name": "Bob"}}"#);
+    assert_eq!((alice.asked(), bob.asked()), (1, 2));
+}
+
 #[tokio::test]
 async fn questions_that_are_open_are_bounded() {
     let yard = Yard::new(|_| {}).await;
@@ -176,7 +223,7 @@ async fn what_clients_say_reaches_the_server_as_it_is() {
     let refused = toolyard_core::Json::parse(r#"{"code":-1,"message":"no","data":[1.0]}"#).unwrap();
     for error in [
         AskError::Refused(refused),
-        AskError::Unsupported(toolyard_core::AskKind::Elicit),
+        AskError::Unsupported(Object::new().with("elicitation", Json::parse(r#"{"url":{}}"#).unwrap())),
         AskError::BadQuestion("it is none".to_owned()),
         AskError::TooLate,
     ] {
@@ -195,7 +242,7 @@ async fn what_clients_say_reaches_the_server_as_it_is() {
     {"error": {"code": -32601, "message": "Method not found: tools/list"}}
     {"error": {"code": -32601, "message": "Method not found: elicitation/create"}}
     {"error": {"code": -1, "message": "no", "data": [1.0]}}
-    {"error": {"code": -32602, "message": "the client has not this mode"}}
+    {"error": {"code": -32602, "message": "the client does not support elicitation.url"}}
     {"error": {"code": -32602, "message": "it is none"}}
     {"error": {"code": -32603, "message": "the client did not answer in time"}}
     "#);
@@ -223,17 +270,22 @@ async fn there_are_only_so_many() {
     let c = pid("c").await;
     assert_eq!((pid("a").await, pid("c").await), (a.clone(), c.clone()));
     assert_ne!(pid("b").await, b);
-    // While all are in use, the others share.
+    // While all are in use, the others wait: nobody would be asked on the shared connection.
     let (in_a, in_b) = (session("b"), session("c"));
     let waiting = [yard.call(&alice, &in_a, "wait", "{}"), yard.call(&alice, &in_b, "wait", "{}")];
     let sharing = async {
         eventually(|| yard.count(|line| line["params"]["name"] == "wait") == 2).await;
-        assert_eq!(yard.text(&alice, &session("d"), "declared", "{}").await, "{}");
+        let at_once = Some(Instant::now());
+        let refused = yard.call_until(&alice, &session("d"), "pid", "{}", at_once).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Overloaded);
+        let in_d = session("d");
+        let mut next = Box::pin(yard.call(&alice, &in_d, "declared", "{}"));
+        assert!(poll_immediate(&mut next).await.is_none());
         yard.open_gate();
+        assert_ne!(next.await.unwrap(), "{}");
     };
     let (waited, ()) = tokio::join!(join_all(waiting), sharing);
     assert!(waited.iter().all(Result::is_ok), "{waited:?}");
-    assert_ne!(yard.text(&alice, &session("d"), "declared", "{}").await, "{}");
     assert_eq!(alice.asked(), 0);
 }
 

@@ -2,11 +2,14 @@
 
 usage: asking.py FOLDER
 
-Where there is a file FOLDER/single, it writes its process id to FOLDER/waiting and does nothing else. Else it writes every message that it gets to FOLDER/received, with its process id. Its tools are
+Where there is a file FOLDER/single, it writes its process id to FOLDER/waiting and does nothing else. Else it writes every message that it gets to FOLDER/received, with its process id.
+Where there is a file FOLDER/roots, it asks for its client's folders once it is initialized, and never again. Its tools are
 
   pid        tells its process id
   declared   tells what its client has declared
   ask        asks `method` with `params`, and answers with the response
+  later      asks the same once there is a file FOLDER/gate, and answers with the response
+  roots      tells which folders it knows its client to have, or null
   flood      asks the same so often as `count` says, all at once, and answers with all responses
   leave      asks the same, and answers without waiting for a response; after the answer where `late` is true
   log        writes a line to its client's log before it answers
@@ -29,11 +32,12 @@ if os.path.exists(os.path.join(FOLDER, "single")):
         print(os.getpid(), file=waiting)
     while True:
         time.sleep(3600)
-NAMES = ["pid", "declared", "ask", "flood", "leave", "log", "wait", "withdraw", "hang"]
+NAMES = ["pid", "declared", "ask", "later", "roots", "flood", "leave", "log", "wait", "withdraw", "hang"]
 output = threading.Lock()
 numbers = itertools.count(1)
 asked = {}
 declared = {}
+folders = None
 
 
 def send(message):
@@ -53,6 +57,11 @@ def ask(arguments, then=lambda response: None):
     return number
 
 
+def know(response):
+    global folders
+    folders = response
+
+
 def await_gate():
     while not os.path.exists(os.path.join(FOLDER, "gate")):
         time.sleep(0.005)
@@ -66,6 +75,11 @@ def call(id, name, arguments):
             answer(id, declared)
         case "ask":
             ask(arguments, lambda response: answer(id, response))
+        case "later":
+            await_gate()
+            ask(arguments, lambda response: answer(id, response))
+        case "roots":
+            answer(id, folders)
         case "flood":
             responses = []
 
@@ -111,12 +125,14 @@ def take(message):
             capabilities = {"tools": {}, "logging": {}}
             result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
             send({"id": message["id"], "result": result})
+        case "notifications/initialized" if os.path.exists(os.path.join(FOLDER, "roots")):
+            ask({"method": "roots/list"}, know)
         case "tools/list":
             tools = [{"name": name, "inputSchema": {"type": "object"}} for name in NAMES]
             send({"id": message["id"], "result": {"tools": tools}})
         case "tools/call":
             name, arguments = message["params"]["name"], message["params"].get("arguments", {})
-            if name in ["wait", "withdraw"]:
+            if name in ["wait", "withdraw", "later"]:
                 threading.Thread(target=call, args=[message["id"], name, arguments], daemon=True).start()
             else:
                 call(message["id"], name, arguments)
