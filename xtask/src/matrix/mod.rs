@@ -12,6 +12,7 @@ mod tap;
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -139,7 +140,8 @@ async fn table(server: &Server, folder: &Path) -> anyhow::Result<Table> {
 async fn again(cells: &mut [Cell], kind: Kind, name: &str, server: &Server, gateways: [&Gateway; 3]) {
     for (feature, shown) in Feature::ALL.into_iter().zip(cells) {
         let Cell::Failed(why) = &*shown else { continue };
-        eprintln!("{}: {kind}: {feature:?} is tried again: {why}", server.subject.name);
+        let server_name = server.subject.name;
+        let _unseen = writeln!(io::stderr(), "{server_name}: {kind}: {feature:?} is tried again: {why}");
         let mut seat = Seat { gateway: gateways[seat_of(feature)], client: None };
         *shown = cell(feature, kind, name, &mut seat, server).await;
     }
