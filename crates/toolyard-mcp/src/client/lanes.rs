@@ -31,7 +31,7 @@ pub enum LaneMode {
 pub struct LaneOptions {
     /// Which calls have one.
     pub mode: LaneMode,
-    /// How many programs there are at a time, or a part of the sessions over HTTP ([`SESSIONS_FOR_PROGRAM`]). For one
+    /// How many programs there are at a time, or a part of the sessions over HTTP (`SESSIONS_FOR_PROGRAM`). For one
     /// more, the idle one that was used least recently ends.
     pub most: usize,
     /// How long one stays without a call.

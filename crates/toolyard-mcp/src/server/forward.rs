@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use toolyard_core::{Caller, Code, ToolError};
 use toolyard_net::client::Client;
 
+use super::http::accepts_stream;
 use super::reply::refusal;
 use super::ticket::Place;
 use super::{Frontend, call, parked};
@@ -22,6 +23,9 @@ const FORWARDED: HeaderName = HeaderName::from_static("toolyard-forwarded");
 
 /// How long another gateway may take to begin its response: of a call that is silent it says so after 15 s.
 const HEAD_TIME: Duration = Duration::from_secs(25);
+
+/// The same, where the client takes no stream, and nothing can be said before the answer.
+const ANSWER_TIME: Duration = Duration::from_secs(600);
 
 /// Headers that are between two neighbours (RFC 9110, 7.6.1), that say whom the request was sent to, or, like the page that
 /// it came from, were checked where it came in.
@@ -74,8 +78,9 @@ pub(super) async fn forward(
     for (name, value) in parts.headers.iter().filter(|(name, _)| !LEFT_OUT.contains(name)) {
         request = request.header(name, value);
     }
+    let time = if accepts_stream(&parts.headers) { HEAD_TIME } else { ANSWER_TIME };
     let sent = match request.header(FORWARDED, "1").body(Full::new(message)) {
-        Ok(request) => match timeout(HEAD_TIME, client.send(request)).await {
+        Ok(request) => match timeout(time, client.send(request)).await {
             Ok(sent) => sent.map_err(|error| error.to_string()),
             Err(_) => Err("it does not answer".to_owned()),
         },

@@ -328,7 +328,7 @@ fn era_of(headers: &HeaderMap) -> Result<Era, RpcError> {
     Revision::parse(version).map(Revision::era).ok_or_else(|| RpcError::unsupported_version(version))
 }
 
-fn accepts_stream(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_stream(headers: &HeaderMap) -> bool {
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
     headers.get_all(header::ACCEPT).iter().any(accepts)
 }

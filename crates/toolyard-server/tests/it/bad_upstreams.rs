@@ -100,7 +100,7 @@ async fn answers() {
     nothing: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     an array: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     the id of another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    the id as a string: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
+    the id as a string: "result":{}
     a request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     no jsonrpc: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     a result that is an array: "error":{"code":-32603,"message":"The server's result is malformed","data":{"code":"execution_failed","reason":"The server's result is malformed","retryable":false}}
