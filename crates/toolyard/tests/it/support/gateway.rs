@@ -109,12 +109,19 @@ impl Gateway {
         http::open(self.address, "POST /mcp", &headers, &message.to_string())
     }
 
-    /// The names of all tools.
+    /// The names of all tools, on all pages.
     #[track_caller]
     pub(crate) fn tools(&self) -> Vec<String> {
-        let list = self.ask("tools/list", json!({})).result();
-        let names = list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
-        names.map(str::to_owned).collect()
+        let (mut names, mut params) = (Vec::new(), json!({}));
+        loop {
+            let page = self.ask("tools/list", params).result();
+            let tools = page["tools"].as_array().unwrap().iter();
+            names.extend(tools.map(|tool| tool["name"].as_str().unwrap().to_owned()));
+            match page.get("nextCursor") {
+                Some(cursor) => params = json!({"cursor": cursor}),
+                None => return names,
+            }
+        }
     }
 
     #[track_caller]
