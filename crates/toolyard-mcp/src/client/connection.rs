@@ -176,12 +176,16 @@ impl Connection {
     pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
         self.ask_for_log(&*call.client).await;
         let method = method_for(&call.target);
-        let mut answer = self.exchange(method, call.clone()).await?;
+        // Only who is sent headers refuses for them.
+        let again = self.mirrors_headers().then(|| call.clone());
+        let mut answer = self.exchange(method, call).await?;
         if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
             // The annotations are not what they were when the tools were listed: it was refused unread.
             self.signals.stale.note(Lists::of(&[Kind::Tools]));
-            if self.mirror_anew().await {
-                answer = self.exchange(method, call).await?;
+            if let Some(again) = again
+                && self.mirror_anew().await
+            {
+                answer = self.exchange(method, again).await?;
             }
         }
         Ok(convert::outcome(answer, self.revision.era())?)
@@ -282,10 +286,15 @@ impl Connection {
         }
     }
 
+    /// Whether what requests say stands in headers as well.
+    fn mirrors_headers(&self) -> bool {
+        matches!((&self.transport, self.revision.era()), (Transport::Http(_), Era::Modern))
+    }
+
     fn method_headers(&self, method: &'static str) -> HeaderMap {
-        match (&self.transport, self.revision.era()) {
-            (Transport::Http(_), Era::Modern) => headers::of_method(self.revision, method),
-            _ => HeaderMap::new(),
+        match self.mirrors_headers() {
+            true => headers::of_method(self.revision, method),
+            false => HeaderMap::new(),
         }
     }
 
