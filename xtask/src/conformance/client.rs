@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 
 use super::report::Report;
 use super::{Verdict, verdict};
+use crate::builds;
 use crate::peers::Peers;
 
 /// A scenario, and the requirement sets that it is of.
@@ -63,7 +64,7 @@ fn scenarios(peers: &Peers, work: &Path, session: bool) -> anyhow::Result<Vec<St
 }
 
 fn run(peers: &Peers, scenario: &str, set: &str, session: bool, results: &Path) -> anyhow::Result<Verdict> {
-    let own = std::env::current_exe().context("find this program")?;
+    let own = builds::built("xtask")?;
     let flag = if session { " --session" } else { "" };
     let mut suite = Command::new(peers.node());
     suite.arg(peers.conformance_suite()).args(["client", "--scenario", scenario, "--spec-version", set]);
