@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use toolyard_core::{Ask, AskError, AskKind, Client, Notice, Object};
 
 use super::declared::Declared;
-use super::transport::Transport;
+use super::transport::{Transport, TransportError};
 use crate::wire::{Id, RpcError, error, kind_of, message, method};
 
 /// Questions of one call that may be open. A server that asks more at once is told so.
@@ -216,16 +216,20 @@ struct Open {
 impl Attended<'_> {
     /// Waits for the answer to the call; meanwhile its client is asked what the server asks. Before the first call of a
     /// connection, what the server has asked until it answers `ping` is answered, if that does not take long.
-    pub(super) async fn until<T>(mut self, ping: impl Future, answer: impl Future<Output = T>) -> T {
+    pub(super) async fn until<'p, T>(
+        mut self,
+        ping: impl FnOnce() -> BoxFuture<'p, Result<(), TransportError>>,
+        answer: impl Future<Output = T>,
+    ) -> T {
         if self.is_first {
             let settle = async {
-                self.attend(ping).await;
+                let _refused = self.attend(ping()).await;
                 self.attend_all().await;
                 if self.callers.has_asked() {
                     self.attend(sleep(USE_TIME)).await;
                 }
             };
-            let _too_slow = timeout(FIRST_TIME, settle).await;
+            let _too_slow = Box::pin(timeout(FIRST_TIME, settle)).await;
         }
         let answer = self.attend(answer).await;
         self.is_answered = true;
@@ -239,7 +243,7 @@ impl Attended<'_> {
                 biased;
                 answer = &mut answer => return answer,
                 Some(said) = self.said.recv() => self.hear(said),
-                response = answered(&mut self.open) => self.transport.answer(response).await,
+                response = answered(&mut self.open) => Box::pin(self.transport.answer(response)).await,
             }
         }
     }
@@ -252,7 +256,7 @@ impl Attended<'_> {
         while !self.open.is_empty() {
             tokio::select! {
                 Some(said) = self.said.recv() => self.hear(said),
-                response = answered(&mut self.open) => self.transport.answer(response).await,
+                response = answered(&mut self.open) => Box::pin(self.transport.answer(response)).await,
             }
         }
     }

@@ -1,6 +1,7 @@
 //! One server, spoken to in its own era.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -183,9 +184,9 @@ impl Connection {
             // The annotations are not what they were when the tools were listed: it was refused unread.
             self.signals.stale.note(Lists::of(&[Kind::Tools]));
             if let Some(again) = again
-                && self.mirror_anew().await
+                && Box::pin(self.mirror_anew()).await
             {
-                answer = self.exchange(method, again).await?;
+                answer = Box::pin(self.exchange(method, again)).await?;
             }
         }
         Ok(convert::outcome(answer, self.revision.era())?)
@@ -205,9 +206,9 @@ impl Connection {
         let is_legacy = self.revision.era() == Era::Legacy;
         let attended = is_legacy.then(|| self.callers.begin(id, &client, &self.transport)).flatten();
         let spoken = self.signals.spoken.load(Ordering::Relaxed);
-        let request = self.transport.request(Outgoing { id, message, headers }, &client);
+        let mut request = pin!(self.transport.request(Outgoing { id, message, headers }, &client));
         let answer = match attended {
-            Some(attended) => attended.until(self.ping(), request).await,
+            Some(attended) => attended.until(|| Box::pin(self.ping()), request.as_mut()).await,
             None => request.await,
         };
         let answer = answer.map_err(|error| match error {
@@ -238,7 +239,8 @@ impl Connection {
         if self.revision.era() == Era::Modern || !self.capabilities.may_log() || is_enough() {
             return;
         }
-        self.arrange(method::SET_LEVEL, Object::new().with("level", Json::string(level.as_str()))).await;
+        let params = Object::new().with("level", Json::string(level.as_str()));
+        Box::pin(self.arrange(method::SET_LEVEL, params)).await;
         // A server that refuses is not asked again.
         self.log_level.fetch_min(level as usize, Ordering::Relaxed);
     }

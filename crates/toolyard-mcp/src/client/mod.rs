@@ -178,19 +178,24 @@ impl McpBackend {
     async fn run(&self, call: Call) -> Result<Outcome, Failure> {
         let shared = connected(&self.link).await?;
         let lane = match self.lane_of(&call, &shared) {
-            Some(key) => self.lane(&key, call.deadline).await?,
+            Some(key) => Box::pin(self.lane(&key, call.deadline)).await?,
             None => None,
         };
-        let Some((mut lease, own)) = lane else { return self.run_on(&shared, call).await };
-        let outcome = self.run_on(&own, call).await;
-        // Where the answer broke off, the server may still be at work for this client.
-        lease.is_answered = outcome.as_ref().err().is_none_or(Failure::is_answer);
+        let (mut lease, connection) = match lane {
+            Some((lease, own)) => (Some(lease), own),
+            None => (None, shared),
+        };
+        let outcome = self.run_on(&connection, call).await;
+        if let Some(lease) = &mut lease {
+            // Where the answer broke off, the server may still be at work for this client.
+            lease.is_answered = outcome.as_ref().err().is_none_or(Failure::is_answer);
+        }
         outcome
     }
 
     async fn run_on(&self, connection: &Connection, call: Call) -> Result<Outcome, Failure> {
         match self.opener.runs_as_task(&call.target) {
-            true => connection.call_as_task(call).await,
+            true => Box::pin(connection.call_as_task(call)).await,
             false => connection.call(call).await,
         }
     }

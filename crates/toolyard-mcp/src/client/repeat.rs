@@ -4,6 +4,7 @@
 //! the server has refused it unread. And whoever wrote the manifest may have allowed it after any failure of the
 //! transport. Neither is done once the server has said anything: it is at work then, or was.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -77,14 +78,18 @@ impl Attempts {
         };
         let in_session = async || {
             let answer = attempt(call.clone()).await;
-            if next(&answer) == Then::InNewSession { attempt(call.clone()).await } else { answer }
-        };
-        let in_time = async || match self.time.and_then(|time| Instant::now().checked_add(time)) {
-            Some(own) => {
-                let until = call.deadline.map_or(own, |deadline| deadline.min(own));
-                in_time(until, &*call.client, in_session()).await.unwrap_or_else(|error| Err(error.into()))
+            if next(&answer) != Then::InNewSession {
+                return answer;
             }
-            None => in_session().await,
+            Box::pin(attempt(call.clone())).await
+        };
+        let in_time = async || {
+            let answer = pin!(in_session());
+            let Some(own) = self.time.and_then(|time| Instant::now().checked_add(time)) else {
+                return answer.await;
+            };
+            let until = call.deadline.map_or(own, |deadline| deadline.min(own));
+            in_time(until, &*call.client, answer).await.unwrap_or_else(|error| Err(error.into()))
         };
         let judge = |answer: &Result<Outcome, Failure>| match next(answer) {
             Then::Again => Verdict::Again { wait: None },

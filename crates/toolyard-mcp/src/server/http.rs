@@ -1,5 +1,6 @@
 //! Streamable HTTP, both eras on one endpoint.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -189,7 +190,7 @@ impl Endpoint {
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         let answer = async move {
             let id = request.id.clone();
-            let answer = frontend.answer(request, sender);
+            let answer = pin!(frontend.answer(request, sender));
             match peer {
                 Some(peer) => peer.running.run(&id, answer).await,
                 None => Some(answer.await),

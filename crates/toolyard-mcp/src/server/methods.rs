@@ -1,5 +1,6 @@
 //! Which method does what.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,7 +19,8 @@ impl Frontend {
     /// Answers a request of any method but those that open a session or a stream.
     pub(super) async fn answer(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
         let (progress, every) = (sender.client.progress(), self.limits.heartbeat);
-        alive(progress, every, self.dispatch(request, sender)).await
+        let answer = pin!(self.dispatch(request, sender));
+        alive(progress, every, answer).await
     }
 
     async fn dispatch(self: Arc<Self>, request: Request, sender: Sender) -> Answer {

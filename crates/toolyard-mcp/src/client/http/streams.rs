@@ -85,7 +85,7 @@ impl Http {
             if !self.may_resume() || !position.is_known() {
                 return Err(end);
             }
-            stream = self.resume(&position).await?;
+            stream = Box::pin(self.resume(&position)).await?;
         }
     }
 
@@ -155,7 +155,7 @@ impl Http {
 
     async fn asked(&self, of: Option<u64>, id: Id, method: &str, params: Object) {
         if let Some(response) = self.callers.asked(of, id, method, params) {
-            self.answer(response).await;
+            Box::pin(self.answer(response)).await;
         }
     }
 }
