@@ -1,0 +1,83 @@
+//! What an operation answers.
+
+use serde_json::Value;
+use toolyard_core::Json;
+
+use super::input::{LARGEST_OF_RESULT, with_definitions};
+use super::media::{Family, concrete, family};
+use super::paths::Site;
+use super::{Reader, Version};
+use crate::document::Node;
+use crate::resolve::At;
+use crate::schema::{Root, flat};
+
+impl<'d> Reader<'d> {
+    /// The media types of its success, JSON first, and the schema of its result if that is one object.
+    pub(super) fn responses(&mut self, site: &Site<'d>) -> (Vec<String>, Option<Json>) {
+        let mut accept = Vec::new();
+        let mut schemas = Vec::new();
+        for at in self.successes(site) {
+            for (media_type, schema) in self.contents(site, at) {
+                accept.push(concrete(media_type));
+                if family(media_type) == Family::Json {
+                    schemas.extend(schema);
+                }
+            }
+        }
+        accept.sort_by_key(|media_type| family(media_type) != Family::Json);
+        accept.dedup();
+        // Of several results, none is promised.
+        let first = schemas.first().copied();
+        let is_one = |at: At<'d>| schemas.iter().all(|other| other.node == at.node);
+        (accept, first.filter(|at| is_one(*at)).and_then(|at| self.result_schema(at)))
+    }
+
+    /// The responses of success: those of 2xx, or else the default one.
+    fn successes(&self, site: &Site<'d>) -> Vec<At<'d>> {
+        let responses = site.operation.get("responses");
+        let of = |wanted: fn(&str) -> bool| {
+            let members = responses.into_iter().flat_map(At::members);
+            members
+                .filter(|(status, _)| wanted(status))
+                .filter_map(|(_, at)| self.files.resolve(at))
+                .collect()
+        };
+        let successes: Vec<At<'d>> = of(|status| status.starts_with('2'));
+        if successes.is_empty() { of(|status| status == "default") } else { successes }
+    }
+
+    fn contents(&self, site: &Site<'d>, response: At<'d>) -> Vec<(&'d str, Option<At<'d>>)> {
+        if self.version != Version::V2 {
+            let content = response.get("content").into_iter().flat_map(At::members);
+            return content.map(|(media_type, at)| (media_type, at.get("schema"))).collect();
+        }
+        let produces = site.operation.get("produces").or_else(|| self.files.root().get("produces"));
+        let produces: Vec<&str> =
+            produces.map_or(&[][..], |at| at.node.items()).iter().filter_map(Node::as_str).collect();
+        let schema = response.get("schema");
+        match (&*produces, schema) {
+            ([], Some(_)) => vec![("application/json", schema)],
+            (produces, _) => produces.iter().map(|media_type| (*media_type, schema)).collect(),
+        }
+    }
+
+    /// The schema of a result. Clients know objects only.
+    fn result_schema(&mut self, at: At<'d>) -> Option<Json> {
+        let target = self.files.resolve(at)?;
+        let shape = flat(self.files, target);
+        let is_object = match shape.keyword("type").map(|at| at.node) {
+            Some(Node::Text(kind)) => kind == "object",
+            None => !shape.properties.is_empty(),
+            Some(_) => false,
+        };
+        if !is_object || self.responses.leaves_out(at) {
+            return None;
+        }
+        let mut root = Root::default();
+        let mut schema = self.responses.write_whole(target, &mut root);
+        // `null` is no result.
+        schema.as_object_mut()?.insert("type".to_owned(), Value::from("object"));
+        let (schema, _) = with_definitions(schema, &root, &mut self.responses, LARGEST_OF_RESULT);
+        (schema.as_bytes().len() <= LARGEST_OF_RESULT).then_some(schema)
+    }
+}

@@ -1,0 +1,179 @@
+use serde_json::Value;
+
+use super::*;
+use crate::document::Node;
+
+/// What becomes of the schema `root`, with its definitions.
+#[track_caller]
+fn check(direction: Direction, dialect: Dialect, document: &str, expected: &str) {
+    let files = [("/openapi.yaml", Node::parse(document).unwrap())];
+    let files = Files::new(&files);
+    let mut schemas = Schemas::new(&files, dialect, direction);
+    let mut root = Root::default();
+    let value = schemas.write(files.root().get("root").unwrap(), true, &mut root);
+    let definitions = schemas.definitions(&root.edges, 1000);
+    let mut text = value.to_string();
+    if !definitions.text.is_empty() {
+        text = format!("{text} {}", definitions.text);
+    }
+    assert_eq!(text, expected, "{document}");
+}
+
+#[track_caller]
+fn old(document: &str, expected: &str) {
+    check(Direction::Request, Dialect::Old, document, expected);
+}
+
+#[track_caller]
+fn new(document: &str, expected: &str) {
+    check(Direction::Request, Dialect::New, document, expected);
+}
+
+#[test]
+fn keywords_become_those_of_2020_12() {
+    old(
+        "root: {type: integer, minimum: 1, exclusiveMinimum: true, maximum: 5, exclusiveMaximum: false}",
+        r#"{"type":"integer","exclusiveMinimum":1,"maximum":5}"#,
+    );
+    old("root: {type: string, nullable: true, enum: [a]}", r#"{"type":["string","null"],"enum":["a",null]}"#);
+    old("root: {type: string, x-nullable: true}", r#"{"type":["string","null"]}"#);
+    old("root: {type: file}", r#"{"type":"string"}"#);
+    old("root: {type: any, example: x, xml: {name: y}, x-z: 1}", r#"{"examples":["x"]}"#);
+    old(
+        "root: {type: string, format: date, pattern: '^a', minLength: 1.0, maxLength: -1, default: b}",
+        r#"{"type":"string","format":"date","pattern":"^a","minLength":1,"default":"b"}"#,
+    );
+    old(
+        "root: {type: object, required: true, properties: {a: {required: true}}}",
+        r#"{"type":"object","properties":{"a":{}}}"#,
+    );
+    old("root: {allOf: [], oneOf: [], enum: []}", "{}");
+    old(
+        "root: {type: array, items: [{type: string}]}",
+        r#"{"type":"array","prefixItems":[{"type":"string"}]}"#,
+    );
+    old("root: {const: a, if: {type: string}}", "{}");
+    new("root: {const: a, if: {type: string}}", r#"{"const":"a","if":{"type":"string"}}"#);
+    new(
+        "root: {type: [string, 'null'], examples: [a], $comment: b, $id: c}",
+        r#"{"type":["string","null"],"examples":["a"]}"#,
+    );
+    new("root: true", "true");
+    new("root: {type: number, exclusiveMinimum: 3}", r#"{"type":"number","exclusiveMinimum":3}"#);
+}
+
+#[test]
+fn what_is_referred_to_is_a_definition() {
+    old(
+        "root: {$ref: '#/a/Pet'}\na: {Pet: {type: object, properties: {mate: {$ref: '#/a/Pet'}}}}",
+        r##"{"$ref":"#/$defs/Pet"} "Pet":{"type":"object","properties":{"mate":{"$ref":"#/$defs/Pet"}}}"##,
+    );
+    old(
+        "root: {items: {$ref: '#/a/X'}, not: {$ref: '#/b/X'}}\na: {X: {type: string}}\nb: {X: {type: integer}}",
+        r##"{"items":{"$ref":"#/$defs/X"},"not":{"$ref":"#/$defs/X_2"}} "X":{"type":"string"},"X_2":{"type":"integer"}"##,
+    );
+    old("root: {$ref: '#/nowhere'}", "{}");
+    old("root: {$ref: '#/root'}", "{}");
+    old(
+        "root: {$ref: '#/a/«b~1c»', description: d}\na: {«b/c»: {type: string}}",
+        r##"{"$ref":"#/$defs/_b_1c_","description":"d"} "_b_1c_":{"type":"string"}"##,
+    );
+    old(
+        "root: {$ref: '#/a', minLength: 1}\na: {type: string}",
+        r##"{"$ref":"#/$defs/a"} "a":{"type":"string"}"##,
+    );
+    new(
+        "root: {$ref: '#/a', minLength: 1}\na: {type: string}",
+        r##"{"$ref":"#/$defs/a","minLength":1} "a":{"type":"string"}"##,
+    );
+    old(
+        "root: {allOf: [{$ref: '#/a'}], nullable: true, description: d}\na: {type: string}",
+        r##"{"description":"d","anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]} "a":{"type":"string"}"##,
+    );
+}
+
+#[test]
+fn objects_of_several_parts_are_one_where_that_is_exact() {
+    old(
+        "root: {allOf: [{$ref: '#/a'}, {type: object, properties: {y: {}}, required: [y]}], description: d}\n\
+         a: {type: object, description: e, properties: {x: {}}, required: [x]}",
+        r#"{"description":"d","type":"object","properties":{"x":{},"y":{}},"required":["x","y"]}"#,
+    );
+    let kept = r#"{"allOf":[{"properties":{"x":{"type":"string"}}},{"properties":{"x":{"minLength":1}}}]}"#;
+    old("root: {allOf: [{properties: {x: {type: string}}}, {properties: {x: {minLength: 1}}}]}", kept);
+    old(
+        "root: {allOf: [{properties: {x: {}}}, {minProperties: 2}]}",
+        r#"{"allOf":[{"properties":{"x":{}}},{"minProperties":2}]}"#,
+    );
+    old(
+        "root: {allOf: [{properties: {x: {}}, additionalProperties: false}, {properties: {y: {}}}]}",
+        r#"{"allOf":[{"additionalProperties":false,"properties":{"x":{}}},{"properties":{"y":{}}}]}"#,
+    );
+    old(
+        "root: {allOf: [{$ref: '#/root'}, {properties: {y: {}}}]}",
+        r##"{"allOf":[{"$ref":"#/$defs/root"},{"properties":{"y":{}}}]} "root":{"allOf":[{"$ref":"#/$defs/root"},{"properties":{"y":{}}}]}"##,
+    );
+}
+
+#[test]
+fn discriminators_become_constants() {
+    old(
+        "root: {oneOf: [{$ref: '#/a/Cat'}, {$ref: '#/a/Dog'}], discriminator: {propertyName: kind, mapping: {dog: '#/a/Dog'}}}\n\
+         a: {Cat: {type: object}, Dog: {type: object, properties: {kind: {type: string}}}}",
+        r##"{"oneOf":[{"$ref":"#/$defs/Cat","properties":{"kind":{"const":"Cat"}},"required":["kind"]},{"$ref":"#/$defs/Dog","properties":{"kind":{"const":"dog"}},"required":["kind"]}]} "Cat":{"type":"object"},"Dog":{"type":"object","properties":{"kind":{"type":"string"}}}"##,
+    );
+    old(
+        "root: {oneOf: [{$ref: '#/a'}], discriminator: {propertyName: kind}}\na: {properties: {kind: {enum: [b]}}}",
+        r##"{"oneOf":[{"$ref":"#/$defs/a"}]} "a":{"properties":{"kind":{"enum":["b"]}}}"##,
+    );
+}
+
+#[test]
+fn what_goes_the_other_way_is_left_out() {
+    let document = "root: {type: object, required: [a, b, c], properties: {a: {readOnly: true}, b: {writeOnly: true}, \
+                    c: {$ref: '#/c'}, d: {type: string, format: date}}}\nc: {type: string, readOnly: true}";
+    old(
+        document,
+        r#"{"type":"object","properties":{"b":{},"d":{"type":"string","format":"date"}},"required":["b"]}"#,
+    );
+    check(
+        Direction::Response,
+        Dialect::Old,
+        document,
+        r##"{"type":["object","null"],"properties":{"a":{},"c":{"$ref":"#/$defs/c"},"d":{"type":["string","null"]}}} "c":{"type":["string","null"]}"##,
+    );
+}
+
+/// A chain of definitions that do not all fit into 1000 bytes.
+#[test]
+fn what_is_optional_and_deepest_goes_first() {
+    let link = |from: &str, to: &str, required: &str| {
+        let text = "x".repeat(300);
+        format!(
+            "  {from}: {{type: object, description: {text}, required: [{required}], properties: {{next: {{$ref: '#/s/{to}'}}}}}}\n"
+        )
+    };
+    let pruned = |document: &str| {
+        let files = [("/openapi.yaml", Node::parse(document).unwrap())];
+        let files = Files::new(&files);
+        let mut schemas = Schemas::new(&files, Dialect::Old, Direction::Request);
+        let mut root = Root::default();
+        schemas.write(files.root().get("root").unwrap(), true, &mut root);
+        let definitions = schemas.definitions(&root.edges, 1000);
+        assert!(definitions.text.len() <= 1000);
+        let value: Value = serde_json::from_str(&format!("{{{}}}", definitions.text)).unwrap();
+        let names = value.as_object().unwrap().iter();
+        let names = names.map(|(name, schema)| match schema.get("properties") {
+            Some(_) => name.clone(),
+            None => format!("({name})"),
+        });
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let deep = [link("A", "B", ""), link("B", "C", ""), link("C", "D", ""), link("D", "E", "")].concat();
+    assert_eq!(pruned(&format!("root: {{$ref: '#/s/A'}}\ns:\n{deep}  E: {{type: object}}\n")), "A B (C)");
+    let required = [link("X", "Y", "next"), link("Y", "Z", "next"), link("A", "Y", "")].concat();
+    let document = format!(
+        "root: {{properties: {{a: {{$ref: '#/s/A'}}, x: {{$ref: '#/s/X'}}}}, required: [x]}}\ns:\n{required}  Z: {{type: object, properties: {{q: {{}}}}}}\n"
+    );
+    assert_eq!(pruned(&document), "(A) X Y Z");
+}
