@@ -1,17 +1,24 @@
 //! OpenAPI documents as tools.
 //!
-//! A description of a service ([`Sources`]) becomes [`Operation`]s, each with the definition of a tool; a call of one is
-//! an HTTP request. All of it is pure: nothing here reads a file or opens a connection.
+//! A description of a service ([`Sources`]) becomes [`Operation`]s, each with the definition of a tool ([`read`]); a call
+//! of one is an HTTP request ([`Operation::request`]), and its response a result ([`Operation::result`]). All of it is
+//! pure: nothing here reads a file or opens a connection.
 
 mod document;
 pub mod operation;
+#[cfg(test)]
+mod properties;
 mod read;
+mod request;
 mod resolve;
+pub mod response;
 mod schema;
 pub mod security;
 mod sources;
+mod wire;
 
 pub use document::SyntaxError;
 pub use operation::Operation;
 pub use read::{Described, Description, Fault, Filter, Options, read};
+pub use response::Promise;
 pub use sources::{Sources, Unreadable};

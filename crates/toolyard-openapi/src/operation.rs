@@ -33,6 +33,8 @@ pub struct Parameter {
     pub location: Location,
     /// How its value is written.
     pub form: Form,
+    /// Whether each request has it. `null` is written as nothing then (`name=`), and is left out otherwise.
+    pub required: bool,
 }
 
 /// Where a parameter goes.
@@ -111,7 +113,8 @@ pub struct Body {
 pub enum BodyKind {
     /// JSON.
     Json,
-    /// `application/x-www-form-urlencoded`. A member without an encoding is in the style `form`, exploded.
+    /// `application/x-www-form-urlencoded`. A member that nothing is known of is its own text, or JSON where it is an
+    /// object; an array is repeated (OpenAPI 3.1.1, section 4.8.15.1).
     Form(Vec<Part>),
     /// `multipart/form-data`, or another multipart type.
     Multipart(Vec<Part>),
@@ -146,7 +149,7 @@ pub struct Part {
     pub kind: PartKind,
     /// What its part says it is (`Content-Type`), where the document says so.
     pub media_type: Option<String>,
-    /// How it is written, where the document says so. Of a member of JSON it says nothing.
+    /// How it is written, where the document says so: what it is does not count then, unless it is a file.
     pub styled: Option<Styled>,
 }
 

@@ -1,0 +1,50 @@
+//! `application/x-www-form-urlencoded`.
+
+use bytes::Bytes;
+use toolyard_core::{Json, ToolError};
+
+use super::Given;
+use crate::operation::Part;
+use crate::wire::escape::{self, Escape};
+use crate::wire::out::Out;
+use crate::wire::{Opened, plain, style};
+
+/// The form of these members. A text is taken for one that is encoded already.
+pub(super) fn write(given: &Given, parts: &[Part]) -> Result<Bytes, ToolError> {
+    if let Some(text) = given.value.to_str() {
+        return Ok(Bytes::from(escape::legal(&text).into_bytes()));
+    }
+    let mut out = Out::body(given.value.as_bytes().len());
+    let mut pair = |name: &str, value: &str| out.pair("&", name, value);
+    for (name, value) in given.members()? {
+        match parts.iter().find(|part| part.name == name).and_then(|part| part.styled) {
+            None => member(&name, &value, &mut pair),
+            Some(styled) => {
+                let at = given.at(&name);
+                let escape = if styled.allow_reserved { Escape::Illegal } else { Escape::Reserved };
+                match Opened::of(&at, &value)? {
+                    Opened::Undefined => {}
+                    value => style::pairs(&at, &name, &value, styled, escape, &mut pair)?,
+                }
+            }
+        }
+    }
+    Ok(out.finish()?.into())
+}
+
+/// Members of which nothing is known.
+pub(crate) fn members(members: &[(String, Json)], pair: &mut dyn FnMut(&str, &str)) {
+    members.iter().for_each(|(name, value)| member(name, value, pair));
+}
+
+/// A text is itself, an object is JSON, and an array is repeated. A file stays in base64: a form has no bytes.
+fn member(name: &str, value: &Json, pair: &mut dyn FnMut(&str, &str)) {
+    let name = escape::encoded(name);
+    match value.to_items() {
+        Ok(items) => {
+            let there = items.iter().filter(|item| !item.is_null());
+            there.for_each(|item| pair(&name, &escape::encoded(&plain(item))));
+        }
+        Err(_) => pair(&name, &escape::encoded(&plain(value))),
+    }
+}

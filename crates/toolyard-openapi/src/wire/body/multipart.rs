@@ -1,0 +1,186 @@
+//! `multipart/form-data` (RFC 7578). Other multipart types have the same parts, named in the same way.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use memchr::memmem;
+use toolyard_core::{Json, ToolError};
+
+use super::{Given, file};
+use crate::operation::{Part, PartKind};
+use crate::wire::escape::Escape;
+use crate::wire::out::{self, Out};
+use crate::wire::{Opened, is_primitive, media, plain, style};
+
+/// What each boundary begins with; sixteen digits follow.
+const BOUNDARY: &str = "toolyard-";
+
+/// A part that is to be written.
+struct Piece {
+    name: String,
+    file_name: Option<String>,
+    media_type: Option<String>,
+    bytes: Vec<u8>,
+}
+
+/// What stands around each part, in bytes, more or less.
+const AROUND: usize = 128;
+
+/// The parts so far, within the bound of a body.
+struct Pieces {
+    list: Vec<Piece>,
+    /// How many bytes may follow.
+    room: usize,
+    is_full: bool,
+}
+
+impl Pieces {
+    fn push(&mut self, piece: Piece) {
+        let size = AROUND + piece.name.len() + piece.bytes.len();
+        match self.room.checked_sub(size) {
+            Some(room) if !self.is_full => {
+                self.room = room;
+                self.list.push(piece);
+            }
+            _ => self.is_full = true,
+        }
+    }
+
+    fn finish(self) -> Result<Vec<Piece>, ToolError> {
+        if self.is_full { Err(out::too_long()) } else { Ok(self.list) }
+    }
+}
+
+/// The boundary, and the body.
+pub(super) fn write(given: &Given, parts: &[Part]) -> Result<(String, Bytes), ToolError> {
+    let size = given.value.as_bytes().len();
+    let mut pieces = Pieces { list: Vec::new(), room: out::largest_body(size), is_full: false };
+    for (name, value) in given.members()? {
+        let part = parts.iter().find(|part| part.name == name);
+        pieces_of(&given.at(&name), &name, &value, part, &mut pieces)?;
+    }
+    let pieces = pieces.finish()?;
+    let boundary = boundary(&pieces);
+    let mut out = Out::body(size);
+    for piece in &pieces {
+        out.push(format!("--{boundary}\r\n{}\r\n", head(piece)));
+        out.push(&piece.bytes);
+        out.push("\r\n");
+    }
+    out.push(format!("--{boundary}--\r\n"));
+    Ok((boundary, out.finish()?.into()))
+}
+
+/// An array is a part for each of its items (RFC 7578, section 4.3).
+fn pieces_of(
+    at: &str,
+    name: &str,
+    value: &Json,
+    part: Option<&Part>,
+    pieces: &mut Pieces,
+) -> Result<(), ToolError> {
+    let is_file = part.is_some_and(|part| part.kind == PartKind::File);
+    if let Some(styled) = part.and_then(|part| part.styled).filter(|_| !is_file) {
+        let mut pair = |name: &str, value: &str| pieces.push(text(name, value, None));
+        return match Opened::of(at, value)? {
+            Opened::Undefined => Ok(()),
+            value => style::pairs(at, name, &value, styled, Escape::Nothing, &mut pair),
+        };
+    }
+    match value.to_items() {
+        Ok(items) => {
+            for (index, item) in items.iter().enumerate().filter(|(_, item)| !item.is_null()) {
+                pieces.push(piece(&format!("{at}/{index}"), name, item, part)?);
+            }
+        }
+        Err(_) => pieces.push(piece(at, name, value, part)?),
+    }
+    Ok(())
+}
+
+fn piece(at: &str, name: &str, value: &Json, part: Option<&Part>) -> Result<Piece, ToolError> {
+    let declared = part.and_then(|part| media::concrete(part.media_type.as_deref()?)).map(str::to_owned);
+    match part.map(|part| part.kind) {
+        Some(PartKind::File) => {
+            let file = file::read(at, value)?;
+            let media_type = file.media_type.or(declared);
+            let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+            let file_name = file.name.unwrap_or_else(|| file_name(name, &media_type));
+            let (name, bytes) = (name.to_owned(), file.bytes);
+            Ok(Piece { name, file_name: Some(file_name), media_type: Some(media_type), bytes })
+        }
+        Some(PartKind::Json) => {
+            let media_type = declared.unwrap_or_else(|| "application/json".to_owned());
+            Ok(text(name, value.as_text(), Some(media_type)))
+        }
+        Some(PartKind::Text) | None => {
+            let of_value = (!is_primitive(value)).then(|| "application/json".to_owned());
+            Ok(text(name, &plain(value), declared.or(of_value)))
+        }
+    }
+}
+
+fn text(name: &str, value: &str, media_type: Option<String>) -> Piece {
+    Piece { name: name.to_owned(), file_name: None, media_type, bytes: value.as_bytes().to_vec() }
+}
+
+/// Servers take a part for a file where it has a file's name, and some look at what that ends with.
+fn file_name(name: &str, media_type: &str) -> String {
+    let extension = match &*media::essence(media_type).to_ascii_lowercase() {
+        "image/png" => ".png",
+        "image/jpeg" => ".jpg",
+        "image/gif" => ".gif",
+        "image/webp" => ".webp",
+        "image/svg+xml" => ".svg",
+        "audio/mpeg" => ".mp3",
+        "audio/wav" | "audio/x-wav" => ".wav",
+        "video/mp4" => ".mp4",
+        "application/pdf" => ".pdf",
+        "application/zip" => ".zip",
+        "application/json" => ".json",
+        "application/xml" | "text/xml" => ".xml",
+        "text/plain" => ".txt",
+        "text/csv" => ".csv",
+        "text/html" => ".html",
+        _ => "",
+    };
+    format!("{name}{extension}")
+}
+
+fn head(piece: &Piece) -> String {
+    let mut head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&piece.name));
+    if let Some(file_name) = &piece.file_name {
+        head.push_str(&format!("; filename=\"{}\"", quoted(file_name)));
+    }
+    head.push_str("\r\n");
+    // A type may come from an argument.
+    let fits = |media_type: &&String| media_type.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+    if let Some(media_type) = piece.media_type.as_ref().filter(fits) {
+        head.push_str(&format!("Content-Type: {media_type}\r\n"));
+    }
+    head
+}
+
+/// What would end the name is percent-encoded, as browsers do it (the HTML standard, "multipart/form-data encoding algorithm").
+fn quoted(name: &str) -> String {
+    name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The first boundary that stands in no part.
+fn boundary(pieces: &[Piece]) -> String {
+    let mut used = HashSet::new();
+    let finder = memmem::Finder::new(BOUNDARY);
+    for piece in pieces {
+        for bytes in
+            [&*piece.bytes, piece.name.as_bytes(), piece.file_name.as_deref().unwrap_or_default().as_bytes()]
+        {
+            let number = |at: usize| {
+                let digits = bytes.get(at + BOUNDARY.len()..)?.get(..16)?;
+                u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+            };
+            used.extend(finder.find_iter(bytes).filter_map(number));
+        }
+    }
+    let free = (0..=u64::MAX).find(|number| !used.contains(number)).unwrap_or_default();
+    format!("{BOUNDARY}{free:016x}")
+}
