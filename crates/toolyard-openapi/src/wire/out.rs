@@ -47,8 +47,13 @@ impl Out {
         }
     }
 
+    /// Ends what would write into nothing.
+    pub(crate) fn check(&self) -> Result<(), ToolError> {
+        if self.is_full { Err(too_long()) } else { Ok(()) }
+    }
+
     pub(crate) fn finish(self) -> Result<Vec<u8>, ToolError> {
-        if self.is_full { Err(too_long()) } else { Ok(self.bytes) }
+        self.check().map(|()| self.bytes)
     }
 
     /// What was written, of which each piece was text.

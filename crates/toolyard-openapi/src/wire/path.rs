@@ -21,8 +21,11 @@ pub(crate) fn fill(
     operation: &Operation,
     arguments: &mut Object,
 ) -> Result<(String, Option<String>), ToolError> {
-    // What follows is for the eyes of a browser, or tells operations of one path apart.
+    // What follows a `#` is for the eyes of a browser, or tells operations of one path apart. Some documents have RFC 6570
+    // in their paths: the parameters of `{?a,b}` are parameters of the query.
     let template = operation.path.split('#').next().unwrap_or_default();
+    let template =
+        ["{?", "{&"].iter().fold(template, |text, query| text.split(query).next().unwrap_or_default());
     let (path, query) =
         template.split_once('?').map_or((template, None), |(path, query)| (path, Some(query)));
     let values = Values { operation, arguments };
@@ -64,12 +67,9 @@ impl<'a> Values<'a> {
         while let Some((literal, behind)) = rest.split_once('{') {
             let Some((name, behind)) = behind.split_once('}') else { break };
             filled.text.push_str(&escape::legal(literal));
-            // Some documents have RFC 6570 in their paths. Parameters of the query are written there.
-            if !name.starts_with(['?', '&']) {
-                let (argument, text) = self.value(name.trim_matches(['+', '*']))?;
-                filled.text.push_str(&text);
-                filled.argument = Some(argument);
-            }
+            let (argument, text) = self.value(name.trim_matches(['+', '*']))?;
+            filled.text.push_str(&text);
+            filled.argument = Some(argument);
             rest = behind;
         }
         filled.text.push_str(&escape::legal(rest));

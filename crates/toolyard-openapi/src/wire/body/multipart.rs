@@ -46,8 +46,9 @@ impl Pieces {
         }
     }
 
-    fn finish(self) -> Result<Vec<Piece>, ToolError> {
-        if self.is_full { Err(out::too_long()) } else { Ok(self.list) }
+    /// Ends what would be thrown away.
+    fn check(&self) -> Result<(), ToolError> {
+        if self.is_full { Err(out::too_long()) } else { Ok(()) }
     }
 }
 
@@ -59,10 +60,10 @@ pub(super) fn write(given: &Given, parts: &[Part]) -> Result<(String, Bytes), To
         let part = parts.iter().find(|part| part.name == name);
         pieces_of(&given.at(&name), &name, &value, part, &mut pieces)?;
     }
-    let pieces = pieces.finish()?;
-    let boundary = boundary(&pieces);
+    pieces.check()?;
+    let boundary = boundary(&pieces.list);
     let mut out = Out::body(size);
-    for piece in &pieces {
+    for piece in &pieces.list {
         out.push(format!("--{boundary}\r\n{}\r\n", head(piece)));
         out.push(&piece.bytes);
         out.push("\r\n");
@@ -81,7 +82,11 @@ fn pieces_of(
 ) -> Result<(), ToolError> {
     let is_file = part.is_some_and(|part| part.kind == PartKind::File);
     if let Some(styled) = part.and_then(|part| part.styled).filter(|_| !is_file) {
-        let mut pair = |name: &str, value: &str| pieces.push(text(name, value, None));
+        let mut pair = |name: &str, value: &str| {
+            if !pieces.is_full {
+                pieces.push(text(name, value, None));
+            }
+        };
         return match Opened::of(at, value)? {
             Opened::Undefined => Ok(()),
             value => style::pairs(at, name, &value, styled, Escape::Nothing, &mut pair),
@@ -91,6 +96,7 @@ fn pieces_of(
         Ok(items) => {
             for (index, item) in items.iter().enumerate().filter(|(_, item)| !item.is_null()) {
                 pieces.push(piece(&format!("{at}/{index}"), name, item, part)?);
+                pieces.check()?;
             }
         }
         Err(_) => pieces.push(piece(at, name, value, part)?),

@@ -72,6 +72,7 @@ struct Writer {
 impl Writer {
     /// A member of an object: an element, or several in the case of an array.
     fn member(&mut self, place: &Place<'_>, value: &Json) -> Result<(), ToolError> {
+        self.out.check()?;
         match Opened::of(place.at, value)? {
             Opened::Undefined => Ok(()),
             Opened::Items(items) if place.shape.wrapped => self.wrapped(place, &items),
