@@ -118,7 +118,7 @@ fn bodies() -> impl Strategy<Value = Body> {
 
 /// Arguments for each parameter, and some others.
 fn arguments() -> impl Strategy<Value = Value> {
-    let of_parameters = prop::collection::vec(prop::option::of(values()), LOCATIONS.len());
+    let of_parameters = prop::collection::vec(prop::option::weighted(0.8, values()), LOCATIONS.len());
     (of_parameters, prop::option::of(values()), objects(values())).prop_map(|(values, a, others)| {
         let mut arguments = others;
         let named = LOCATIONS.iter().zip(values);

@@ -17,9 +17,19 @@ pub(crate) mod style;
 
 use toolyard_core::{Code, Json, ToolError};
 
+/// How much of a name is said, in bytes. Members may be called anything.
+const LONGEST_NAME: usize = 200;
+
 /// An argument that makes no request. `at` is where it is among the arguments, as a JSON Pointer without its first slash.
 pub(crate) fn invalid(at: &str, problem: impl std::fmt::Display) -> ToolError {
+    let at = cut(at, LONGEST_NAME);
     ToolError::new(Code::InvalidArguments, format!("Invalid arguments: /{at}: {problem}"))
+}
+
+/// The beginning of a text, of so many bytes at most, in whole characters.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
 }
 
 /// A value as a person would write it: a string without quotes, anything else as its own JSON text.

@@ -6,6 +6,7 @@ use toolyard_core::{Json, Object, Output};
 
 use super::{described, text_of};
 use crate::operation::Operation;
+use crate::wire::cut;
 
 /// How many bytes of a body are shown. Those who check arguments have a line for each.
 const SHOWN: usize = 2048;
@@ -73,10 +74,4 @@ fn is_told(object: &Object) -> bool {
 fn beginning(body: &Bytes) -> String {
     let start = &body[..body.len().min(SHOWN + 4)];
     cut(&String::from_utf8_lossy(start), SHOWN).trim_end().to_owned()
-}
-
-/// The beginning of a text, in whole characters.
-fn cut(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or_default()]
 }

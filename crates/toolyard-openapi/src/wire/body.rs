@@ -5,6 +5,8 @@ pub(crate) mod form;
 mod multipart;
 mod xml;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use toolyard_core::{Json, Object, ToolError};
 
@@ -50,10 +52,13 @@ pub(crate) fn write(body: &Body, arguments: &Object) -> Result<Option<Written>, 
     let written = |media_type: &str, bytes: Bytes| Written { media_type: media_type.to_owned(), bytes };
     Ok(Some(match &body.kind {
         BodyKind::Json => written(one(&body.media_type, "application/json"), given.value.bytes()),
-        BodyKind::Form(parts) => written(&body.media_type, form::write(&given, parts)?),
+        BodyKind::Form(parts) => {
+            let declared = one(&body.media_type, "application/x-www-form-urlencoded");
+            written(declared, form::write(&given, parts)?)
+        }
         BodyKind::Multipart(parts) => {
             let (boundary, bytes) = multipart::write(&given, parts)?;
-            let essence = media::essence(&body.media_type);
+            let essence = media::essence(one(&body.media_type, "multipart/form-data"));
             written(&format!("{essence}; boundary={boundary}"), bytes)
         }
         BodyKind::Xml(shape) => written(one(&body.media_type, "application/xml"), xml::write(&given, shape)?),
@@ -81,20 +86,44 @@ fn given(body: &Body, arguments: &Object) -> Result<Option<Given>, ToolError> {
             _ => Ok(None),
         },
         Content::Members { named, open } => {
-            let mut members = Object::new();
-            for (argument, value) in arguments.iter() {
-                let is_member = |(_, member): &(String, String)| *member == argument;
-                match named.iter().find(|(name, _)| *name == argument) {
-                    Some((_, member)) => members.set(member, value.clone()),
-                    None if *open && !named.iter().any(is_member) => members.set(&argument, value.clone()),
-                    None => {}
-                }
-            }
+            let members: Vec<_> = members(named, *open, arguments).collect();
             let is_there = body.required || !members.is_empty();
-            let (value, argument) = (members.to_json(), String::new());
+            let (value, argument) = (object(&members), String::new());
             Ok(is_there.then(|| Given { value, argument, arguments: named.clone() }))
         }
     }
+}
+
+/// The arguments that are members, with the names that they have as such.
+fn members<'a>(
+    named: &'a [(String, String)],
+    open: bool,
+    arguments: &'a Object,
+) -> impl Iterator<Item = (Cow<'a, str>, &'a Json)> {
+    arguments.iter().filter_map(move |(argument, value)| {
+        match named.iter().find(|(name, _)| *name == argument) {
+            Some((_, member)) => Some((Cow::Borrowed(&**member), value)),
+            None => {
+                let is_taken = named.iter().any(|(_, member)| *member == argument);
+                (open && !is_taken).then_some((argument, value))
+            }
+        }
+    })
+}
+
+/// The object of these members, of which no two share a name. There may be more of them than [`Object::set`], which looks
+/// for each among all others, is made for.
+fn object(members: &[(Cow<'_, str>, &Json)]) -> Json {
+    let mut text = vec![b'{'];
+    for (index, (name, value)) in members.iter().enumerate() {
+        let before: &[u8] = if index == 0 { b"" } else { b"," };
+        for piece in [before, Json::string(name).as_bytes(), b":", value.as_bytes()] {
+            text.extend_from_slice(piece);
+        }
+    }
+    text.push(b'}');
+    // Its pieces were read before.
+    Json::parse(text).unwrap_or_else(|_| Json::null())
 }
 
 /// A media type; where the document has a range, such as `*/*`, the one that is meant.

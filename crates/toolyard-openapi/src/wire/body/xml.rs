@@ -9,7 +9,7 @@ use toolyard_core::{Json, ToolError};
 use super::Given;
 use crate::operation::XmlShape;
 use crate::wire::out::Out;
-use crate::wire::{Opened, invalid, plain};
+use crate::wire::{Opened, cut, invalid, plain};
 
 /// The document. A text that begins as XML does is the document itself.
 pub(super) fn write(given: &Given, shape: &XmlShape) -> Result<Bytes, ToolError> {
@@ -52,7 +52,8 @@ impl Place<'_> {
         if is_name(&qualified) {
             Ok(qualified)
         } else {
-            Err(invalid(self.at, format_args!("{qualified:?} is no name in XML")))
+            let shown = cut(&qualified, 64);
+            Err(invalid(self.at, format_args!("{shown:?} is no name in XML")))
         }
     }
 
@@ -178,9 +179,21 @@ fn escaped(at: &str, text: &str) -> Result<String, ToolError> {
     Ok(out)
 }
 
-/// Names of XML 1.0, section 2.3, without the rarer of its characters' rules.
+/// Names of XML 1.0 (fifth edition, section 2.3).
 fn is_name(text: &str) -> bool {
-    let begins = |character: char| character.is_alphabetic() || character == '_';
-    let goes_on = |character: char| character.is_alphanumeric() || "-._:".contains(character);
-    text.starts_with(begins) && text.chars().all(goes_on)
+    text.starts_with(begins_name) && text.chars().all(is_in_name)
+}
+
+const fn begins_name(character: char) -> bool {
+    matches!(character,
+        ':' | '_' | 'A'..='Z' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{2ff}'
+        | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}' | '\u{200c}'..='\u{200d}' | '\u{2070}'..='\u{218f}'
+        | '\u{2c00}'..='\u{2fef}' | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}'
+        | '\u{10000}'..='\u{effff}')
+}
+
+const fn is_in_name(character: char) -> bool {
+    begins_name(character)
+        || matches!(character,
+            '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
 }
