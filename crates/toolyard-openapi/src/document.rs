@@ -103,6 +103,22 @@ impl<'t> Node<'t> {
         })
     }
 
+    /// The same value, with texts of its own.
+    pub(crate) fn into_owned(self) -> Node<'static> {
+        match self {
+            Node::Null => Node::Null,
+            Node::Bool(value) => Node::Bool(value),
+            Node::Number(number) => Node::Number(number),
+            Node::Text(text) => Node::Text(Cow::Owned(text.into_owned())),
+            Node::List(items) => Node::List(items.into_iter().map(Self::into_owned).collect()),
+            Node::Object(members) => {
+                let owned =
+                    |(name, value): (Cow<'_, str>, Self)| (Cow::Owned(name.into_owned()), value.into_owned());
+                Node::Object(members.into_iter().map(owned).collect())
+            }
+        }
+    }
+
     /// The same value, as the rest of the program has values.
     pub(crate) fn to_value(&self) -> Value {
         match self {
@@ -152,6 +168,10 @@ mod tests {
             r#"{"a":"yes","b":"2020-01-01","c":31,"d":"1","e":10}"#,
         );
         check("a: !!str 1\nb: !Tag {c: d}", r#"{"a":"1","b":{"c":"d"}}"#);
+        check(
+            "a:\n    b: \"x\n  y\n  z\"\n    c: {\n  d: 1,\n  e: 2\n  }\n",
+            r#"{"a":{"b":"x y z","c":{"d":1,"e":2}}}"#,
+        );
         check("", "null");
     }
 

@@ -23,6 +23,7 @@ pub use self::filter::Filter;
 use crate::document::Node;
 use crate::operation::Operation;
 use crate::resolve::{At, Files};
+use crate::response::Promise;
 use crate::schema::{Dialect, Direction, Schemas};
 use crate::security::{Requirement, Scheme};
 use crate::sources::{Sources, Unreadable};
@@ -47,6 +48,8 @@ pub struct Described {
     pub operation: Operation,
     /// The definition of its tool, without the name: `description`, `inputSchema` and so on.
     pub definition: Object,
+    /// What the definition promises of results.
+    pub promise: Promise,
     /// What opens it: each of these does, with all that stands in it. Empty: nothing is needed.
     pub security: Vec<Vec<Requirement>>,
 }

@@ -11,8 +11,48 @@ use super::{DEEPEST, Node, SyntaxError};
 /// How many values aliases may stand for, all in all: a few lines of them could fill the memory.
 const MOST_ALIASED: usize = 1 << 20;
 
+/// How many lines of a text are read as if they were indented deeper.
+const MOST_REPAIRS: usize = 20;
+
+/// What the parser says of a text or a list in brackets that goes on further left than it may. Most parsers read such
+/// lines, and documents have them.
+const TOO_FAR_LEFT: [&str; 2] = ["invalid indentation", "invalid indentation in quoted scalar"];
+
 /// Reads the first document of a text.
 pub(super) fn parse(text: &str) -> Result<Node<'_>, SyntaxError> {
+    let mut error = match parse_strictly(text) {
+        Err(error) if TOO_FAR_LEFT.contains(&&*error.problem) => error,
+        read => return read,
+    };
+    let mut repaired = text.to_owned();
+    for _ in 0..MOST_REPAIRS {
+        repaired = indented(&repaired, error.line);
+        match parse_strictly(&repaired) {
+            Ok(node) => return Ok(node.into_owned()),
+            // The columns of lines that were not touched are right.
+            Err(next) if TOO_FAR_LEFT.contains(&&*next.problem) && next.line > error.line => error = next,
+            Err(next) => return Err(next),
+        }
+    }
+    Err(error)
+}
+
+/// The text with one line, counted from one, as deep as the one before it, and a bit more.
+fn indented(text: &str, line: usize) -> String {
+    let mut before = 0_usize;
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for (index, text) in lines.iter_mut().enumerate().take(line) {
+        let own = text.len() - text.trim_start_matches(' ').len();
+        if index + 1 == line {
+            text.insert_str(0, &" ".repeat((before + 2).saturating_sub(own)));
+        } else if !text.trim().is_empty() {
+            before = own;
+        }
+    }
+    lines.join("\n")
+}
+
+fn parse_strictly(text: &str) -> Result<Node<'_>, SyntaxError> {
     let mut builder = Builder { open: Vec::new(), anchors: HashMap::new(), aliased: 0, whole: None };
     let mut parser = Parser::new_from_str(text);
     while let Some(next) = parser.next_event() {

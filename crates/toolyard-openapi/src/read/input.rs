@@ -59,7 +59,8 @@ impl Input {
     }
 
     /// The schema, and whether it was pruned.
-    pub(super) fn schema(self, schemas: &mut Schemas<'_>) -> (Json, bool) {
+    pub(super) fn schema(mut self, schemas: &mut Schemas<'_>) -> (Json, bool) {
+        let is_opened = self.open_last();
         let Self { properties, required, together, of_body, others, root } = self;
         let mut schema = Map::from_iter([
             ("type".to_owned(), json!("object")),
@@ -82,7 +83,26 @@ impl Input {
         if let Some(others) = others {
             schema.insert("additionalProperties".to_owned(), others);
         }
-        with_definitions(Value::Object(schema), &root, schemas, LARGEST)
+        let (schema, is_pruned) = with_definitions(Value::Object(schema), &root, schemas, LARGEST);
+        (schema, is_pruned || is_opened)
+    }
+
+    /// Of more arguments than fit, the last that are not required take anything. Says whether there were any.
+    fn open_last(&mut self) -> bool {
+        let size = |value: &Value| value.to_string().len();
+        let mut over = size(&json!(self.properties)).saturating_sub(LARGEST * 15 / 16);
+        let required = &self.required;
+        let optional = self.properties.iter_mut().filter(|(name, _)| !required.contains(name));
+        let mut is_opened = false;
+        for (_, schema) in optional.rev() {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(size(schema));
+            *schema = json!({});
+            is_opened = true;
+        }
+        is_opened
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which of several media types a request has.
 
+use crate::wire::media::{essence, is_form, is_json, is_of, is_xml};
+
 /// What is known of a media type by its name alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
@@ -12,29 +14,23 @@ pub(super) enum Family {
 }
 
 pub(super) fn family(media_type: &str) -> Family {
-    let essence = essence(media_type);
-    match &*essence {
-        "application/json" | "*/*" | "application/*" | "text/json" => Family::Json,
-        json if json.ends_with("+json") || json.ends_with("/json") => Family::Json,
-        "application/x-www-form-urlencoded" => Family::Form,
-        "application/xml" | "text/xml" => Family::Xml,
-        xml if xml.ends_with("+xml") => Family::Xml,
-        multipart if multipart.starts_with("multipart/") => Family::Multipart,
-        text if text.starts_with("text/") => Family::Text,
+    // What may be anything is JSON.
+    let is_any = matches!(essence(media_type), "*/*" | "application/*");
+    match media_type {
+        json if is_any || is_json(json) => Family::Json,
+        form if is_form(form) => Family::Form,
+        xml if is_xml(xml) => Family::Xml,
+        multipart if is_of(multipart, "multipart") => Family::Multipart,
+        text if is_of(text, "text") => Family::Text,
         _ => Family::Other,
     }
-}
-
-/// The type and the subtype, without parameters.
-pub(super) fn essence(media_type: &str) -> String {
-    media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// The one that a request is written in: JSON before forms before all else, and of these the one that comes first.
 pub(super) fn preferred<'m, T>(all: impl Iterator<Item = (&'m str, T)>) -> Option<(&'m str, T)> {
     all.min_by_key(|(media_type, _)| {
-        let plain = essence(media_type) != "application/json";
-        (family(media_type), plain)
+        let is_special = essence(media_type) != "application/json";
+        (family(media_type), is_special)
     })
 }
 

@@ -57,7 +57,8 @@ impl<'d> Reader<'d> {
             let schema = self.parameter_schema(parameter.at, required, input);
             let argument = input.add(parameter.name, parameter.location, schema, required);
             let form = self.form(parameter.at, location);
-            parameters.push(Parameter { argument, name: parameter.name.to_owned(), location, form });
+            let name = parameter.name.to_owned();
+            parameters.push(Parameter { argument, name, location, form, required });
         }
         for name in placeholders(site.path) {
             let is_declared =
@@ -71,7 +72,13 @@ impl<'d> Reader<'d> {
             );
             let argument = input.add(name, "path", json!({"type": "string"}), true);
             let form = default_form(Location::Path);
-            parameters.push(Parameter { argument, name: name.to_owned(), location: Location::Path, form });
+            parameters.push(Parameter {
+                argument,
+                name: name.to_owned(),
+                location: Location::Path,
+                form,
+                required: true,
+            });
         }
         parameters
     }

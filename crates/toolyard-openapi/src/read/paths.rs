@@ -8,6 +8,7 @@ use super::{Described, Place, Reader, Version, naming, security, servers, words}
 use crate::document::Node;
 use crate::operation::{Body, Operation, Parameter};
 use crate::resolve::At;
+use crate::response::Promise;
 
 /// The members of a path that are operations.
 const METHODS: [(&str, Method); 8] = [
@@ -76,9 +77,10 @@ impl<'d> Reader<'d> {
         }
         definition.set("description", Json::string(&description));
         definition.set("inputSchema", input);
-        let (accept, output) = self.responses(site);
-        if let Some(output) = output {
-            definition.set("outputSchema", output);
+        let (accept, result) = self.responses(site);
+        let promise = result.as_ref().map_or(Promise::Nothing, |(_, promise)| *promise);
+        if let Some((schema, _)) = result {
+            definition.set("outputSchema", schema);
         }
         if let Some(annotations) = annotations(&method) {
             definition.set("annotations", annotations);
@@ -89,7 +91,7 @@ impl<'d> Reader<'d> {
         let server = servers::server(root, item, node, self.version, document, self.options);
         let path = site.path.to_owned();
         let operation = Operation { name, method, server, path, parameters, body, accept };
-        Some(Described { operation, definition, security: security::of_operation(root.node, node) })
+        Some(Described { operation, definition, promise, security: security::of_operation(root.node, node) })
     }
 
     /// Everything that a caller gives. What is too large is gathered again, with its parts as definitions, which can be

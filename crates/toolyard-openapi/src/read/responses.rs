@@ -1,6 +1,6 @@
 //! What an operation answers.
 
-use serde_json::Value;
+use serde_json::json;
 use toolyard_core::Json;
 
 use super::input::{LARGEST_OF_RESULT, with_definitions};
@@ -9,11 +9,12 @@ use super::paths::Site;
 use super::{Reader, Version};
 use crate::document::Node;
 use crate::resolve::At;
+use crate::response::Promise;
 use crate::schema::{Root, flat};
 
 impl<'d> Reader<'d> {
-    /// The media types of its success, JSON first, and the schema of its result if that is one object.
-    pub(super) fn responses(&mut self, site: &Site<'d>) -> (Vec<String>, Option<Json>) {
+    /// The media types of its success, JSON first, and the schema of its result if there is one.
+    pub(super) fn responses(&mut self, site: &Site<'d>) -> (Vec<String>, Option<(Json, Promise)>) {
         let mut accept = Vec::new();
         let mut schemas = Vec::new();
         for at in self.successes(site) {
@@ -61,23 +62,26 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// The schema of a result. Clients know objects only.
-    fn result_schema(&mut self, at: At<'d>) -> Option<Json> {
+    /// The schema of a result. Clients know objects only: anything else is a member of one.
+    fn result_schema(&mut self, at: At<'d>) -> Option<(Json, Promise)> {
         let target = self.files.resolve(at)?;
         let shape = flat(self.files, target);
-        let is_object = match shape.keyword("type").map(|at| at.node) {
-            Some(Node::Text(kind)) => kind == "object",
-            None => !shape.properties.is_empty(),
-            Some(_) => false,
-        };
-        if !is_object || self.responses.leaves_out(at) {
-            return None;
-        }
+        let kind = shape.keyword("type").map(|at| at.node);
+        let is_object = kind.is_none() && !shape.properties.is_empty()
+            || kind.is_some_and(|kind| kind.as_str() == Some("object"));
         let mut root = Root::default();
-        let mut schema = self.responses.write_whole(target, &mut root);
-        // `null` is no result.
-        schema.as_object_mut()?.insert("type".to_owned(), Value::from("object"));
+        let (schema, promise) = if is_object {
+            let mut schema = self.responses.write_whole(target, &mut root);
+            // `null` is no result.
+            schema.as_object_mut()?.insert("type".to_owned(), "object".into());
+            (schema, Promise::Object)
+        } else {
+            kind?;
+            let schema = self.responses.write(at, true, &mut root);
+            let whole = json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});
+            (whole, Promise::Result)
+        };
         let (schema, _) = with_definitions(schema, &root, &mut self.responses, LARGEST_OF_RESULT);
-        (schema.as_bytes().len() <= LARGEST_OF_RESULT).then_some(schema)
+        (schema.as_bytes().len() <= LARGEST_OF_RESULT).then_some((schema, promise))
     }
 }
