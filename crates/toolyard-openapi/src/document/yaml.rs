@@ -25,14 +25,18 @@ pub(super) fn parse(text: &str) -> Result<Node<'_>, SyntaxError> {
         read => return read,
     };
     let mut repaired = text.to_owned();
+    let mut further = 0;
     for _ in 0..MOST_REPAIRS {
-        repaired = indented(&repaired, error.line);
-        match parse_strictly(&repaired) {
+        // Of a text in quotes, its beginning is named.
+        let line = if error.problem == TOO_FAR_LEFT[1] { error.line + 1 + further } else { error.line };
+        repaired = indented(&repaired, line);
+        let next = match parse_strictly(&repaired) {
             Ok(node) => return Ok(node.into_owned()),
-            // The columns of lines that were not touched are right.
-            Err(next) if TOO_FAR_LEFT.contains(&&*next.problem) && next.line > error.line => error = next,
+            Err(next) if TOO_FAR_LEFT.contains(&&*next.problem) && next.line >= error.line => next,
             Err(next) => return Err(next),
-        }
+        };
+        further = if next.line == error.line { further + 1 } else { 0 };
+        error = next;
     }
     Err(error)
 }
