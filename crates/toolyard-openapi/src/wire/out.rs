@@ -39,12 +39,17 @@ impl Out {
 
     /// Adds a pair, behind others after `between`.
     pub(crate) fn pair(&mut self, between: &str, name: &str, value: &str) {
+        self.next(between, name);
+        self.push("=");
+        self.push(value);
+    }
+
+    /// Adds a text, behind others after `between`.
+    pub(crate) fn next(&mut self, between: &str, text: &str) {
         if !self.bytes.is_empty() {
             self.push(between);
         }
-        for piece in [name, "=", value] {
-            self.push(piece);
-        }
+        self.push(text);
     }
 
     /// Ends what would write into nothing.

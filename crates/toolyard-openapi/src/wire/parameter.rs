@@ -86,11 +86,11 @@ impl Written {
         if let Form::Content(media_type) = &parameter.form
             && !media::is_form(media_type)
         {
-            query.push(escape::encoded(&in_media_type(media_type, value)));
+            query.next("&", &escape::encoded(&in_media_type(media_type, value)));
             return Ok(());
         }
         match Opened::of(&parameter.argument, value)? {
-            Opened::Text(text) => query.push(escape::legal(&text).replace('#', "%23")),
+            Opened::Text(text) => query.next("&", &escape::legal(&text).replace('#', "%23")),
             Opened::Members(members) => super::body::form::members(&members, &mut |name, value| {
                 query.pair("&", name, value);
             }),
