@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use tokio::sync::mpsc;
 use toolyard_core::{Caller, Json};
 
 use super::peer::Peer;
@@ -48,53 +49,66 @@ pub(super) struct From {
     pub(super) peer: Arc<Peer>,
     pub(super) caller: Caller,
     pub(super) origin: Option<Arc<dyn Any + Send + Sync>>,
+    /// Where the client is told and asked what its requests say while they run, if it takes that.
+    pub(super) outlet: Option<mpsc::Sender<Bytes>>,
 }
 
-/// Takes the messages of a batch; gives the responses to its requests as one text, or nothing where there are
-/// none. Its requests are told of nothing while they run: there is no place to say it.
-pub(super) async fn answer(from: &From, messages: Vec<Bytes>) -> Option<Vec<Bytes>> {
-    let each = messages.into_iter().map(|text| one(from, text));
+/// Takes the messages of a batch; gives the responses to its requests, each in its pieces.
+pub(super) async fn answer(from: From, messages: Vec<Bytes>) -> Vec<Vec<Bytes>> {
+    let each = messages.into_iter().map(|text| one(&from, text));
+    join_all(each).await.into_iter().flatten().collect()
+}
+
+/// The responses as one text.
+pub(super) fn joined(responses: Vec<Vec<Bytes>>) -> Vec<Bytes> {
     let mut pieces = vec![Bytes::from_static(b"[")];
-    for response in join_all(each).await.into_iter().flatten() {
+    for response in responses {
         if pieces.len() > 1 {
             pieces.push(Bytes::from_static(b","));
         }
         pieces.extend(response);
     }
     pieces.push(Bytes::from_static(b"]"));
-    (pieces.len() > 2).then_some(pieces)
+    pieces
 }
 
 async fn one(from: &From, text: Bytes) -> Option<Vec<Bytes>> {
-    let From { frontend, peer, caller, origin } = from;
     match Message::parse(text) {
         Ok(Message::Request { id, method, .. }) if method == method::INITIALIZE => {
             let error = RpcError::new(INVALID_REQUEST, "Invalid request: `initialize` stands in no batch");
             Some(message::response(Some(&id), Err(error)))
         }
         Ok(Message::Request { id, method, params, meta }) => {
-            let outlet = Outlet::new(&meta, None);
-            let client = Requester::legacy(Some(peer), outlet, frontend.limits.ask_time);
-            let (caller, origin, peer) = (caller.clone(), origin.clone(), peer.clone());
-            let running = peer.clone();
-            let sender =
-                Sender { era: Era::Legacy, caller, origin, client, peer: Some(peer), questions: None };
-            let request = Request { id: id.clone(), method, params, meta };
-            let answer = running.running.run(&id, frontend.clone().answer(request, sender)).await?;
-            Some(message::response(Some(&id), answer))
+            request(from, Request { id, method, params, meta }).await
         }
         Ok(Message::Notification { method, params }) => {
             if method == method::CANCELLED
                 && let Some(id) = params.get("requestId").and_then(Id::parse)
             {
-                peer.running.cancel(&id);
+                from.peer.running.cancel(&id);
             }
             None
         }
         Ok(Message::Response { id, answer }) => {
-            peer.asks.answered(id.as_ref(), answer);
+            from.peer.asks.answered(id.as_ref(), answer);
             None
         }
         Err(bad) => Some(message::response(bad.id.as_ref(), Err(bad.error))),
     }
+}
+
+async fn request(from: &From, request: Request) -> Option<Vec<Bytes>> {
+    let From { frontend, peer, caller, origin, outlet } = from;
+    let outlet = Outlet::new(&request.meta, outlet.clone());
+    let sender = Sender {
+        era: Era::Legacy,
+        caller: caller.clone(),
+        origin: origin.clone(),
+        client: Requester::legacy(Some(peer), outlet, frontend.limits.ask_time),
+        peer: Some(peer.clone()),
+        questions: None,
+    };
+    let id = request.id.clone();
+    let answer = peer.running.run(&id, frontend.clone().answer(request, sender)).await?;
+    Some(message::response(Some(&id), answer))
 }

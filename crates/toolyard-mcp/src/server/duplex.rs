@@ -240,8 +240,12 @@ impl Conversation {
                     peer: self.peer.clone(),
                     caller: self.caller.clone(),
                     origin: None,
+                    outlet: Some(self.sender.clone()),
                 };
-                self.requests.push(Box::pin(async move { batch::answer(&from, messages).await }));
+                self.requests.push(Box::pin(async move {
+                    let responses = batch::answer(from, messages).await;
+                    (!responses.is_empty()).then(|| batch::joined(responses))
+                }));
                 None
             }
             Err(error) => Some(message::response(None, Err(error))),

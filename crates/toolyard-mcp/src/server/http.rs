@@ -22,7 +22,7 @@ use toolyard_net::guard::{self, Guard};
 
 use super::forward::{forward, is_forwarded};
 use super::replay::Purpose;
-use super::reply::{self, empty, refusal, respond};
+use super::reply::{self, Reply, empty, refusal, respond};
 use super::requester::{Outlet, Requester};
 use super::session::{Session, SessionLimits, Sessions};
 use super::streams::{Reader, Resumed, Streams};
@@ -128,22 +128,25 @@ impl Endpoint {
         }
     }
 
-    /// Several messages in one. The client is dropped with this future, and its requests with it.
+    /// Several messages in one.
     async fn batch(&self, parts: &Arc<Parts>, session: &Arc<Session>, text: Bytes) -> Response {
         let messages = match batch::read(text) {
             Ok(messages) => messages,
             Err(error) => return refusal(StatusCode::BAD_REQUEST, None, error),
         };
+        let (outlet, told) = self.queue(&parts.headers).unzip();
         let sender = batch::From {
             frontend: self.frontend.clone(),
             peer: session.peer.clone(),
             caller: caller(parts, Some(session.id.clone())),
             origin: Some(parts.clone()),
+            outlet,
         };
-        match batch::answer(&sender, messages).await {
-            Some(responses) => reply::json(StatusCode::OK, responses),
-            None => empty(StatusCode::ACCEPTED),
-        }
+        let answer = async move {
+            let responses = batch::answer(sender, messages).await;
+            (!responses.is_empty()).then_some(Reply::Batch(responses))
+        };
+        respond(Box::pin(answer), told, Some(session.clone())).await
     }
 
     /// A request that stands for itself.
@@ -170,8 +173,11 @@ impl Endpoint {
                 Err(error) => refusal(modern::status(&error), Some(&id), error),
             };
         }
-        let answer = async move { Some(frontend.answer(request, sender).await) };
-        respond(id, Box::pin(answer), messages, None, modern::status).await
+        let answer = async move {
+            let answer = frontend.answer(request, sender).await;
+            Some(Reply::to(&id, answer, modern::status))
+        };
+        respond(Box::pin(answer), messages, None).await
     }
 
     /// A request in a session, or a bare one, as operators send it that only want to list and call.
@@ -189,23 +195,25 @@ impl Endpoint {
         let sender = Sender { era: Era::Legacy, caller, origin, client, peer: peer.clone(), questions: None };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         let answer = async move {
-            let id = request.id.clone();
             let answer = pin!(frontend.answer(request, sender));
-            match peer {
-                Some(peer) => peer.running.run(&id, answer).await,
-                None => Some(answer.await),
-            }
+            let answer = match peer {
+                Some(peer) => peer.running.run(&id, answer).await?,
+                None => answer.await,
+            };
+            Some(Reply::to(&id, answer, |_| StatusCode::OK))
         };
-        respond(id, Box::pin(answer), messages, session, |_| StatusCode::OK).await
+        respond(Box::pin(answer), messages, session).await
     }
 
     /// Where the client is told something while its request runs, if it takes a stream.
     fn outlet(&self, meta: &Object, headers: &HeaderMap) -> (Outlet, Option<mpsc::Receiver<Bytes>>) {
-        if !accepts_stream(headers) {
-            return (Outlet::new(meta, None), None);
-        }
-        let (sender, messages) = mpsc::channel(self.frontend.limits.queued_notices.max(1));
-        (Outlet::new(meta, Some(sender)), Some(messages))
+        let (sender, messages) = self.queue(headers).unzip();
+        (Outlet::new(meta, sender), messages)
+    }
+
+    /// What is said to a client while its message is worked on, if it takes a stream.
+    fn queue(&self, headers: &HeaderMap) -> Option<(mpsc::Sender<Bytes>, mpsc::Receiver<Bytes>)> {
+        accepts_stream(headers).then(|| mpsc::channel(self.frontend.limits.queued_notices.max(1)))
     }
 
     /// An answer to what a legacy client was asked.

@@ -1,6 +1,7 @@
 //! How an answer reaches an HTTP client: as plain JSON, or as a stream once there is something to say
 //! before the answer.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,36 +19,59 @@ use tokio::time::timeout;
 use toolyard_net::body::{self, Pieces};
 use toolyard_net::sse;
 
-use super::Answer;
 use super::replay::Purpose;
 use super::session::Session;
 use super::streams::{Reader, Streams};
+use super::{Answer, batch};
 use crate::wire::{Id, RpcError, message};
 
 /// How long a request is silent before its client is shown that it is still there. Proxies and clients
 /// commonly give up after 30 or 60 seconds.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// An answer that is being worked out; `None` if the client withdrew the request meanwhile.
-pub(super) type Pending = BoxFuture<'static, Option<Answer>>;
+/// What a message of a client is answered with.
+pub(super) enum Reply {
+    /// The response to its request, and the status of one that comes alone.
+    One(StatusCode, Vec<Bytes>),
+    /// The responses to the requests of a batch.
+    Batch(Vec<Vec<Bytes>>),
+}
+
+/// A reply that is being worked out; `None` if there is none, as for a request that the client withdrew meanwhile.
+pub(super) type Pending = BoxFuture<'static, Option<Reply>>;
 
 /// After how long a client that can come back is given something to come back with. What takes longer is worth a
 /// stream.
 const PRIME: Duration = Duration::from_secs(1);
 
-/// Answers a request: plainly if the answer comes before anything else is to be said, or if the client
+impl Reply {
+    /// The response to a request. `status` is the one of an error.
+    pub(super) fn to(id: &Id, answer: Answer, status: fn(&RpcError) -> StatusCode) -> Self {
+        let status = answer.as_ref().err().map_or(StatusCode::OK, status);
+        Self::One(status, message::response(Some(id), answer))
+    }
+
+    /// The messages of a stream. They are single ones there, which every client takes; the responses to a batch may be
+    /// either (2025-03-26, basic/transports, sending messages).
+    fn messages(self) -> VecDeque<Vec<Bytes>> {
+        match self {
+            Self::One(_, response) => VecDeque::from([response]),
+            Self::Batch(responses) => responses.into(),
+        }
+    }
+}
+
+/// Answers a request, or a batch: plainly if the answer comes before anything else is to be said, or if the client
 /// takes no stream, in which case there are no `messages`. A stream of a session can be come back to.
 ///
 /// Until there is a stream, a client that leaves has withdrawn its request: it knows of no event that it could
 /// come back with, so nobody could ever read the answer.
 pub(super) async fn respond(
-    id: Id,
     mut answer: Pending,
     messages: Option<mpsc::Receiver<Bytes>>,
     session: Option<Arc<Session>>,
-    status: fn(&RpcError) -> StatusCode,
 ) -> Response {
-    let Some(mut messages) = messages else { return plain(&id, answer.await, status) };
+    let Some(mut messages) = messages else { return plain(answer.await) };
     let primed = session.as_ref().is_some_and(|session| session.streams.primed());
     let first = tokio::select! {
         biased;
@@ -57,7 +81,7 @@ pub(super) async fn respond(
                 answer = std::future::ready(given).boxed();
                 Some(message)
             }
-            Err(_) => return plain(&id, given, status),
+            Err(_) => return plain(given),
         },
         Some(message) = messages.recv() => Some(message),
         () = tokio::time::sleep(if primed { PRIME } else { QUIET }) => None,
@@ -65,14 +89,14 @@ pub(super) async fn respond(
     let opening = (first.is_none() && !primed).then(|| vec![sse::KEEP_ALIVE]);
     let opening = stream::iter(opening);
     match session {
-        Some(session) => streamed(opening.chain(kept(&session, id, first, messages, answer))),
+        Some(session) => streamed(opening.chain(kept(&session, first, messages, answer))),
         None => {
             // The client's reading sets the pace of the stream, and must not set that of the call. It ends when the
             // client leaves and this is dropped.
             let mut work = JoinSet::new();
             work.spawn(answer);
             let answer = async move { work.join_next().await?.ok()? }.boxed();
-            streamed(opening.chain(said(id, first, messages, answer).map(sse::message)))
+            streamed(opening.chain(said(first, messages, answer).map(sse::message)))
         }
     }
 }
@@ -80,13 +104,12 @@ pub(super) async fn respond(
 /// The stream of an answer that goes on without its reader.
 fn kept(
     session: &Arc<Session>,
-    id: Id,
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     answer: Pending,
 ) -> Reader {
     let (sender, given) = oneshot::channel();
-    let source = said(id, first, messages, async { given.await.ok()? }.boxed());
+    let source = said(first, messages, async { given.await.ok()? }.boxed());
     Streams::begin(session, Purpose::Call, source.boxed(), |mut stream| async move {
         tokio::select! {
             biased;
@@ -100,21 +123,20 @@ fn kept(
 
 /// All messages about a request: what is said before the answer, then that.
 fn said(
-    id: Id,
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     answer: Pending,
 ) -> impl Stream<Item = Vec<Bytes>> + Send {
-    let rest = Rest { id, answer, answered: None, messages };
-    stream::iter(first.map(|message| vec![message])).chain(stream::unfold(Some(rest), Rest::next))
+    let rest = Rest { answer, answered: None, messages };
+    stream::iter(first.map(|message| vec![message])).chain(stream::unfold(rest, Rest::next))
 }
 
 /// A response that is one JSON text. A withdrawn request gets none.
-fn plain(id: &Id, answer: Option<Answer>, status: fn(&RpcError) -> StatusCode) -> Response {
-    let Some(answer) = answer else { return empty(StatusCode::ACCEPTED) };
-    match answer {
-        Ok(result) => json(StatusCode::OK, message::response(Some(id), Ok(result))),
-        Err(error) => json(status(&error), message::response(Some(id), Err(error))),
+fn plain(reply: Option<Reply>) -> Response {
+    match reply {
+        Some(Reply::One(status, response)) => json(status, response),
+        Some(Reply::Batch(responses)) => json(StatusCode::OK, batch::joined(responses)),
+        None => empty(StatusCode::ACCEPTED),
     }
 }
 
@@ -160,27 +182,25 @@ pub(super) fn streamed(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) 
 
 /// What is left of an answer that is being streamed.
 struct Rest {
-    id: Id,
     answer: Pending,
-    /// What came of that.
-    answered: Option<Answer>,
+    /// What is left to be sent of what came of that.
+    answered: Option<VecDeque<Vec<Bytes>>>,
     messages: mpsc::Receiver<Bytes>,
 }
 
 impl Rest {
-    async fn next(state: Option<Self>) -> Option<(Vec<Bytes>, Option<Self>)> {
-        let mut rest = state?;
-        if rest.answered.is_none() {
+    async fn next(mut self) -> Option<(Vec<Bytes>, Self)> {
+        if self.answered.is_none() {
             tokio::select! {
                 biased;
-                Some(message) = rest.messages.recv() => return Some((vec![message], Some(rest))),
-                answer = &mut rest.answer => rest.answered = Some(answer?),
+                Some(message) = self.messages.recv() => return Some((vec![message], self)),
+                answer = &mut self.answer => self.answered = Some(answer?.messages()),
             }
         }
         // What was said before the answer goes before it.
-        match rest.messages.try_recv() {
-            Ok(message) => Some((vec![message], Some(rest))),
-            Err(_) => Some((message::response(Some(&rest.id), rest.answered?), None)),
+        match self.messages.try_recv() {
+            Ok(message) => Some((vec![message], self)),
+            Err(_) => Some((self.answered.as_mut()?.pop_front()?, self)),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 #![cfg(test)]
 
+mod batches;
 mod bounds;
 mod changes;
 mod client;

@@ -296,35 +296,3 @@ async fn on_the_web() {
     {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"this needs a session"}}
     "#);
 }
-
-/// Only 2025-03-26 has batches, whatever carries them.
-#[tokio::test]
-async fn batches() {
-    let yard = Yard::new();
-    let mut heard = Vec::new();
-    for (carrier, revision) in
-        carried(&[(Carrier::Pipe, &LEGACY), (Carrier::Web, &LEGACY[1..]), (Carrier::Sse, &LEGACY[..2])])
-    {
-        let mut client = Client::new(&yard, carrier, revision, "{}").await;
-        let batch =
-            format!(" [{}]", [client.text("7", "ping", ""), client.text("8", "nothing", "")].join(","));
-        let answer = match carrier {
-            Carrier::Web => client.web().exchange(&batch).await,
-            Carrier::Pipe => client.said(&batch).await,
-            // There a text that is no message is refused at once.
-            Carrier::Sse if revision == LEGACY[1] => client.said(&batch).await,
-            Carrier::Sse => continue,
-        };
-        heard.push(format!("{carrier:?} {revision}: {answer}"));
-    }
-    assert_snapshot!(heard.join("\n"), @r#"
-    Pipe 2024-11-05: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    Pipe 2025-03-26: [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
-    Pipe 2025-06-18: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    Pipe 2025-11-25: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    Web 2025-03-26: 200 [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
-    Web 2025-06-18: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    Web 2025-11-25: 400 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
-    Sse 2025-03-26: [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
-    "#);
-}

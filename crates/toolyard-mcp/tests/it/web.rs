@@ -126,16 +126,17 @@ impl Web {
         Self { address, heard, headers, modern, working: JoinSet::new(), requests: HashMap::new() }
     }
 
-    /// Posts a message. What a request is answered with is heard later; anything else has been taken.
+    /// Posts a message. What a request or a batch is answered with is heard later; anything else has been taken.
     pub(crate) async fn post(&mut self, message: &str) {
         let read: Value = serde_json::from_str(message).unwrap();
         let request = request(Method::POST, "/mcp", &self.headers_of(&read), message);
-        let (Some(id), Some(method)) = (read.get("id"), read.get("method")) else {
+        let is_request = read.get("id").is_some() && read.get("method").is_some();
+        if !is_request && !read.is_array() {
             let exchange = Exchange::begin(self.address, request).await;
             assert_eq!(exchange.response.status(), StatusCode::ACCEPTED);
             return;
-        };
-        if method == "initialize" && !self.modern {
+        }
+        if read["method"] == "initialize" && !self.modern {
             return self.open(request).await;
         }
         let (address, heard) = (self.address, self.heard.clone());
@@ -152,7 +153,7 @@ impl Web {
                 format!("{} {text}", status.as_u16())
             });
         });
-        self.requests.insert(id.as_u64().unwrap_or_default(), working);
+        self.requests.insert(read["id"].as_u64().unwrap_or_default(), working);
     }
 
     /// Posts a text; gives the status and the text of the response.
