@@ -26,7 +26,13 @@ impl Scope {
     /// Whether this entry exists for the caller.
     #[must_use]
     pub fn allows(&self, entry: &Entry) -> bool {
-        self.0.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
+        self.allows_name(&entry.handler.name, &entry.name)
+    }
+
+    /// Whether what a handler publishes under this name exists for the caller.
+    #[must_use]
+    pub fn allows_name(&self, handler: &str, name: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.matches(handler, name))
     }
 
     /// Whether everything does.

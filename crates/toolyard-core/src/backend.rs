@@ -56,6 +56,8 @@ pub struct Catalog {
     pub resources: Vec<Arc<Resource>>,
     /// What stands for more resources than can be listed.
     pub templates: Vec<Arc<Template>>,
+    /// Whether it may have resources that are on no list and that no template stands for.
+    pub unlisted: bool,
     /// How long each of these lists may be kept, where its owner says so, in the order of [`Kind::ALL`].
     pub hints: [Option<CacheHint>; 4],
 }

@@ -1,14 +1,17 @@
-//! Which name a tool or a prompt is called by.
+//! Which name a tool or a prompt is called by, and which URI a resource or a template.
 //!
 //! A tool is called what its owner calls it as long as that is legal and free; else
 //! `{handler}_{tool}`. A handler's [`Prefix`] may say otherwise, and an override may name a tool in full: such
 //! a name goes before all others, and is kept for its tool also while that is not there.
+//!
+//! A resource has the URI that its owner gives it, or that with its handler in front: see `qualifier`.
 //!
 //! A name once given stays with its tool while the gateway runs: what a model has learnt, and what a policy
 //! names, does not change because another server came up. Only the manifest changes it: with a handler's prefix, with an
 //! override, or by removing the handler ([`Names::forget`]).
 
 mod legal;
+mod qualifier;
 mod table;
 
 use std::collections::HashSet;
@@ -20,9 +23,10 @@ use crate::overrides::Override;
 use crate::registry::{Handler, Kind, Remark};
 
 pub use self::legal::{MAX_LENGTH, is_legal};
+pub(crate) use self::qualifier::qualifier;
 pub(crate) use self::table::Taken;
 
-/// When the name of a handler stands before those of its tools and prompts.
+/// When the name of a handler stands before those of its tools and prompts. Before URIs it never stands but on a clash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Prefix {
     /// Where the owner's name is taken or illegal.
@@ -37,10 +41,12 @@ pub enum Prefix {
 
 /// The names that were given out, and to whom. Tools and prompts have each their own: they are called by
 /// different methods.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
     tools: Table,
     prompts: Table,
+    resources: Table,
+    templates: Table,
     /// What was remarked at the last assembly, so that it is said once.
     remarked: HashSet<Remark>,
 }
@@ -73,8 +79,20 @@ pub enum Named {
 
 // === impl Names ===
 
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            tools: Table::default(),
+            prompts: Table::default(),
+            resources: Table::of_uris(),
+            templates: Table::of_uris(),
+            remarked: HashSet::new(),
+        }
+    }
+}
+
 impl Names {
-    /// Every name that was given out, for whoever keeps them beyond the end of the process.
+    /// Every name that was given out, for whoever keeps them beyond the end of the process. URIs last as long as that.
     pub fn given(&self) -> impl Iterator<Item = Given> {
         let tables = [(Named::Tool, &self.tools), (Named::Prompt, &self.prompts)];
         tables.into_iter().flat_map(|(named, table)| table.given(named))
@@ -103,17 +121,15 @@ impl Names {
     /// Gives the names of a handler free. To be called when a manifest does not have it any more, before the next
     /// assembly; never for a handler whose server is gone and may come back.
     pub fn forget(&mut self, handler: &str) {
-        for table in [&mut self.tools, &mut self.prompts] {
-            table.forget(handler);
-        }
+        Kind::ALL.into_iter().for_each(|kind| self.table(kind).forget(handler));
     }
 
     /// Begins an assembly of these handlers, in the order of the manifest: what that wants now wins over what is
     /// remembered, and the names that it asks for are given first.
     pub(crate) fn begin<'a>(&mut self, handlers: impl Iterator<Item = &'a Handler> + Clone) {
         for handler in handlers.clone() {
-            for (kind, table) in [(Kind::Tools, &mut self.tools), (Kind::Prompts, &mut self.prompts)] {
-                table.retain(&handler.name, |own, given_for| {
+            for kind in Kind::ALL {
+                self.table(kind).retain(&handler.name, |own, given_for| {
                     wish(handler, kind, own).as_ref() == Some(given_for)
                 });
             }
@@ -132,11 +148,10 @@ impl Names {
     /// # Errors
     /// When it is taken, and the handler wants no other.
     pub(crate) fn give(&mut self, kind: Kind, handler: &Handler, own: &Arc<str>) -> Result<Arc<str>, Taken> {
-        // What has no name of its own, such as a resource, is called what its owner calls it; what is
-        // hidden does not come here.
-        match (self.table(kind), wish(handler, kind, own)) {
-            (Some(table), Some(wish)) => table.give(&handler.name, own, wish),
-            _ => Ok(own.clone()),
+        match wish(handler, kind, own) {
+            Some(wish) => self.table(kind).give(&handler.name, own, wish),
+            // What is hidden does not come here.
+            None => Ok(own.clone()),
         }
     }
 
@@ -152,6 +167,8 @@ impl Names {
         if catalog.phase == Phase::Ready {
             self.tools.trim(&handler.name, catalog.tools.iter().map(|tool| &tool.name));
             self.prompts.trim(&handler.name, catalog.prompts.iter().map(|prompt| &prompt.key));
+            self.resources.trim(&handler.name, catalog.resources.iter().map(|resource| &resource.key));
+            self.templates.trim(&handler.name, catalog.templates.iter().map(|template| template.uri.text()));
         }
     }
 
@@ -162,11 +179,12 @@ impl Names {
         news
     }
 
-    const fn table(&mut self, kind: Kind) -> Option<&mut Table> {
+    const fn table(&mut self, kind: Kind) -> &mut Table {
         match kind {
-            Kind::Tools => Some(&mut self.tools),
-            Kind::Prompts => Some(&mut self.prompts),
-            Kind::Resources | Kind::Templates => None,
+            Kind::Tools => &mut self.tools,
+            Kind::Prompts => &mut self.prompts,
+            Kind::Resources => &mut self.resources,
+            Kind::Templates => &mut self.templates,
         }
     }
 }
@@ -179,7 +197,11 @@ fn wish(handler: &Handler, kind: Kind, own: &str) -> Option<Wish> {
         Some(Override::Change(change)) => change.name.clone(),
         None => None,
     };
-    Some(Wish { asked, prefix: handler.prefix })
+    let prefix = match (kind, handler.prefix) {
+        (Kind::Resources | Kind::Templates, Prefix::Always) => Prefix::OnClash,
+        (_, prefix) => prefix,
+    };
+    Some(Wish { asked, prefix })
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ mod assemble;
 mod remark;
 #[cfg(test)]
 mod tests;
+mod unlisted;
+mod uri;
 mod view;
 
 use std::collections::HashMap;
@@ -25,6 +27,8 @@ use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
 
 pub use remark::{Remark, What};
+use unlisted::Unlisted;
+pub(crate) use uri::qualify_contents;
 
 /// A handler of the manifest, built: a backend with its name and its limits.
 #[derive(Clone)]
@@ -87,8 +91,9 @@ pub struct Registry {
     prompts: Part,
     resources: Part,
     templates: Part,
-    /// Which URIs the templates stand for, in their order.
+    /// Which URIs the templates stand for, in their order, as their owners have them.
     patterns: Vec<(UriTemplate, Arc<Entry>)>,
+    unlisted: Unlisted,
     phases: Vec<(Arc<str>, Phase)>,
     /// The handlers that say how long their lists may be kept.
     hints: Vec<(Arc<str>, [Option<CacheHint>; 4])>,
@@ -189,11 +194,15 @@ impl Registry {
         self.tools.by_name.get(name).ok_or_else(|| ToolError::unknown_tool(name))
     }
 
-    /// Who has the resource of this URI: whoever lists it, else whose template fits.
+    /// Who has the resource of this URI: whoever lists it, else whose template fits, else who may have it though nobody
+    /// says so.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<Entry>> {
-        let templated = || self.patterns.iter().find(|(pattern, _)| pattern.matches(uri).is_some());
-        self.resources.by_name.get(uri).or_else(|| templated().map(|(_, entry)| entry))
+        let fits = |(pattern, entry): &&(UriTemplate, Arc<Entry>)| {
+            entry.own_uri(uri).is_some_and(|own| pattern.matches(own).is_some())
+        };
+        let templated = || self.patterns.iter().find(fits).map(|(_, entry)| entry);
+        self.resources.by_name.get(uri).or_else(templated).or_else(|| self.unlisted.find(uri))
     }
 
     /// Everything of one kind that is listed, in the order of the manifest and of its owner.
@@ -234,6 +243,11 @@ impl Registry {
             let said = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
             self.part_mut(kind).hint = said.reduce(CacheHint::and);
         }
+    }
+
+    /// Notes whose resources begin how.
+    fn learn_origins(&mut self) {
+        self.unlisted.learn(self.resources.by_name.values().chain(self.templates.by_name.values()));
     }
 
     const fn part_mut(&mut self, kind: Kind) -> &mut Part {

@@ -197,6 +197,11 @@ impl Offered {
         }
     }
 
+    /// The template that stands for a URI.
+    fn template_of(&self, uri: &str) -> Option<&Entry<Template>> {
+        self.templates.entries.iter().find(|entry| entry.item.uri.matches(uri).is_some())
+    }
+
     /// What runs a call; `None` for an argument that nobody completes.
     fn find(&self, call: &Call) -> Result<Option<BoxHandler>, ToolError> {
         match &call.target {
@@ -209,10 +214,8 @@ impl Offered {
                 Ok(Some(prompt.handler.clone()))
             }
             Target::Resource(uri) => {
-                let template =
-                    || self.templates.entries.iter().find(|entry| entry.item.uri.matches(uri).is_some());
                 let resource = self.resources.get(uri).map(|resource| &resource.handler);
-                let handler = resource.or_else(|| template().map(|template| &template.handler));
+                let handler = resource.or_else(|| self.template_of(uri).map(|template| &template.handler));
                 Ok(Some(handler.ok_or_else(|| unknown_resource(uri))?.clone()))
             }
             Target::Completion(Reference::Prompt(name)) => {
@@ -222,7 +225,8 @@ impl Offered {
             Target::Completion(Reference::Template(text)) => match self.templates.get(text) {
                 Some(template) => Ok(template.completer(call)),
                 None if self.resources.get(text).is_some() => Ok(None),
-                None => Err(unknown_resource(text)),
+                // It may be one of the URIs that a template stands for.
+                None => Ok(self.template_of(text).ok_or_else(|| unknown_resource(text))?.completer(call)),
             },
             // Tasks of these tools are the frontend's.
             Target::Task(task) => Err(ToolError::unknown_tool(&task.tool)),

@@ -16,10 +16,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::call::{Call, Target};
+use crate::call::Call;
 use crate::error::{Code, ToolError};
 use crate::outcome::Outcome;
-use crate::registry::Entry;
+use crate::registry::{Entry, qualify_contents};
 
 pub use arguments::Arguments;
 pub use concurrency::Concurrency;
@@ -67,12 +67,12 @@ impl<'a> Next<'a> {
 
 /// Hands the call to its backend, under the name that the owner knows.
 async fn dispatch(mut call: Call, entry: &Entry) -> Answer {
-    call.target = match call.target {
-        // A template's entry stands for many resources.
-        target @ Target::Resource(_) => target,
-        target => target.renamed(entry.own.clone()),
-    };
-    let answer = contained(entry, async { entry.handler.backend.call(call).await }).await;
+    let (target, qualifier) = entry.addressed(call.target);
+    call.target = target;
+    let mut answer = contained(entry, async { entry.handler.backend.call(call).await }).await;
+    if let (Ok(outcome), false) = (&mut answer, qualifier.is_empty()) {
+        qualify_contents(outcome, qualifier);
+    }
     // Whatever backend it is, its server may have said what it was given.
     answer.map_err(|error| error.hiding(&entry.handler.secrets))
 }

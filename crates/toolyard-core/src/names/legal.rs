@@ -28,9 +28,15 @@ pub(super) fn legalized(name: &str) -> String {
 
 /// The beginning of `legal` and a hash of the whole `name`: the same on every start.
 pub(super) fn with_hash(legal: &str, name: &str) -> String {
-    const HASH: usize = 8;
-    let digest = Sha256::digest(name.as_bytes());
-    let hash: String = digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect();
     let kept = legal.len().min(MAX_LENGTH - HASH - 1);
-    format!("{}_{hash}", &legal[..kept])
+    format!("{}_{}", &legal[..kept], hash(name))
+}
+
+/// Length of a [`hash`].
+const HASH: usize = 8;
+
+/// What tells texts apart that become one when they are made legal.
+pub(super) fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()
 }

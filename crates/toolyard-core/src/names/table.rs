@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::legal::{is_legal, legalized, with_hash};
+use super::qualifier::qualifier;
 use super::{Given, Named, Prefix};
 
 /// How many things that a handler does not offer any more are remembered at least. A server could go on offering
@@ -18,9 +19,20 @@ pub(crate) struct Taken {
     pub(crate) by: Arc<str>,
 }
 
+/// What may be a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// What models can call.
+    #[default]
+    Word,
+    /// A URI, or a template of URIs, as its owner has it.
+    Uri,
+}
+
 /// The names of one kind.
 #[derive(Debug, Default)]
 pub(super) struct Table {
+    rule: Rule,
     /// By handler, then by what that calls it.
     pub(super) given: HashMap<Arc<str>, HashMap<Arc<str>, Has>>,
     /// The handler that has a name.
@@ -47,9 +59,14 @@ pub(super) struct Wish {
 // === impl Table ===
 
 impl Table {
+    /// No URIs yet.
+    pub(super) fn of_uris() -> Self {
+        Self { rule: Rule::Uri, ..Self::default() }
+    }
+
     /// Keeps some of a handler's names, and gives the others free.
     pub(super) fn retain(&mut self, handler: &str, keep: impl Fn(&Arc<str>, &Wish) -> bool) {
-        let Self { given, owners, changes } = self;
+        let Self { given, owners, changes, rule: _ } = self;
         let Some(given) = given.get_mut(handler) else { return };
         given.retain(|own, given| {
             let kept = keep(own, &given.wish);
@@ -126,7 +143,7 @@ impl Table {
     }
 
     fn is_free(&self, name: &str) -> bool {
-        is_legal(name) && !self.owners.contains_key(name)
+        (self.rule == Rule::Uri || is_legal(name)) && !self.owners.contains_key(name)
     }
 
     fn choose(&self, handler: &str, own: &Arc<str>, wish: &Wish) -> Result<Arc<str>, Taken> {
@@ -134,14 +151,26 @@ impl Table {
         match wish.prefix {
             Prefix::Always if wish.asked.is_none() => {}
             Prefix::Never => {
-                let name = Arc::from(legalized(name));
-                let by = self.owners.get(&name).cloned();
-                return by.map_or(Ok(name.clone()), |by| Err(Taken { name, by }));
+                return self.untaken(match self.rule {
+                    Rule::Word => legalized(name).into(),
+                    Rule::Uri => name.clone(),
+                });
             }
             Prefix::OnClash | Prefix::Always if self.is_free(name) => return Ok(name.clone()),
             Prefix::OnClash | Prefix::Always => {}
         }
-        Ok(self.prefixed(handler, name))
+        match self.rule {
+            Rule::Word => Ok(self.prefixed(handler, name)),
+            Rule::Uri => self.untaken(format!("{}{name}", qualifier(handler)).into()),
+        }
+    }
+
+    /// This name, if nothing has it.
+    fn untaken(&self, name: Arc<str>) -> Result<Arc<str>, Taken> {
+        match self.owners.get(&name).cloned() {
+            Some(by) => Err(Taken { name, by }),
+            None => Ok(name),
+        }
     }
 
     fn prefixed(&self, handler: &str, name: &str) -> Arc<str> {

@@ -83,6 +83,9 @@ impl Building {
             let offer = Offer { kind: Kind::Resources, own, definition, tool: None };
             self.publish(handler, offer, listed, naming);
         }
+        if catalog.unlisted {
+            self.registry.unlisted.add(handler);
+        }
         for template in &catalog.templates {
             let (own, definition) = (template.uri.text(), &template.definition);
             let offer = Offer { kind: Kind::Templates, own, definition, tool: None };
@@ -186,6 +189,7 @@ impl Building {
     fn finish(mut self) -> Registry {
         Kind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).write());
         self.registry.bring_hints_together();
+        self.registry.learn_origins();
         self.registry.settled = true;
         self.registry
     }

@@ -5,7 +5,7 @@ use crate::access::Pattern;
 use crate::backend::Catalog;
 use crate::cache::CacheScope;
 use crate::item::{Prompt, Resource, Template};
-use crate::names::Names;
+use crate::names::{Names, Prefix};
 use crate::overrides::{Argument, Change, Override};
 use crate::testing::{self, FakeBackend};
 
@@ -38,6 +38,10 @@ fn assemble(parts: Vec<(Handler, Catalog)>) -> Registry {
     Registry::assemble(&parts, &mut Names::default())
 }
 
+fn texts(owned: &[String]) -> Vec<&str> {
+    owned.iter().map(String::as_str).collect()
+}
+
 /// What is listed, and what there is to remark.
 fn shown(registry: &Registry) -> String {
     let lists = Kind::ALL.map(|kind| registry.list(kind).as_text().to_owned());
@@ -57,11 +61,173 @@ fn what_two_servers_offer() {
     assert_snapshot!(shown(&registry), @r#"
     [{"x":1.10,"name":"read","y":{ }},{"x":1.10,"name":"two_read","y":{ }}]
     [{"name":"read"},{"name":"ask"},{"name":"two_read"},{"name":"two_ask"}]
-    [{"uri":"a:b","z":1}]
-    [{"uriTemplate":"a:{b}"}]
-    two Resources a:b: not published: `a:b` is taken by the handler `one`
-    two Templates a:{b}: not published: `a:{b}` is taken by the handler `one`
+    [{"uri":"a:b","z":1},{"uri":"two+a:b","z":1}]
+    [{"uriTemplate":"a:{b}"},{"uriTemplate":"two+a:{b}"}]
     "#);
+    for (uri, expect) in
+        [("a:b", "one a:b"), ("two+a:b", "two a:b"), ("a:c", "one a:c"), ("two+a:c", "two a:c")]
+    {
+        assert_eq!(owner(&registry, uri), expect);
+    }
+}
+
+/// Who has the resource of a URI, and what it calls it.
+fn owner(registry: &Registry, uri: &str) -> String {
+    let Some(entry) = registry.resource(uri) else { return "nobody".to_owned() };
+    let (target, qualifier) = entry.addressed(Target::Resource(uri.into()));
+    assert_eq!(format!("{qualifier}{}", target.name()), uri);
+    format!("{} {}", entry.handler.name, target.name())
+}
+
+/// A URI stays with whom it was given to, whoever comes and goes.
+#[test]
+fn a_uri_that_two_servers_have() {
+    let mut names = Names::default();
+    let part = |name: &str, resources: &[&str]| {
+        (handler(name, Overrides::default()), Arc::new(offers(&[], &[], resources, &[])))
+    };
+    let both = &[r#"{"uri":"a:b"}"#][..];
+    let mut lists = Vec::new();
+    for (one, two) in [(&[][..], both), (both, both), (both, &[]), (both, both)] {
+        let registry = Registry::assemble(&[part("one", one), part("two", two)], &mut names);
+        lists.push(shown(&registry).lines().nth(2).unwrap().to_owned());
+    }
+    names.forget("two");
+    let registry = Registry::assemble(&[part("one", both), part("three_", both)], &mut names);
+    lists.push(shown(&registry).lines().nth(2).unwrap().to_owned());
+    assert_snapshot!(lists.join("\n"), @r#"
+    [{"uri":"a:b"}]
+    [{"uri":"one+a:b"},{"uri":"a:b"}]
+    [{"uri":"one+a:b"}]
+    [{"uri":"one+a:b"},{"uri":"a:b"}]
+    [{"uri":"one+a:b"},{"uri":"a:b"}]
+    "#);
+}
+
+/// A handler that wants no prefix, and one whose qualified URI is another one's own.
+#[test]
+fn a_uri_that_cannot_be_had() {
+    let offer = |uri: &str| offers(&[], &[], &[&format!(r#"{{"uri":"{uri}"}}"#)], &[]);
+    let plain = Handler { prefix: Prefix::Never, ..handler("plain", Overrides::default()) };
+    let named = |name| handler(name, Overrides::default());
+    let registry = assemble(vec![
+        (named("one"), offer("a:b")),
+        (plain, offer("a:b")),
+        (named("other"), offer("two+a:b")),
+        (named("two"), offer("a:b")),
+        (Handler { prefix: Prefix::Always, ..named("always") }, offer("a:always")),
+    ]);
+    assert_snapshot!(shown(&registry), @r#"
+    []
+    []
+    [{"uri":"a:b"},{"uri":"two+a:b"},{"uri":"a:always"}]
+    []
+    plain Resources a:b: not published: `a:b` is taken by the handler `one`
+    two Resources a:b: not published: `two+a:b` is taken by the handler `other`
+    "#);
+}
+
+/// What no list has is somebody's where it can be only one.
+#[test]
+fn resources_that_nobody_lists() {
+    let registry = |handlers: &[(&str, bool, &[&str], &[&str])]| {
+        let definitions = |member: &str, uris: &[&str]| -> Vec<String> {
+            uris.iter().map(|uri| format!(r#"{{"{member}":"{uri}"}}"#)).collect()
+        };
+        let parts = handlers.iter().map(|(name, unlisted, resources, templates)| {
+            let (resources, templates) =
+                (definitions("uri", resources), definitions("uriTemplate", templates));
+
+            let catalog = offers(&[], &[], &texts(&resources), &texts(&templates));
+            (handler(name, Overrides::default()), Catalog { unlisted: *unlisted, ..catalog })
+        });
+        assemble(parts.collect())
+    };
+    let one = registry(&[("one", true, &["a:b"], &[]), ("two", false, &["b:c"], &[])]);
+    let several = registry(&[
+        ("one", true, &["http://a/x", "mem:1", "no uri", "file:///a"], &["db://{host}/x"]),
+        ("two", true, &["http://b/x", "http:opaque", "file:///b"], &["log://b/{day}", "{scheme}://x/"]),
+        ("closed", false, &["own:1"], &[]),
+    ]);
+    let none = registry(&[("one", false, &["a:b"], &[])]);
+    let mut lines = Vec::new();
+    for (name, registry, uris) in [
+        ("one", &one, &["a:b", "b:c", "x:y", "b:d", "two+b:d", "one+x:y", "y"][..]),
+        (
+            "several",
+            &several,
+            &[
+                "http://a/y",
+                "http://b?y",
+                "http://b",
+                "http://c/y",
+                "http:y",
+                "mem:2",
+                "file:///c",
+                "db://x/z",
+                "log://b/1/2",
+                "log://c/1",
+                "x:y",
+                "own:2",
+                "one+http://b/y",
+                "two+x:y",
+                "closed+own:1",
+                "no",
+            ],
+        ),
+        ("none", &none, &["a:c", "one+a:b"]),
+    ] {
+        lines.extend(uris.iter().map(|uri| format!("{name}, {uri}: {}", owner(registry, uri))));
+    }
+    // Who may use only one of them has no choice, and who may not use a URI does not find it.
+    for (pattern, uri) in [
+        ("two/*", "x:y"),
+        ("two/*", "http://a/y"),
+        ("two/x:*", "x:y"),
+        ("two/x:*", "y:x"),
+        ("two/x:*", "two+x:y"),
+        ("two/two+*", "two+x:y"),
+        ("mem:*", "mem:2"),
+        ("x:*", "x:y"),
+    ] {
+        let scope = [pattern.parse::<Pattern>().unwrap()].into_iter().collect();
+        lines.push(format!("{pattern} sees {uri}: {}", owner(&several.view(&scope), uri)));
+    }
+    assert_snapshot!(lines.join("\n"), @"
+    one, a:b: one a:b
+    one, b:c: two b:c
+    one, x:y: one x:y
+    one, b:d: one b:d
+    one, two+b:d: one two+b:d
+    one, one+x:y: one x:y
+    one, y: one y
+    several, http://a/y: one http://a/y
+    several, http://b?y: two http://b?y
+    several, http://b: two http://b
+    several, http://c/y: nobody
+    several, http:y: nobody
+    several, mem:2: one mem:2
+    several, file:///c: nobody
+    several, db://x/z: one db://x/z
+    several, log://b/1/2: two log://b/1/2
+    several, log://c/1: two log://c/1
+    several, x:y: nobody
+    several, own:2: nobody
+    several, one+http://b/y: one http://b/y
+    several, two+x:y: two x:y
+    several, closed+own:1: nobody
+    several, no: nobody
+    none, a:c: nobody
+    none, one+a:b: nobody
+    two/* sees x:y: two x:y
+    two/* sees http://a/y: two http://a/y
+    two/x:* sees x:y: two x:y
+    two/x:* sees y:x: nobody
+    two/x:* sees two+x:y: nobody
+    two/two+* sees two+x:y: two x:y
+    mem:* sees mem:2: one mem:2
+    x:* sees x:y: nobody
+    ");
 }
 
 #[test]

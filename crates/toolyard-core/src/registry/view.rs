@@ -23,6 +23,8 @@ impl Registry {
         let hints = self.hints.iter().filter(|(handler, _)| is_seen(handler)).cloned().collect();
         (view.phases, view.hints) = (phases, hints);
         view.bring_hints_together();
+        view.unlisted = self.unlisted.view(scope);
+        view.learn_origins();
         view
     }
 }

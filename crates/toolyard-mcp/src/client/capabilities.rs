@@ -23,6 +23,11 @@ impl Capabilities {
         self.0.as_ref().is_some_and(|known| declares(known, feature(kind), "listChanged"))
     }
 
+    /// Whether it says that it has resources. It may have more of them than it lists.
+    pub(super) fn has_resources(&self) -> bool {
+        self.0.is_some() && self.may("resources")
+    }
+
     /// Whether it may tell of changes of single resources.
     pub(super) fn may_subscribe(&self) -> bool {
         self.0.as_ref().is_none_or(|known| declares(known, "resources", "subscribe"))

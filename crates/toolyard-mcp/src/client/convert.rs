@@ -22,11 +22,11 @@ pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) 
         Target::Resource(uri) => params.set("uri", Json::string(uri)),
         Target::Task(task) => params.set("taskId", Json::string(&task.id)),
         Target::Completion(Reference::Prompt(name)) => {
-            let reference = params.get("ref").and_then(|reference| reference.to_object().ok());
-            params.set("ref", reference.unwrap_or_default().with("name", Json::string(name)).to_json());
+            params.set("ref", reference(&params).with("name", Json::string(name)).to_json());
         }
-        // Templates have no other names, and clients may ask about one of the URIs that they stand for.
-        Target::Completion(Reference::Template(_)) => {}
+        Target::Completion(Reference::Template(uri)) => {
+            params.set("ref", reference(&params).with("uri", Json::string(uri)).to_json());
+        }
     }
     set_meta(&mut params, call.meta, id, revision, info, &*call.client);
     let name = match call.target {
@@ -34,6 +34,11 @@ pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) 
         target => target.name().clone(),
     };
     (name, params)
+}
+
+/// What an argument that is to be completed belongs to, as the client has put it.
+fn reference(params: &Object) -> Object {
+    params.get("ref").and_then(|reference| reference.to_object().ok()).unwrap_or_default()
 }
 
 /// Puts `meta` into the parameters, with the gateway's own words in the place of the client's.

@@ -101,7 +101,9 @@ impl Keeper {
         let connection = self.opener.open(&self.declared).await?;
         connection.callers.be_nobodys(&connection.transport);
         let protocol = Some(format!("MCP {}", connection.revision()).into());
-        let mut catalog = Catalog { phase: Phase::Ready, protocol, ..Catalog::clone(&self.catalog.borrow()) };
+        let unlisted = connection.capabilities.has_resources();
+        let before = Catalog::clone(&self.catalog.borrow());
+        let mut catalog = Catalog { phase: Phase::Ready, protocol, unlisted, ..before };
         connection.list(Lists::ALL, &mut catalog).await?;
         Ok((connection, catalog))
     }

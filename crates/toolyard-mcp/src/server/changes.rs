@@ -7,7 +7,7 @@ use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{BoxStream, SelectAll, StreamExt};
 use tokio::sync::watch;
 use toolyard_core::registry::Kind;
-use toolyard_core::{Backend, Caller, Json, Object, Registry};
+use toolyard_core::{Backend, Caller, Entry, Json, Object, Registry};
 
 use super::peer::Uris;
 use super::{Frontend, Offers};
@@ -138,10 +138,11 @@ impl Changes {
     fn follow(&mut self) {
         let followed = self.followed.borrow_and_update().clone();
         let registry = Registry::seen_by(self.registry.borrow().clone(), &self.caller);
-        let owner = |uri: &str| registry.resource(uri).map(|entry| &entry.handler.backend);
+        let owner = |uri: &str| registry.resource(uri);
         self.following.retain(|uri, (by, stream)| {
             // An edit of the manifest may have put another backend in the place of the one that was followed.
-            let is_same = |owner: &Arc<dyn Backend>| std::ptr::addr_eq(Arc::as_ptr(owner), by.as_ptr());
+            let is_same =
+                |entry: &Arc<Entry>| std::ptr::addr_eq(Arc::as_ptr(&entry.handler.backend), by.as_ptr());
             let wanted = followed.contains(uri) && owner(uri).is_none_or(is_same);
             if !wanted {
                 stream.abort();
@@ -152,7 +153,7 @@ impl Changes {
             let Some(owner) = owner(&uri).filter(|_| !self.following.contains_key(&uri)) else { continue };
             let (handle, registration) = AbortHandle::new_pair();
             self.updates.push(Abortable::new(owner.follow(&uri), registration));
-            self.following.insert(uri, (Arc::downgrade(owner), handle));
+            self.following.insert(uri, (Arc::downgrade(&owner.handler.backend), handle));
         }
     }
 }

@@ -43,6 +43,7 @@ mod stocked;
 mod telemetry;
 mod texts;
 mod upstream;
+mod uris;
 
 use std::net::SocketAddr;
 

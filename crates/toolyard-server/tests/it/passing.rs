@@ -172,7 +172,7 @@ async fn what_nobody_has() {
     }
 }
 
-/// Of two servers that have the same resource, the one that stands first in the manifest is asked.
+/// Of two servers that have the same resource, the one that stands first in the manifest is asked, unless the other is named.
 #[tokio::test]
 async fn a_uri_leads_to_its_server() {
     let server = |name: &'static str| {
@@ -189,9 +189,14 @@ async fn a_uri_leads_to_its_server() {
     let (one, two) = (server("one"), server("two"));
     let running = gateway(&[("one", one.address, ""), ("two", two.address, "")], "").await;
     let mut client = Client::new(running.address(), Speech::Bare).await;
-    for (uri, from) in
-        [("u:shared", "one"), ("u:one", "one"), ("u:two", "two"), ("two:7", "two"), ("one:7", "one")]
-    {
+    for (uri, from) in [
+        ("u:shared", "one"),
+        ("two+u:shared", "two"),
+        ("u:one", "one"),
+        ("u:two", "two"),
+        ("two:7", "two"),
+        ("one:7", "one"),
+    ] {
         let read = ask(&mut client, "resources/read", &format!(r#""uri":"{uri}""#)).await;
         assert_eq!(json::read(&read.body).get("result").get("from").plain(), from, "{uri}");
     }
@@ -204,7 +209,14 @@ async fn a_uri_leads_to_its_server() {
 #[tokio::test]
 async fn what_a_key_may_not_use_does_not_exist_for_it() {
     let server = |scheme: &str| {
-        let server = Stocked::new(Era::Modern, |r: &Received| Reply::result(r, "{}"));
+        let server = Stocked::new(Era::Modern, |r: &Received| match r.body.contains(r#""closed:"#) {
+            // A server may have more than it lists. The one that is there is asked, and has not got it.
+            true => {
+                let error = r#"{"code":-32602,"message":"Resource not found"}"#;
+                Reply::json(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, r.id()))
+            }
+            false => Reply::result(r, "{}"),
+        });
         server.set("prompts/list", &format!(r#""prompts":[{{"name":"p_{scheme}"}}]"#));
         server.set("resources/list", &format!(r#""resources":[{{"uri":"{scheme}:list"}}]"#));
         let template = format!(r#""resourceTemplates":[{{"uriTemplate":"{scheme}:{{x}}"}}]"#);
