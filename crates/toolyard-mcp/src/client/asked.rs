@@ -23,6 +23,7 @@ use toolyard_core::{Ask, AskError, AskKind, Client, Notice, Object};
 
 use super::declared::Declared;
 use super::transport::{Transport, TransportError};
+use super::visits::Visits;
 use crate::wire::{Id, RpcError, error, kind_of, message, method};
 
 /// Questions of one call that may be open. A server that asks more at once is told so.
@@ -43,6 +44,8 @@ pub(super) struct Callers {
     is_one_clients: AtomicBool,
     /// Then, who called last: what the server logs between calls is for the same client.
     last: Mutex<Option<Arc<dyn Client>>>,
+    /// Who was sent to which URL.
+    pub(super) visits: Visits,
 }
 
 #[derive(Default)]
@@ -79,7 +82,7 @@ impl Callers {
     pub(super) fn new(declared: Declared) -> Self {
         let (state, last) = (Mutex::default(), Mutex::default());
         let (has_asked, is_one_clients) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { declared, state, has_asked, is_one_clients, last }
+        Self { declared, state, has_asked, is_one_clients, last, visits: Visits::default() }
     }
 
     /// What the server was told that it may ask.
@@ -272,6 +275,7 @@ impl Attended<'_> {
     fn ask(&mut self, question: Question) {
         let client = self.client.clone();
         let Question { id, ask } = question.clone();
+        self.callers.visits.asked(&ask, &client);
         let answering = async move {
             let answer = client.ask(ask).await.map_err(error_of);
             message::response(Some(&id), answer.map(|answer| vec![answer.bytes()]))

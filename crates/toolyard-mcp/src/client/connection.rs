@@ -218,6 +218,9 @@ impl Connection {
             }
             error => error,
         });
+        if let Ok(Err(error)) = &answer {
+            self.callers.visits.refused(error, &client);
+        }
         answer.inspect_err(|error| self.note_failure(error))
     }
 

@@ -165,6 +165,7 @@ impl Inbox {
             }
             method::CANCELLED => self.callers.withdrawn(&params),
             method::LOG => self.logged(params),
+            method::ELICIT_COMPLETE => self.callers.visits.over(params),
             method => self.signals.noticed(method, &params),
         }
     }

@@ -5,7 +5,8 @@
 //! - `opener`, `handshake`, `connection`: one server, spoken to in its own era;
 //! - `capabilities`, `lists`, `stale`, `expiry`: what a server offers, and when it is to be asked again;
 //! - `followed`, `subscriptions`: resources whose changes are told, and how a server is asked for that;
-//! - `asked`, `declared`: what a legacy server may ask, and whom; `old_task`: what it runs as a task;
+//! - `asked`, `declared`: what a legacy server may ask, and whom; `visits`: who opens a URL for it; `old_task`: what it
+//!   runs as a task;
 //! - `transport`, `http`, `sse`, `stdio`: how messages get there;
 //! - `repeat`, `session`: what is done where they do not.
 
@@ -40,6 +41,7 @@ mod stdio;
 mod subscriptions;
 mod transport;
 mod usage;
+mod visits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

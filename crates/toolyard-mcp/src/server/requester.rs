@@ -12,7 +12,7 @@ use toolyard_core::{Ask, AskError, Client, Json, LogLevel, Notice, Object};
 
 use super::peer::Peer;
 use super::progress::Progress;
-use crate::wire::{Id, message, meta, method};
+use crate::wire::{Id, Revision, message, meta, method};
 
 /// Who sent a request: what it can be asked, and where it is told of progress and log.
 #[derive(Debug)]
@@ -47,6 +47,13 @@ enum Way {
     Requests(Arc<Peer>),
     /// By rounds: the call waits while the client comes with the answers.
     Rounds(mpsc::Sender<Question>),
+}
+
+impl Way {
+    /// Whether the client is told that its user is done at a URL: one revision has that (2025-11-25, client/elicitation).
+    fn knows_visits(&self) -> bool {
+        matches!(self, Self::Requests(peer) if peer.revision() == Revision::V2025_11_25)
+    }
 }
 
 /// Something that a call asks its modern client.
@@ -216,8 +223,17 @@ impl Client for Requester {
                 }
             }
             Notice::Other { method, params } => {
-                if let Some(messages) = &outlet.messages {
-                    let _full = messages.try_send(message::notification(&method, &params));
+                let is_visit = &*method == method::ELICIT_COMPLETE;
+                match (&outlet.messages, &self.way) {
+                    (_, way) if is_visit && !way.knows_visits() => {}
+                    (Some(messages), _) => {
+                        let _full = messages.try_send(message::notification(&method, &params));
+                    }
+                    // The user may take longer than the request that has led there.
+                    (None, Way::Requests(peer)) if is_visit => {
+                        peer.tell(message::notification(&method, &params));
+                    }
+                    _ => {}
                 }
             }
         }

@@ -17,11 +17,11 @@ use toolyard_core::{AskError, Call, Client, Code, Gateway, Json, Object, Outcome
 
 use super::foreign_task::{TakesTasks, looked_after, wants_task};
 use super::requester::{Question, Requester};
-use super::tasks;
+use super::{tasks, visit};
 use crate::wire::{ask_of, method_of};
 
 /// How often a backend may need something before it is told that nobody answers any more.
-const MOST_ROUNDS: usize = 16;
+pub(super) const MOST_ROUNDS: usize = 16;
 
 /// How long a tool that asks nothing is left alone before it is called again: at first, and at last.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -71,7 +71,12 @@ async fn go_on(gateway: &Gateway, mut call: Call, mut needed: Object) -> Came {
             outcome => return Ok(outcome),
         };
     }
-    Err(ToolError::new(Code::ExecutionFailed, "The tool asks again and again"))
+    Err(never_enough())
+}
+
+/// Whatever a client answers, more is asked.
+pub(super) fn never_enough() -> ToolError {
+    ToolError::new(Code::ExecutionFailed, "The tool asks again and again")
 }
 
 /// Asks a client all that an outcome needs, at once.
@@ -94,13 +99,15 @@ pub(super) async fn ask(client: &dyn Client, needed: &Object) -> Result<Object, 
 /// What a call came to, as far as its modern client takes it. It is asked for nothing that it has not declared
 /// (2026-07-28, basic/patterns/mrtr, server requirements), and given no task (SEP-2663, capability negotiation).
 pub(super) fn permitted(came: Came, client: &Requester) -> Came {
+    let unable = |needed: &Object| {
+        let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
+        let mut asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| ask_of(request));
+        let unable = asks.find(|ask| !client.takes(ask))?;
+        Some(Err(AskError::Unsupported(unable.required()).into()))
+    };
     match &came {
-        Ok(Outcome::NeedsInput(needed)) => {
-            let requests = needed.get("inputRequests").and_then(|requests| requests.to_object().ok());
-            let mut asks = requests.iter().flat_map(Object::iter).filter_map(|(_, request)| ask_of(request));
-            let unable = asks.find(|ask| !client.takes(ask));
-            unable.map_or(came, |ask| Err(AskError::Unsupported(ask.required()).into()))
-        }
+        Ok(Outcome::NeedsInput(needed)) => unable(needed).unwrap_or(came),
+        Err(error) => visit::needed(error).and_then(|needed| unable(&needed)).unwrap_or(came),
         Ok(Outcome::Task(_)) if !tasks::has_opted_in(client.capabilities()) => {
             Err(ToolError::missing_capability(tasks::extension()))
         }
@@ -147,7 +154,7 @@ impl Job {
         client: Arc<Requester>,
     ) -> Self {
         let (door, first) = (gateway.clone(), call.clone());
-        let running = async move { door.invoke(first).await }.boxed();
+        let running = async move { visit::invoke(&door, first).await }.boxed();
         Self { gateway, call, running, questions, client, open: Open::default() }
     }
 

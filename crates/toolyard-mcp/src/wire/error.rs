@@ -20,6 +20,8 @@ pub const INTERNAL_ERROR: i32 = -32603;
 
 /// A resource that does not exist (until 2025-11-25; since then it is [`INVALID_PARAMS`]).
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
+/// The user has to visit a URL first (2025-11-25; since then a server asks for that in its result).
+pub const URL_REQUIRED: i32 = -32042;
 /// HTTP headers that say something else than the body (2026-07-28).
 pub const HEADER_MISMATCH: i32 = -32020;
 /// The client lacks a capability that the request needs (2026-07-28).

@@ -63,6 +63,8 @@ pub mod method {
     pub const OLD_TASK_CHANGED: &str = "notifications/tasks/status";
     /// Asks the user for input.
     pub const ELICIT: &str = "elicitation/create";
+    /// The user is done at a URL (2025-11-25).
+    pub const ELICIT_COMPLETE: &str = "notifications/elicitation/complete";
     /// Asks the client's model.
     pub const SAMPLE: &str = "sampling/createMessage";
     /// Asks for the folders that a server may work on.

@@ -24,5 +24,6 @@ mod resuming;
 mod rounds;
 mod script;
 mod tasks;
+mod visits;
 mod web;
 mod yard;

@@ -54,6 +54,9 @@ impl Http {
                 Message::Notification { method, params } if method == method::LOG => {
                     self.callers.logged(params);
                 }
+                Message::Notification { method, params } if method == method::ELICIT_COMPLETE => {
+                    self.callers.visits.over(params);
+                }
                 Message::Notification { method, params } if method == method::PROGRESS => {
                     self.running.progressed(params);
                 }
@@ -114,6 +117,7 @@ impl Http {
             method::PROGRESS => self.running.progressed(params),
             method::LOG => client.notify(Notice::Log(params)),
             method::CANCELLED => self.callers.withdrawn(&params),
+            method::ELICIT_COMPLETE => self.callers.visits.over(params),
             method if method::OWN_NOTIFICATIONS.contains(&method) => {}
             method => client.notify(Notice::Other { method: method.into(), params }),
         }

@@ -4,4 +4,5 @@
 
 mod clients;
 mod pool;
+mod visits;
 mod yard;

@@ -13,6 +13,8 @@ Where there is a file FOLDER/roots, it asks for its client's folders once it is 
   flood      asks the same so often as `count` says, all at once, and answers with all responses
   leave      asks the same, and answers without waiting for a response; after the answer where `late` is true
   log        writes a line to its client's log before it answers
+  say        sends a notification of `method` with `params` before it answers
+  refuse     answers with `error`
   wait       answers once there is a file FOLDER/gate
   withdraw   asks, and withdraws the question once there is a file FOLDER/gate
   hang       answers, and does not read any more
@@ -32,7 +34,7 @@ if os.path.exists(os.path.join(FOLDER, "single")):
         print(os.getpid(), file=waiting)
     while True:
         time.sleep(3600)
-NAMES = ["pid", "declared", "ask", "later", "roots", "flood", "leave", "log", "wait", "withdraw", "hang"]
+NAMES = ["pid", "declared", "ask", "later", "roots", "flood", "leave", "log", "say", "refuse", "wait", "withdraw", "hang"]
 output = threading.Lock()
 numbers = itertools.count(1)
 asked = {}
@@ -99,6 +101,11 @@ def call(id, name, arguments):
         case "log":
             send({"method": "notifications/message", "params": {"level": "error", "data": arguments["data"]}})
             answer(id, "logged")
+        case "say":
+            send({"method": arguments["method"], "params": arguments["params"]})
+            answer(id, "said")
+        case "refuse":
+            send({"id": id, "error": arguments["error"]})
         case "wait":
             await_gate()
             answer(id, "The gate is open.")
