@@ -9,8 +9,9 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use toolyard_core::{Caller, Json};
 
+use super::outlet::Outlet;
 use super::peer::Peer;
-use super::requester::{Outlet, Requester};
+use super::requester::Requester;
 use super::{Frontend, Request, Sender};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};

@@ -15,8 +15,9 @@ use tokio::sync::mpsc;
 use toolyard_core::{Caller, Code, Object, Registry, ToolError};
 
 use super::listen::Messages;
+use super::outlet::Outlet;
 use super::peer::Peer;
-use super::requester::{Outlet, Requester};
+use super::requester::Requester;
 use super::session::random_id;
 use super::{Frontend, Request, Sender, batch, modern};
 use crate::lines::{self, Lines};

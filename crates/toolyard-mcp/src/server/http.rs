@@ -21,9 +21,10 @@ use toolyard_net::client::Client;
 use toolyard_net::guard::{self, Guard};
 
 use super::forward::{forward, is_forwarded};
+use super::outlet::Outlet;
 use super::replay::Purpose;
 use super::reply::{self, Reply, empty, refusal, respond};
-use super::requester::{Outlet, Requester};
+use super::requester::Requester;
 use super::session::{Session, SessionLimits, Sessions};
 use super::streams::{Reader, Resumed, Streams};
 use super::{Frontend, Principal, Request, Sender, batch, modern, sse};

@@ -5,7 +5,8 @@
 //!
 //! - `methods`, `describe`, `pages`: which method does what, what the server says of itself, and long lists;
 //! - `call`, `convert`: from a request to a call, from an outcome to a response;
-//! - `requester`, `rounds`: the client of a running call, and how it is asked in each era; `visit`: to open a URL;
+//! - `requester`, `outlet`, `rounds`: the client of a running call, what it is told, and how it is asked in each era;
+//!   `visit`: to open a URL;
 //! - `progress`: what it is told of progress, also where there is none;
 //! - `parked`, `tasks`: calls that outlive their request, and `ticket`, how clients come back to them;
 //! - `forward`: requests for what goes on at another gateway;
@@ -29,6 +30,7 @@ pub mod http;
 mod listen;
 mod methods;
 mod modern;
+mod outlet;
 mod pages;
 mod parked;
 mod peer;

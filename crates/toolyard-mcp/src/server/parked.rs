@@ -116,6 +116,7 @@ impl Parked {
             }
             table.insert(ticket.clone(), Waiting { caller: request.caller, wanted });
         }
+        job.client.wait_for_next();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while running.try_join_next().is_some() {}
         running.spawn(wait(Arc::downgrade(self), ticket.clone(), job, back));

@@ -3,16 +3,16 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
-use toolyard_core::{Ask, AskError, Client, Json, LogLevel, Notice, Object};
+use toolyard_core::{Ask, AskError, Client, Json, LogLevel, Notice};
 
+use super::outlet::{Outlet, is_wanted};
 use super::peer::Peer;
 use super::progress::Progress;
-use crate::wire::{Id, Revision, message, meta, method};
+use crate::wire::{Revision, message, method};
 
 /// Who sent a request: what it can be asked, and where it is told of progress and log.
 #[derive(Debug)]
@@ -27,16 +27,6 @@ pub(super) struct Requester {
     /// How long a question may stay open.
     ask_time: Duration,
     clock: Mutex<Clock>,
-}
-
-/// Where messages of one request go.
-#[derive(Debug, Default)]
-pub(super) struct Outlet {
-    messages: Option<mpsc::Sender<Bytes>>,
-    /// What it is told of progress, if it wants to be.
-    progress: Option<Arc<Progress>>,
-    /// The least severe log that it wants.
-    log: Option<LogLevel>,
 }
 
 /// How the client is asked.
@@ -74,19 +64,6 @@ struct Clock {
 /// Questions of one call that may wait to be put to its client.
 const QUESTIONS: usize = 16;
 
-impl Outlet {
-    /// Where `messages` go of a request that said `meta` of itself. A modern request says how much log it wants.
-    pub(super) fn new(meta: &Object, messages: Option<mpsc::Sender<Bytes>>) -> Self {
-        let log = meta.get_str(meta::LOG_LEVEL).and_then(|level| LogLevel::parse(&level));
-        // A token is a string or a number, as an id is.
-        let token = meta.get(meta::PROGRESS_TOKEN).filter(|token| Id::parse(token).is_some());
-        let token = token.zip(messages.as_ref());
-        let progress =
-            token.map(|(token, messages)| Arc::new(Progress::new(token.clone(), messages.clone())));
-        Self { messages, progress, log }
-    }
-}
-
 impl Requester {
     /// A modern client, which declares its capabilities with each request, and where its call puts questions.
     pub(super) fn modern(
@@ -104,8 +81,8 @@ impl Requester {
 
     /// A legacy client: it can be asked where it has a session, and takes a stream.
     pub(super) fn legacy(peer: Option<&Arc<Peer>>, mut outlet: Outlet, ask_time: Duration) -> Arc<Self> {
-        outlet.log = peer.map(|peer| peer.log_level());
-        match peer.filter(|_| outlet.messages.is_some()) {
+        outlet.set_log(peer.map(|peer| peer.log_level()));
+        match peer.filter(|_| outlet.messages().is_some()) {
             Some(peer) => {
                 let capabilities = Some(peer.capabilities().clone());
                 Self::new(capabilities, outlet, Way::Requests(peer.clone()), ask_time)
@@ -119,17 +96,18 @@ impl Requester {
         Arc::new(Self { capabilities, latest, outlet, way, ask_time, clock: Mutex::default() })
     }
 
-    /// Messages go where those of another request of the same client go, which can be asked what that one declares.
+    /// Messages go where those of another request of the same client go, which can be asked what that one declares, and
+    /// hears what was said since the last one.
     pub(super) fn continue_with(&self, other: &Self) {
         let outlet = std::mem::take(&mut *other.outlet());
-        *self.outlet() = outlet;
+        self.outlet().go_on_as(outlet);
         let latest = other.latest().clone();
         *self.latest() = latest;
     }
 
     /// What the client is told of progress.
     pub(super) fn progress(&self) -> Option<Arc<Progress>> {
-        self.outlet().progress.clone()
+        self.outlet().progress().cloned()
     }
 
     /// Messages go nowhere any more.
@@ -137,9 +115,14 @@ impl Requester {
         *self.outlet() = Outlet::default();
     }
 
+    /// Messages wait for the next request of the client, which goes on with this one.
+    pub(super) fn wait_for_next(&self) {
+        self.outlet().pause();
+    }
+
     /// No log reaches the client.
     pub(super) fn mute(&self) {
-        self.outlet().log = None;
+        self.outlet().set_log(None);
     }
 
     fn outlet(&self) -> MutexGuard<'_, Outlet> {
@@ -163,7 +146,7 @@ impl Requester {
             match &self.way {
                 Way::Never => Err(AskError::Unsupported(ask.required())),
                 Way::Requests(peer) => {
-                    let messages = self.outlet().messages.clone().ok_or(AskError::Gone)?;
+                    let messages = self.outlet().messages().cloned().ok_or(AskError::Gone)?;
                     peer.asks.ask(ask, &messages).await
                 }
                 Way::Rounds(questions) => {
@@ -189,53 +172,32 @@ impl Client for Requester {
     }
 
     fn listens(&self) -> bool {
-        let outlet = self.outlet();
-        outlet.progress.is_some()
+        self.outlet().progress().is_some()
     }
 
     fn log_level(&self) -> Option<LogLevel> {
-        let outlet = self.outlet();
-        outlet.log.filter(|_| outlet.messages.is_some())
+        self.outlet().log_level()
     }
 
     fn notify(&self, notice: Notice) {
-        let outlet = self.outlet();
-        match notice {
-            Notice::Progress(params) => {
-                if let Some(progress) = &outlet.progress {
-                    progress.tell(params);
+        let mut outlet = self.outlet();
+        let is_visit =
+            matches!(&notice, Notice::Other { method, .. } if **method == *method::ELICIT_COMPLETE);
+        match (&notice, &self.way) {
+            // Its request is over, and the server goes on telling the same client.
+            (Notice::Log(params), Way::Requests(peer)) if outlet.messages().is_none() => {
+                if is_wanted(params, Some(peer.log_level())) {
+                    peer.tell(message::notification(method::LOG, params));
                 }
             }
-            Notice::Log(params) => {
-                let level = params.get_str("level").and_then(|level| LogLevel::parse(&level));
-                let is_wanted =
-                    |least: Option<LogLevel>| level.zip(least).is_some_and(|(level, least)| level >= least);
-                match (&outlet.messages, &self.way) {
-                    // A full queue drops the notice.
-                    (Some(messages), _) if is_wanted(outlet.log) => {
-                        let _full = messages.try_send(message::notification(method::LOG, &params));
-                    }
-                    // Its request is over, and the server goes on telling the same client.
-                    (None, Way::Requests(peer)) if is_wanted(Some(peer.log_level())) => {
-                        peer.tell(message::notification(method::LOG, &params));
-                    }
-                    _ => {}
-                }
+            (_, way) if is_visit && !way.knows_visits() => {}
+            // The user may take longer than the request that has led there.
+            (Notice::Other { method, params }, Way::Requests(peer))
+                if is_visit && outlet.messages().is_none() =>
+            {
+                peer.tell(message::notification(method, params));
             }
-            Notice::Other { method, params } => {
-                let is_visit = &*method == method::ELICIT_COMPLETE;
-                match (&outlet.messages, &self.way) {
-                    (_, way) if is_visit && !way.knows_visits() => {}
-                    (Some(messages), _) => {
-                        let _full = messages.try_send(message::notification(&method, &params));
-                    }
-                    // The user may take longer than the request that has led there.
-                    (None, Way::Requests(peer)) if is_visit => {
-                        peer.tell(message::notification(&method, &params));
-                    }
-                    _ => {}
-                }
-            }
+            _ => outlet.tell(notice),
         }
     }
 
@@ -249,12 +211,15 @@ impl Client for Requester {
     }
 }
 
-/// While this lives the client is told of its request. A backend may hold on to the client for longer.
+/// While this lives the client is told of its request. A backend may hold on to the client for longer, and the call may
+/// wait for another request.
 pub(super) struct Audience(pub(super) Arc<Requester>);
 
 impl Drop for Audience {
     fn drop(&mut self) {
-        self.0.say_nothing();
+        if !self.0.outlet().is_paused() {
+            self.0.say_nothing();
+        }
     }
 }
 

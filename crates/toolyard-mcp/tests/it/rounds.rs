@@ -1,8 +1,10 @@
 //! A backend that asks and waits, and a client without a session: its request ends with what is needed, and is sent
 //! again with the answers (2026-07-28, basic/patterns/mrtr).
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use insta::assert_snapshot;
 use tokio::sync::watch;
 use tokio::time::advance;
@@ -256,6 +258,60 @@ async fn what_a_client_can_be_asked() {
     400 {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"sampling":{}}}}}
     {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"roots-1":{"method":"roots/list","params":{}}},"requestState":"parked.<0>"}}
     {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"roots-1":{"method":"roots/list","params":{}}},"requestState":"parked.<1>"}}
+    "#);
+}
+
+/// What a call says while it waits for its client is kept for when that comes back: the latest, as much as may wait.
+#[tokio::test]
+async fn what_is_said_to_a_client_that_is_away() {
+    let limits = FrontendLimits { queued_notices: 3, ..FrontendLimits::default() };
+    let said = Arc::new(watch::Sender::new(false));
+    let (says, parked) = (said.clone(), watch::Sender::new(false));
+    let waits = parked.subscribe();
+    let yard = Yard::build(Setup { limits, ..Setup::default() }, move |call| {
+        let (says, mut waits) = (says.clone(), waits.clone());
+        async move {
+            let tell = |number| {
+                let progress = Object::new().with("progress", Json::integer(number));
+                call.client.notify(Notice::Progress(progress));
+            };
+            let log = |level| {
+                call.client.notify(Notice::Log(Object::new().with("level", Json::string(level))));
+            };
+            let speak = async {
+                waits.wait_for(|waits| *waits).await.unwrap();
+                (1..=2).for_each(tell);
+                log("error");
+                log("debug");
+                (3..=4).for_each(tell);
+                says.send_replace(true);
+            };
+            let ask = Ask { kind: AskKind::Roots, params: Object::new() };
+            let (asked, ()) = join(call.client.ask(ask), speak).await;
+            Ok(text(&format!("{}", asked.is_ok())))
+        }
+    });
+    let mut heard = Vec::new();
+    for carrier in CARRIERS {
+        let mut client = Client::new(&yard, carrier, MODERN, ABLE).await;
+        client.meta = r#""progressToken":"first","io.modelcontextprotocol/logLevel":"error""#;
+        let mut lines = vec![client.call("ask", "").await];
+        parked.send_replace(true);
+        said.subscribe().wait_for(|said| *said).await.unwrap();
+        client.meta = r#""progressToken":"second","io.modelcontextprotocol/logLevel":"error""#;
+        lines.push(retry(&mut client, "ask", "", r#""roots-1":{}"#).await);
+        lines.push(client.hear_all(3).await);
+        heard.push(lines.join("\n"));
+        parked.send_replace(false);
+        said.send_replace(false);
+    }
+    assert_eq!(heard[0], heard[1]);
+    assert_snapshot!(heard[0], @r#"
+    {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"roots-1":{"method":"roots/list","params":{}}},"requestState":"parked.<0>"}}
+    {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":3,"progressToken":"second"}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":4,"progressToken":"second"}}
+    {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"true"}],"resultType":"complete"}}
     "#);
 }
 

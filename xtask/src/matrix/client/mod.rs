@@ -223,6 +223,15 @@ impl Client {
         Ok(id)
     }
 
+    /// The same, as a client that can be asked nothing, where each request says that for itself: one that is asked goes on
+    /// with another request.
+    pub(crate) async fn begin_unasked(&mut self, method: &str, params: Value) -> anyhow::Result<u64> {
+        let declared = std::mem::replace(&mut self.declared, json!({}));
+        let begun = self.begin(method, params).await;
+        self.declared = declared;
+        begun
+    }
+
     pub(crate) async fn tell(&mut self, method: &str, params: Value) -> anyhow::Result<()> {
         self.link.tell(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }

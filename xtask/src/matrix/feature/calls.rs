@@ -58,7 +58,8 @@ pub(super) async fn cancel(client: &mut Client, script: &Script, tap: Option<&Ta
     let mark = format!("withdrawn by {name} over {:?}", client.kind.carrier);
     let meta = json!({"progressToken": name, "com.example/mark": mark});
     let params = json!({"name": step.tool, "arguments": step.arguments(&name), "_meta": meta});
-    let id = client.begin("tools/call", params).await?;
+    // Some servers ask for folders as soon as they are connected: what would be cancelled then is a request that has ended.
+    let id = client.begin_unasked("tools/call", params).await?;
     client.notice(PROGRESS, |params| params["progressToken"] == *name).await.context("it does not run")?;
     client.cancel(id).await?;
     let begun = Instant::now();

@@ -1,3 +1,6 @@
+use bytes::Bytes;
+use toolyard_core::Object;
+
 use super::*;
 
 fn progress(number: i64) -> Notice {
