@@ -42,31 +42,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.limit
     }
 
-    /// The next line that is not blank; `None` at the end. A last line without a break counts.
-    ///
-    /// # Errors
-    /// When the stream breaks, or a line is too long, whose end is not waited for.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        loop {
-            // Who writes without end would otherwise keep the thread for itself.
-            tokio::task::consume_budget().await;
-            match self.whole() {
-                Some(line) if line.len() > self.limit => return Err(self.too_long()),
-                Some(line) if is_blank(&line) => {}
-                Some(line) => return Ok(Some(line)),
-                None if self.buffer.len() > self.limit => return Err(self.too_long()),
-                None if self.read().await? => {}
-                None => return Ok(self.last()),
-            }
-        }
-    }
-
-    /// The same, where a line that is too long is passed over, but for its ends.
+    /// The next line that is not blank; `None` at the end. A last line without a break counts. One that is too long is
+    /// passed over, but for its ends.
     ///
     /// # Errors
     /// When the stream breaks.
-    pub(crate) async fn next_or_cut(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
+            // Who writes without end would otherwise keep the thread for itself.
             tokio::task::consume_budget().await;
             match (self.whole(), self.beginning.take()) {
                 (Some(line), Some(beginning)) => return Ok(Some(cut(&beginning, &line))),
@@ -112,10 +95,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         (!rest.is_empty()).then_some(rest)
     }
 
-    fn too_long(&self) -> io::Error {
-        io::Error::other(format!("a line is longer than {} bytes", self.limit))
-    }
-
     /// A whole line, if there is one.
     fn whole(&mut self) -> Option<Bytes> {
         let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
@@ -159,10 +138,7 @@ mod tests {
         while let Some(line) = lines.next().await.unwrap() {
             read.push(line);
         }
-        assert_eq!(read, ["one\r", "two", "last"]);
-        for too_long in [&b"123456"[..], b"123456\n", b"123456\n1\n"] {
-            assert!(Lines::new(too_long, 5).next().await.is_err());
-        }
+        assert_eq!(read, ["one\r", "two", "last"].map(|line| Line::Whole(line.into())));
     }
 
     #[tokio::test]
@@ -177,14 +153,14 @@ mod tests {
             for (rest, after) in [("\n\nnext\n", Some("next")), ("", None)] {
                 let text = line.clone() + rest;
                 let mut lines = Lines::new(text.as_bytes(), limit);
-                assert_eq!(lines.next_or_cut().await.unwrap(), Some(Line::Cut(ends(length))), "{length}");
-                let next = lines.next_or_cut().await.unwrap();
+                assert_eq!(lines.next().await.unwrap(), Some(Line::Cut(ends(length))), "{length}");
+                let next = lines.next().await.unwrap();
                 assert_eq!(next, after.map(|line| Line::Whole(line.into())), "{length}");
             }
         }
         let mut lines = Lines::new(&b"123456\n12345"[..], 5);
-        assert_eq!(lines.next_or_cut().await.unwrap(), Some(Line::Cut("123456123456".into())));
-        assert_eq!(lines.next_or_cut().await.unwrap(), Some(Line::Whole("12345".into())));
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Cut("123456123456".into())));
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole("12345".into())));
     }
 
     /// What can be read at once would otherwise be taken at once, however much it is.

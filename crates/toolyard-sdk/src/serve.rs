@@ -251,7 +251,6 @@ struct Site {
     yard: Arc<Yard>,
     frontend: Arc<Frontend>,
     duplex: DuplexLimits,
-    drain: Duration,
     http: HttpLimits,
 }
 
@@ -274,8 +273,8 @@ impl Site {
             Box::new(Deadline),
         ];
         let gateway = Arc::new(Gateway::new(yard.registry(), layers));
-        let duplex = DuplexLimits { line_bytes: options.message_bytes, requests: options.requests() };
-        let drain = options.drain;
+        let (line_bytes, requests) = (options.message_bytes, options.requests());
+        let duplex = DuplexLimits { line_bytes, requests, drain: options.drain };
         let http = HttpLimits {
             body_bytes: options.message_bytes,
             body_time: BODY_TIME,
@@ -284,7 +283,7 @@ impl Site {
         let (cache, limits) = (options.cache(), options.frontend());
         let options = FrontendOptions { info, offers, cache, limits, cluster: None };
         let frontend = Arc::new(Frontend::new(gateway, options, yard.stopping()));
-        Self { yard, frontend, duplex, drain, http }
+        Self { yard, frontend, duplex, http }
     }
 
     /// Serves one client.
@@ -293,7 +292,7 @@ impl Site {
         let reader = Until::new(reader, until(self.yard.stopping()));
         let drained = async {
             until(self.yard.stopping()).await;
-            tokio::time::sleep(self.drain).await;
+            tokio::time::sleep(self.duplex.drain).await;
         };
         tokio::select! {
             served = duplex::serve(self.frontend.clone(), reader, writer, self.duplex) => {

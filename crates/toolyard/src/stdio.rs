@@ -21,8 +21,8 @@ Examples:
   toolyard connect claude --stdio -f tools.yaml    have a client start it
 
 Nothing is listened on. What is logged goes to standard error, and edits of the files are applied as by
-`toolyard serve`. It ends with its input, after the calls that run; SIGTERM and SIGINT end it at once. No
-process of a handler stays.")]
+`toolyard serve`. It ends with its input, after the calls that run, which it gives the time that
+`timeouts.drain` says; SIGTERM and SIGINT end it at once. No process of a handler stays.")]
 pub(crate) struct Args {
     #[command(flatten)]
     sources: Sources,
@@ -48,8 +48,9 @@ fn listen_nowhere(manifest: &mut Manifest) {
 
 /// Serves the client until its stream ends.
 async fn converse(running: &Running, manifest: &Manifest) -> anyhow::Result<()> {
-    let limits = &manifest.process.limits;
-    let limits = DuplexLimits { line_bytes: limits.request_body_bytes, requests: limits.concurrent_calls };
+    let (limits, drain) = (&manifest.process.limits, manifest.process.timeouts.drain);
+    let (line_bytes, requests) = (limits.request_body_bytes, limits.concurrent_calls);
+    let limits = DuplexLimits { line_bytes, requests, drain };
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     duplex::serve(running.frontend().clone(), input, output, limits).await.context("the client is lost")
 }

@@ -29,7 +29,7 @@ pub(super) async fn log(
     let mut pace = Pace::begin();
     loop {
         let line = tokio::select! {
-            line = lines.next_or_cut() => line,
+            line = lines.next() => line,
             () = sleep_until(pace.end), if pace.left_out > 0 => {
                 pace.renew(&name);
                 continue;

@@ -121,7 +121,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             tokio::select! {
                 // What it wrote before it ended is read first.
                 biased;
-                line = self.lines.next_or_cut() => match line {
+                line = self.lines.next() => match line {
                     Ok(Some(Line::Whole(line))) => self.inbox.take(line),
                     Ok(Some(Line::Cut(ends))) => self.inbox.take_cut(&ends, self.lines.limit()),
                     Ok(None) => break,

@@ -6,12 +6,14 @@ use std::future::pending;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use toolyard_core::{Caller, Code, Object, Registry, ToolError};
 
 use super::listen::Messages;
@@ -20,7 +22,8 @@ use super::peer::Peer;
 use super::requester::Requester;
 use super::session::random_id;
 use super::{Frontend, Request, Sender, batch, modern};
-use crate::lines::{self, Lines};
+use crate::lines::{self, Line, Lines};
+use crate::wire::error::INVALID_REQUEST;
 use crate::wire::{Era, Id, Message, RpcError, message, method};
 
 /// What one client may take.
@@ -30,11 +33,16 @@ pub struct DuplexLimits {
     pub line_bytes: usize,
     /// Requests that run at once; further ones are refused. No message is read while as many responses wait to be taken.
     pub requests: usize,
+    /// How long requests go on that run when the client says nothing more; then they are withdrawn.
+    pub drain: Duration,
 }
+
+/// A message of a client; or why there is none, where that is for the client to hear.
+pub(super) type Taken = Result<Bytes, RpcError>;
 
 /// Where messages of a client come from. Dropping the future of `next` loses nothing.
 pub(super) trait Inbound {
-    async fn next(&mut self) -> io::Result<Option<Bytes>>;
+    async fn next(&mut self) -> io::Result<Option<Taken>>;
 }
 
 /// Where messages to a client go, each in its pieces.
@@ -43,8 +51,14 @@ pub(super) trait Outbound {
 }
 
 impl<R: AsyncRead + Unpin> Inbound for Lines<R> {
-    async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        Self::next(self).await
+    async fn next(&mut self) -> io::Result<Option<Taken>> {
+        Ok(Self::next(self).await?.map(|line| match line {
+            Line::Whole(text) => Ok(text),
+            Line::Cut(_) => {
+                let problem = format!("the message is larger than {} bytes", self.limit());
+                Err(RpcError::new(INVALID_REQUEST, problem))
+            }
+        }))
     }
 }
 
@@ -57,10 +71,10 @@ impl<W: AsyncWrite + Unpin> Outbound for Written<W> {
     }
 }
 
-/// Serves one client until its stream ends, then lets what runs end.
+/// Serves one client until its stream ends, then lets what runs end, for as long as the limits say.
 ///
 /// # Errors
-/// When a stream breaks, or the client sends a line that is too long.
+/// When a stream breaks.
 pub async fn serve(
     frontend: Arc<Frontend>,
     input: impl AsyncRead + Unpin,
@@ -70,25 +84,31 @@ pub async fn serve(
     // What this client begins, such as a task, is nobody else's.
     let caller = Caller { session: random_id(), ..Caller::default() };
     let input = Lines::new(input, limits.line_bytes);
-    converse(frontend, caller, input, Written(output), limits.requests).await
+    converse(frontend, caller, input, Written(output), limits.requests, limits.drain).await
 }
 
-/// Takes messages, and sends what is to be said, until there are no more of either.
+/// Takes messages, and sends what is to be said, until there are no more of either, or the first are over for as long as
+/// `drain`.
 pub(super) async fn converse(
     frontend: Arc<Frontend>,
     caller: Caller,
     mut inbound: impl Inbound,
     mut outbound: impl Outbound,
     most_requests: usize,
+    drain: Duration,
 ) -> io::Result<()> {
-    let mut conversation = Conversation::new(frontend, caller, most_requests);
+    let mut conversation = Conversation::new(frontend, caller, most_requests, drain);
     while let Some(message) = conversation.next(&mut inbound).await? {
         let mut sending = pin!(outbound.send(&message));
         loop {
             // A client that reads slowly takes the time of its messages, not that of the calls.
             tokio::select! {
+                biased;
                 sent = &mut sending => break sent?,
                 worked = conversation.step(&mut inbound, false) => drop(worked?),
+            }
+            if conversation.is_over() {
+                return Ok(());
             }
         }
     }
@@ -109,8 +129,10 @@ struct Conversation {
     requests: FuturesUnordered<Work>,
     most_requests: usize,
     responses: VecDeque<Response>,
-    /// Whether the client may say more.
-    open: bool,
+    /// When the client has said its last; `None` while it may say more.
+    ended: Option<Instant>,
+    /// How long what runs goes on then.
+    drain: Duration,
     /// The client as its `initialize` describes it. One of the modern era never sends that.
     peer: Arc<Peer>,
     news: SelectAll<Abortable<Messages>>,
@@ -127,7 +149,7 @@ struct Response {
 }
 
 impl Conversation {
-    fn new(frontend: Arc<Frontend>, caller: Caller, most_requests: usize) -> Self {
+    fn new(frontend: Arc<Frontend>, caller: Caller, most_requests: usize, drain: Duration) -> Self {
         let (sender, messages) = mpsc::channel(frontend.limits.queued_notices.max(1));
         Self {
             frontend,
@@ -137,7 +159,8 @@ impl Conversation {
             requests: FuturesUnordered::new(),
             most_requests,
             responses: VecDeque::new(),
-            open: true,
+            ended: None,
+            drain,
             peer: Arc::new(Peer::new(&Object::new())),
             news: SelectAll::new(),
             subscriptions: Vec::new(),
@@ -151,7 +174,7 @@ impl Conversation {
             if let Some(message) = self.response() {
                 return Ok(Some(message));
             }
-            if !self.open && self.requests.is_empty() {
+            if self.is_over() || (self.ended.is_some() && self.requests.is_empty()) {
                 return Ok(None);
             }
             if let Some(message) = self.step(inbound, true).await? {
@@ -168,27 +191,33 @@ impl Conversation {
                 self.taken += 1;
                 Ok(Some(vec![message]))
             }
-            Some(news) = self.news.next(), if speaks && self.open && !self.news.is_empty() => Ok(Some(news)),
+            Some(news) = self.news.next(), if speaks && self.ended.is_none() && !self.news.is_empty() => Ok(Some(news)),
             Some(response) = self.requests.next(), if !self.requests.is_empty() => {
                 let after = self.taken + self.messages.len() as u64;
                 self.responses.extend(response.map(|pieces| Response { after, pieces }));
                 Ok(None)
             }
-            message = inbound.next(), if self.open && self.has_room() => {
+            message = inbound.next(), if self.ended.is_none() && self.has_room() => {
                 match message? {
-                    Some(text) => {
-                        let response = self.take(text);
+                    Some(taken) => {
+                        let refused = |error| Some(message::response(None, Err(error)));
+                        let response = taken.map_or_else(refused, |text| self.take(text));
                         self.responses.extend(response.map(|pieces| Response { after: 0, pieces }));
                     }
                     None => {
-                        self.open = false;
+                        self.ended = Some(Instant::now());
                         self.peer.asks.close();
                     }
                 }
                 Ok(None)
             }
-            else => pending().await,
+            () = over(self.ended, self.drain) => Ok(None),
         }
+    }
+
+    /// Whether what still runs has had its time: it is withdrawn, and who has not read by now is not waited for.
+    fn is_over(&self) -> bool {
+        self.ended.is_some_and(|ended| ended.elapsed() >= self.drain)
     }
 
     /// The next response, or what goes before it.
@@ -339,6 +368,14 @@ impl Conversation {
             }
             _ => {}
         }
+    }
+}
+
+/// Waits until what runs has had its time.
+async fn over(ended: Option<Instant>, drain: Duration) {
+    match ended.and_then(|ended| ended.checked_add(drain)) {
+        Some(over) => sleep_until(over).await,
+        None => pending().await,
     }
 }
 

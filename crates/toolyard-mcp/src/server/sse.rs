@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 use toolyard_core::Caller;
 use toolyard_net::{guard, sse};
 
-use super::duplex::{self, Inbound, Outbound};
+use super::duplex::{self, Inbound, Outbound, Taken};
 use super::http::{HttpOptions, caller, is_json, principal, session_not_found};
 use super::reply::{self, empty, refusal};
 use super::session::random_id;
@@ -116,6 +117,8 @@ async fn open(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Body
         received,
         Sent(outbound),
         REQUESTS,
+        // The listener ends the stream, and with it what still runs.
+        Duration::MAX,
     );
     conversation.spawn(talk);
     // All of it ends when the client leaves, and this is dropped.
@@ -208,10 +211,10 @@ struct Received {
 }
 
 impl Inbound for Received {
-    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+    async fn next(&mut self) -> io::Result<Option<Taken>> {
         tokio::select! {
             biased;
-            message = self.messages.recv() => Ok(message),
+            message = self.messages.recv() => Ok(message.map(Ok)),
             _ = self.stopping.wait_for(|stopping| *stopping) => Ok(None),
         }
     }

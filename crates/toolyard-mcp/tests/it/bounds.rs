@@ -12,7 +12,7 @@ use toolyard_core::{Json, LogLevel, Notice, Object};
 use toolyard_mcp::server::FrontendLimits;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 
-use crate::client::{ABLE, Carrier, Client, ELICIT, LEGACY, MODERN, ROOTS, asking, tool_params};
+use crate::client::{ABLE, Carrier, Client, DRAIN, ELICIT, LEGACY, MODERN, ROOTS, asking, tool_params};
 use crate::script::text;
 use crate::web::{Exchange, request};
 use crate::yard::{Setup, Yard, everybody_rests};
@@ -21,7 +21,7 @@ use crate::yard::{Setup, Yard, everybody_rests};
 fn narrow_pipe(yard: &Yard, requests: usize) -> (DuplexStream, JoinHandle<std::io::Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1000);
     let (input, output) = tokio::io::split(theirs);
-    let limits = DuplexLimits { line_bytes: 10_000, requests };
+    let limits = DuplexLimits { line_bytes: 10_000, requests, drain: DRAIN };
     (ours, tokio::spawn(duplex::serve(yard.frontend.clone(), input, output, limits)))
 }
 
@@ -77,6 +77,20 @@ async fn a_client_that_writes_first_and_reads_then() {
     }
     assert_eq!(heard, 50);
     served.await.unwrap().unwrap();
+}
+
+/// A client that has said all, and does not read, is not waited for for ever.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_ends_and_does_not_read() {
+    let yard = Yard::new();
+    let (mut client, served) = narrow_pipe(&yard, 100);
+    for id in 0..2 {
+        client.write_all(legacy(id, "echo", &long("x")).as_bytes()).await.unwrap();
+    }
+    client.shutdown().await.unwrap();
+    let start = tokio::time::Instant::now();
+    served.await.unwrap().unwrap();
+    assert_eq!(start.elapsed(), DRAIN);
 }
 
 /// A client that does not take its answers is not read from for ever.

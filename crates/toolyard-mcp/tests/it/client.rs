@@ -24,6 +24,9 @@ pub(crate) const ABLE: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":
 /// Longer than anything that a test waits for. With paused time it is over at once where nothing goes on.
 const FOREVER: Duration = Duration::from_secs(1_000_000);
 
+/// How long calls go on whose client says nothing more.
+pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+
 /// What carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
@@ -64,7 +67,7 @@ impl Pipe {
     fn open(frontend: Arc<Frontend>, heard: UnboundedSender<String>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
-        let limits = DuplexLimits { line_bytes: 100_000, requests: 100 };
+        let limits = DuplexLimits { line_bytes: 100_000, requests: 100, drain: DRAIN };
         let mut served = JoinSet::new();
         served.spawn(async move { duplex::serve(frontend, input, output, limits).await.unwrap() });
         let (output, input) = tokio::io::split(ours);

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use tokio::time::{advance, sleep};
 use toolyard_core::{Ask, AskError, AskKind, Call, Json, Object, Outcome};
 
-use crate::client::{ABLE, Client, LEGACY, MODERN, ROOTS, tool_params};
+use crate::client::{ABLE, Client, DRAIN, LEGACY, MODERN, ROOTS, tool_params};
 use crate::script::text;
 use crate::yard::{Ended, Setup, Yard};
 
@@ -189,4 +189,25 @@ async fn what_the_model_reads() {
     client.call("ask", r#""n":[0,11]"#).await;
     client.answer(0, "{}").await;
     assert_snapshot!(client.hear().await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"The tool did not answer in time","retryable":true}}}"#);
+}
+
+/// What runs when a client has said all is waited for, but not for as long as it likes.
+#[tokio::test(start_paused = true)]
+async fn after_the_end_of_the_input() {
+    let yard = Yard::build(Setup { timeout: BUDGET * 10, ..Setup::default() }, |call| async move {
+        sleep(numbers(&call)[0]).await;
+        Ok(text("done"))
+    });
+    let mut seen = Vec::new();
+    for work in [DRAIN - seconds(1), DRAIN + seconds(1)] {
+        let mut client = Client::piped(&yard, MODERN, "{}").await;
+        let start = tokio::time::Instant::now();
+        client.request("tools/call", &tool_params("echo", &format!(r#""n":[{},0]"#, work.as_secs()))).await;
+        let said = client.end().await;
+        seen.push(format!("{:?} {said:?} {}", start.elapsed(), yard.over().pop().unwrap()));
+    }
+    assert_snapshot!(seen.join("\n"), @r#"
+    9s "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"done\"}],\"resultType\":\"complete\"}}" echo Ok(true)
+    10s "" echo Err(Cancelled)
+    "#);
 }

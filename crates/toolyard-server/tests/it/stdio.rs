@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -38,7 +39,7 @@ impl Piped {
         let frontend = Arc::new(Frontend::new(running.gateway().clone(), options, stopping_now));
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (theirs_in, theirs_out) = tokio::io::split(theirs);
-        let limits = DuplexLimits { line_bytes: 10_000, requests: 100 };
+        let limits = DuplexLimits { line_bytes: 10_000, requests: 100, drain: Duration::from_secs(60) };
         let served = tokio::spawn(duplex::serve(frontend, theirs_in, theirs_out, limits));
         let (output, input) = tokio::io::split(ours);
         let output = BufReader::new(output);
@@ -224,11 +225,30 @@ async fn what_runs_when_the_input_ends_is_answered() {
     client.served.await.unwrap().unwrap();
 }
 
+/// Its sender is told, and everybody else goes on.
 #[tokio::test]
-async fn a_line_that_is_too_long_ends_it() {
-    let mut client = Piped::with_tool(good).await;
-    client.say(&"x".repeat(10_001)).await;
-    assert_eq!(client.hear().await, "");
-    let error = client.served.await.unwrap().unwrap_err();
-    assert_snapshot!(error, @"a line is longer than 10000 bytes");
+async fn a_line_that_is_too_long_is_passed_over() {
+    let (release, released) = watch::channel(false);
+    let waiting = move |request: &Received| {
+        let mut released = released.clone();
+        good(request).after(async move {
+            released.wait_for(|released| *released).await.unwrap();
+        })
+    };
+    let mut client = Piped::with_tool(waiting).await;
+    client.say(&legacy("1", "tools/call", r#""name":"t""#)).await;
+    let mut heard = Vec::new();
+    for line in ["x".repeat(10_001), legacy("2", "ping", &format!(r#""x":"{}""#, "x".repeat(200_000)))] {
+        heard.push(client.ask(&line).await);
+        heard.push(client.ask(&legacy("3", "ping", "")).await);
+    }
+    release.send_replace(true);
+    heard.push(client.hear().await);
+    assert_snapshot!(heard.join("\n"), @r#"
+    {"jsonrpc":"2.0","error":{"code":-32600,"message":"the message is larger than 10000 bytes"}}
+    {"jsonrpc":"2.0","id":3,"result":{}}
+    {"jsonrpc":"2.0","error":{"code":-32600,"message":"the message is larger than 10000 bytes"}}
+    {"jsonrpc":"2.0","id":3,"result":{}}
+    {"jsonrpc":"2.0","id":1,"result":{}}
+    "#);
 }

@@ -289,7 +289,7 @@ fn of_stdio() {
       toolyard connect claude --stdio -f tools.yaml    have a client start it
 
     Nothing is listened on. What is logged goes to standard error, and edits of the files are applied as by
-    `toolyard serve`. It ends with its input, after the calls that run; SIGTERM and SIGINT end it at once. No
-    process of a handler stays.
+    `toolyard serve`. It ends with its input, after the calls that run, which it gives the time that
+    `timeouts.drain` says; SIGTERM and SIGINT end it at once. No process of a handler stays.
     ");
 }
