@@ -78,6 +78,9 @@ async fn serve(State(endpoint): State<Arc<Endpoint>>, request: http::Request<Bod
 /// The methods that the endpoint answers.
 const METHODS: &str = "GET, POST, DELETE";
 
+/// Those of them that the modern era has (2026-07-28, basic/transports/streamable-http).
+const MODERN_METHODS: &str = "POST";
+
 impl Endpoint {
     async fn answer(&self, parts: &Arc<Parts>, body: Body) -> Response {
         match parts.method {
@@ -87,10 +90,21 @@ impl Endpoint {
                 guard::let_send(&parts.headers, &mut response, METHODS);
                 response
             }
-            _ if era_of(&parts.headers).is_err() => empty(StatusCode::BAD_REQUEST),
+            _ => match era_of(&parts.headers) {
+                Ok(Era::Legacy) => self.legacy_only(parts),
+                // It has no sessions, whatever else the request names.
+                Ok(Era::Modern) => method_not_allowed(MODERN_METHODS),
+                Err(_) => empty(StatusCode::BAD_REQUEST),
+            },
+        }
+    }
+
+    /// What is no message.
+    fn legacy_only(&self, parts: &Parts) -> Response {
+        match parts.method {
             Method::GET => self.open_stream(parts),
             Method::DELETE => self.close_session(parts),
-            _ => method_not_allowed(),
+            _ => method_not_allowed(METHODS),
         }
     }
 
@@ -264,7 +278,7 @@ impl Endpoint {
 
     fn close_session(&self, parts: &Parts) -> Response {
         let Ok(session) = self.session(parts) else { return session_not_found() };
-        let Some(session) = session else { return method_not_allowed() };
+        let Some(session) = session else { return method_not_allowed(METHODS) };
         self.sessions.close(&session.id);
         empty(StatusCode::NO_CONTENT)
     }
@@ -272,7 +286,7 @@ impl Endpoint {
     /// The stream on which a legacy client is told of what belongs to no request, or one that it comes back to.
     fn open_stream(&self, parts: &Parts) -> Response {
         let Ok(session) = self.session(parts) else { return session_not_found() };
-        let Some(session) = session else { return method_not_allowed() };
+        let Some(session) = session else { return method_not_allowed(METHODS) };
         if !accepts_stream(&parts.headers) {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
@@ -362,8 +376,8 @@ fn unknown_event() -> Response {
     refusal(StatusCode::BAD_REQUEST, None, RpcError::new(INVALID_REQUEST, problem))
 }
 
-fn method_not_allowed() -> Response {
+fn method_not_allowed(allowed: &'static str) -> Response {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }

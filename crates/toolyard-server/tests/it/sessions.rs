@@ -41,6 +41,32 @@ fn id_of(client: &Client) -> String {
     }
 }
 
+/// A session is of another era than who names a revision without any (2026-07-28, basic/transports/streamable-http).
+#[tokio::test]
+async fn a_modern_client_opens_no_stream_and_ends_no_session() {
+    let (_upstream, running) = start(Era::Legacy, never, "").await;
+    let session = id_of(&Client::in_session(running.address()).await);
+    let mut lines = Vec::new();
+    for (method, version) in
+        [("GET", "2026-07-28"), ("DELETE", "2026-07-28"), ("GET", "1999-01-01"), ("DELETE", "2025-11-25")]
+    {
+        let head = format!(
+            "{method} /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\
+             mcp-protocol-version: {version}\r\nmcp-session-id: {session}\r\n\r\n"
+        );
+        let response = send(&running, head.as_bytes()).await;
+        let allow = response.head.header("allow").unwrap_or_default();
+        let line = format!("{method} {version}: {} {allow}", response.head.status());
+        lines.push(line.trim_end().to_owned());
+    }
+    assert_snapshot!(lines.join("\n"), @"
+    GET 2026-07-28: 405 POST
+    DELETE 2026-07-28: 405 POST
+    GET 1999-01-01: 400
+    DELETE 2025-11-25: 204
+    ");
+}
+
 #[tokio::test]
 async fn versions() {
     let (_upstream, running) = start(Era::Legacy, never, "").await;
