@@ -46,6 +46,80 @@ pub trait Client: Send + Sync + fmt::Debug {
     }
 }
 
+/// A client that stands in front of another one and changes some of what that says and does. It is a [`Client`], and has
+/// everything that it does not change from the one behind it.
+pub trait ClientWrapper: Send + Sync + fmt::Debug {
+    /// The client behind this.
+    fn inner(&self) -> &dyn Client;
+
+    /// See [`Client::capabilities`].
+    fn capabilities(&self) -> Option<&Json> {
+        self.inner().capabilities()
+    }
+
+    /// See [`Client::can_be_asked`].
+    fn can_be_asked(&self) -> bool {
+        self.inner().can_be_asked()
+    }
+
+    /// See [`Client::listens`].
+    fn listens(&self) -> bool {
+        self.inner().listens()
+    }
+
+    /// See [`Client::log_level`].
+    fn log_level(&self) -> Option<LogLevel> {
+        self.inner().log_level()
+    }
+
+    /// See [`Client::notify`].
+    fn notify(&self, notice: Notice) {
+        self.inner().notify(notice);
+    }
+
+    /// See [`Client::ask`].
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+        self.inner().ask(ask)
+    }
+
+    /// See [`Client::asked_for`].
+    fn asked_for(&self) -> Duration {
+        self.inner().asked_for()
+    }
+}
+
+// A method that is missing here would be lost by all of them in silence.
+#[deny(clippy::missing_trait_methods)]
+impl<W: ClientWrapper> Client for W {
+    fn capabilities(&self) -> Option<&Json> {
+        ClientWrapper::capabilities(self)
+    }
+
+    fn can_be_asked(&self) -> bool {
+        ClientWrapper::can_be_asked(self)
+    }
+
+    fn listens(&self) -> bool {
+        ClientWrapper::listens(self)
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        ClientWrapper::log_level(self)
+    }
+
+    fn notify(&self, notice: Notice) {
+        ClientWrapper::notify(self, notice);
+    }
+
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+        ClientWrapper::ask(self, ask)
+    }
+
+    fn asked_for(&self) -> Duration {
+        ClientWrapper::asked_for(self)
+    }
+}
+
 /// Something told while a call runs. The object is the notification's parameters as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
@@ -255,4 +329,64 @@ impl Client for NoClient {
     }
 
     fn notify(&self, _notice: Notice) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says of everything that is there.
+    #[derive(Debug)]
+    struct Somebody(Json);
+
+    impl Client for Somebody {
+        fn capabilities(&self) -> Option<&Json> {
+            Some(&self.0)
+        }
+
+        fn listens(&self) -> bool {
+            true
+        }
+
+        fn log_level(&self) -> Option<LogLevel> {
+            Some(LogLevel::Alert)
+        }
+
+        fn notify(&self, _notice: Notice) {}
+
+        fn ask(&self, _ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+            std::future::ready(Err(AskError::TooLate)).boxed()
+        }
+
+        fn asked_for(&self) -> Duration {
+            Duration::from_secs(7)
+        }
+    }
+
+    #[derive(Debug)]
+    struct Deaf(Somebody);
+
+    impl ClientWrapper for Deaf {
+        fn inner(&self) -> &dyn Client {
+            &self.0
+        }
+
+        fn listens(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_wrapper_changes_what_it_says_and_nothing_else() {
+        let said = |client: &dyn Client| {
+            let ask = Ask { kind: AskKind::Roots, params: Object::new() };
+            let asked = client.ask(ask).now_or_never();
+            let can = (client.capabilities().cloned(), client.can_be_asked(), client.log_level());
+            (client.listens(), format!("{can:?} {asked:?} {:?}", client.asked_for()))
+        };
+        let somebody = || Somebody(Json::parse(r#"{"roots":{}}"#).unwrap());
+        let (there, behind) = (said(&somebody()), said(&Deaf(somebody())));
+        assert_eq!((there.0, behind.0), (true, false));
+        assert_eq!(there.1, behind.1);
+    }
 }

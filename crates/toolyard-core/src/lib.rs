@@ -49,7 +49,7 @@ pub use backend::{Backend, Catalog, Phase};
 pub use breaker::Breaker;
 pub use cache::{CacheHint, CacheScope};
 pub use call::{Call, Caller, Reference, Target, Task, TaskAction};
-pub use client::{Ask, AskError, AskKind, Client, LogLevel, NoClient, Notice};
+pub use client::{Ask, AskError, AskKind, Client, ClientWrapper, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
 pub use gateway::{Gateway, Observers};
 pub use item::{Item, Prompt, Resource, Template};

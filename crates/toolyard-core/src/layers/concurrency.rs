@@ -1,7 +1,6 @@
 //! Bounds the calls that run, and those that wait to run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -9,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Answer, Layer, Next};
 use crate::call::Call;
-use crate::client::{Ask, AskError, Client, LogLevel, Notice};
+use crate::client::{Ask, AskError, Client, ClientWrapper};
 use crate::error::ToolError;
 use crate::gate::Gate;
 use crate::json::Json;
@@ -136,21 +135,9 @@ struct Patient {
     places: Arc<Places>,
 }
 
-impl Client for Patient {
-    fn capabilities(&self) -> Option<&Json> {
-        self.client.capabilities()
-    }
-
-    fn listens(&self) -> bool {
-        self.client.listens()
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        self.client.log_level()
-    }
-
-    fn notify(&self, notice: Notice) {
-        self.client.notify(notice);
+impl ClientWrapper for Patient {
+    fn inner(&self) -> &dyn Client {
+        &*self.client
     }
 
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
@@ -162,10 +149,6 @@ impl Client for Patient {
             answer
         }
         .boxed()
-    }
-
-    fn asked_for(&self) -> Duration {
-        self.client.asked_for()
     }
 }
 

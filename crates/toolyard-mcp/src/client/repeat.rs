@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use toolyard_core::layers::in_time;
 use toolyard_core::{
-    Ask, AskError, Call, Client, Code, Json, LogLevel, Notice, Outcome, Retry, ToolError, Tried, Verdict,
+    Ask, AskError, Call, Client, ClientWrapper, Code, Json, Notice, Outcome, Retry, ToolError, Tried, Verdict,
 };
 
 use super::transport::TransportError;
@@ -147,21 +147,9 @@ impl Attentive {
     }
 }
 
-impl Client for Attentive {
-    fn capabilities(&self) -> Option<&Json> {
-        self.client.capabilities()
-    }
-
-    fn can_be_asked(&self) -> bool {
-        self.client.can_be_asked()
-    }
-
-    fn listens(&self) -> bool {
-        self.client.listens()
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        self.client.log_level()
+impl ClientWrapper for Attentive {
+    fn inner(&self) -> &dyn Client {
+        &*self.client
     }
 
     fn notify(&self, notice: Notice) {
@@ -172,10 +160,6 @@ impl Client for Attentive {
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
         self.hear();
         self.client.ask(ask)
-    }
-
-    fn asked_for(&self) -> Duration {
-        self.client.asked_for()
     }
 }
 

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt, unfold};
 use tokio::runtime;
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::layers::in_time;
 use toolyard_core::{
-    Ask, AskError, Call, Client, Code, Gateway, Json, LogLevel, Notice, Object, Outcome, Output, Registry,
-    Target, Task, TaskAction, ToolError,
+    Call, Client, ClientWrapper, Code, Gateway, Json, Object, Outcome, Output, Registry, Target, Task,
+    TaskAction, ToolError,
 };
 
 use super::rounds::{self, Came};
@@ -214,32 +213,12 @@ impl TakesTasks {
     }
 }
 
-impl Client for TakesTasks {
+impl ClientWrapper for TakesTasks {
+    fn inner(&self) -> &dyn Client {
+        &*self.client
+    }
+
     fn capabilities(&self) -> Option<&Json> {
         Some(&self.capabilities)
-    }
-
-    fn can_be_asked(&self) -> bool {
-        self.client.can_be_asked()
-    }
-
-    fn listens(&self) -> bool {
-        self.client.listens()
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        self.client.log_level()
-    }
-
-    fn notify(&self, notice: Notice) {
-        self.client.notify(notice);
-    }
-
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
-        self.client.ask(ask)
-    }
-
-    fn asked_for(&self) -> Duration {
-        self.client.asked_for()
     }
 }

@@ -1,14 +1,12 @@
 //! Calling another tool of the same server.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolyard_core::{
-    Ask, AskError, Call, Client, Code, Gateway, Json, LogLevel, Notice, Object, Outcome, Output, Target,
+    AskError, Call, Client, ClientWrapper, Code, Gateway, Json, Notice, Object, Outcome, Output, Target,
     ToolError,
 };
 use toolyard_mcp::wire::{ask_of, meta};
@@ -213,30 +211,18 @@ async fn answer(call: &mut Call, body: &Object) -> Result<(), CallError> {
 #[derive(Debug)]
 struct Quiet(Arc<dyn Client>);
 
-impl Client for Quiet {
-    fn capabilities(&self) -> Option<&Json> {
-        self.0.capabilities()
+impl ClientWrapper for Quiet {
+    fn inner(&self) -> &dyn Client {
+        &*self.0
     }
 
     fn listens(&self) -> bool {
         false
     }
 
-    fn log_level(&self) -> Option<LogLevel> {
-        self.0.log_level()
-    }
-
     fn notify(&self, notice: Notice) {
         if let Notice::Log(_) = notice {
             self.0.notify(notice);
         }
-    }
-
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
-        self.0.ask(ask)
-    }
-
-    fn asked_for(&self) -> Duration {
-        self.0.asked_for()
     }
 }
