@@ -13,7 +13,7 @@ use crate::process;
 /// siblings never name each other, and where one needs another's ability, the composition root adapts.
 const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
     ("toolyard-core", &[]),
-    ("toolyard-backends", &["toolyard-core", "toolyard-net"]),
+    ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
     ("toolyard-sdk", &["toolyard-core", "toolyard-mcp", "toolyard-net", "toolyard-process"]),
     (

@@ -49,16 +49,7 @@ impl Auth {
     /// # Errors
     /// When the file cannot be read, or holds no secret.
     pub async fn header(&self) -> Result<HeaderValue, Unreadable> {
-        match &self.source {
-            Source::Value(secret) => self.value(secret),
-            Source::File(path) => {
-                let path = path.clone();
-                let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
-                let secret = read.map_err(unreadable)?.map_err(unreadable)?;
-                self.secrets.learn(secret.trim());
-                self.value(secret.trim())
-            }
-        }
+        self.value(&self.source.read(&self.secrets).await?)
     }
 
     fn value(&self, secret: &str) -> Result<HeaderValue, Unreadable> {
@@ -72,6 +63,25 @@ impl Auth {
         let mut value = HeaderValue::try_from(text).map_err(|_| Unreadable(None))?;
         value.set_sensitive(true);
         Ok(value)
+    }
+}
+
+impl Source {
+    /// The secret. What keeps secrets out of what is said learns it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn read(&self, secrets: &Secrets) -> Result<String, Unreadable> {
+        match self {
+            Self::Value(secret) => Ok(secret.clone()),
+            Self::File(path) => {
+                let path = path.clone();
+                let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
+                let secret = read.map_err(unreadable)?.map_err(unreadable)?;
+                secrets.learn(secret.trim());
+                Ok(secret.trim().to_owned())
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ mod request;
 mod resolve;
 pub mod response;
 mod schema;
-pub mod security;
+mod security;
 mod sources;
 mod wire;
 
@@ -21,4 +21,6 @@ pub use document::SyntaxError;
 pub use operation::Operation;
 pub use read::{Described, Description, Fault, Filter, Options, read};
 pub use response::Promise;
-pub use sources::{Sources, Unreadable};
+pub use security::{KeyPlace, Requirement, Scheme};
+pub use sources::{Sources, Unreadable, join};
+pub use wire::escape::encoded as percent_encoded;

@@ -31,6 +31,8 @@ use crate::sources::{Sources, Unreadable};
 /// What is made of a description.
 #[derive(Debug, Default)]
 pub struct Description {
+    /// The format and its version, such as `OpenAPI 3.1`.
+    pub format: &'static str,
     /// What the service is called.
     pub title: String,
     /// Its operations, in the order of the document.
@@ -121,7 +123,12 @@ pub fn read(sources: &Sources, options: &Options) -> Result<Description, Unreada
     let operations = reader.operations();
     let title = root.get("info").and_then(|info| info.node.text("title")).unwrap_or_default().to_owned();
     let schemes = security::schemes(&files, version);
-    Ok(Description { title, operations, schemes, faults: reader.faults })
+    let format = match version {
+        Version::V2 => "OpenAPI 2.0",
+        Version::V30 => "OpenAPI 3.0",
+        Version::V31 => "OpenAPI 3.1",
+    };
+    Ok(Description { format, title, operations, schemes, faults: reader.faults })
 }
 
 /// The version, which a document says as a text, and some in YAML as a number.

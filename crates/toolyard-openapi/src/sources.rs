@@ -1,6 +1,7 @@
 //! The files of a description, which refer to one another.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 
 use crate::document::{Node, SyntaxError};
 
@@ -87,6 +88,14 @@ impl Sources {
         files.into_iter().filter(|file| !self.texts.contains_key(file)).collect()
     }
 
+    /// The same for the same files with the same texts.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        (&self.root, &self.texts).hash(&mut hasher);
+        hasher.finish()
+    }
+
     pub(crate) fn parse(&self) -> Result<Vec<(&str, Node<'_>)>, Unreadable> {
         let root = self.texts.get_key_value(&self.root);
         let others = self.texts.iter().filter(|(file, _)| **file != self.root);
@@ -124,7 +133,8 @@ fn collect(node: &Node<'_>, found: &mut impl FnMut(&str)) {
 }
 
 /// Where `reference` is, as `base` writes it (RFC 3986, section 5.2): URLs and paths are the same here.
-pub(crate) fn join(base: &str, reference: &str) -> String {
+#[must_use]
+pub fn join(base: &str, reference: &str) -> String {
     if has_scheme(reference) {
         return reference.to_owned();
     }

@@ -1,6 +1,7 @@
 //! The pure parts: requests and responses as tables.
 
-use ::http::{HeaderName, HeaderValue, Method};
+use ::http::{HeaderName, HeaderValue, Method, StatusCode};
+use bytes::Bytes;
 use toolyard_core::{Json, Object, Output};
 
 use super::request::Plan;
@@ -274,21 +275,4 @@ fn failures_carry_the_beginning_of_their_body() {
     check(&redact, 400, r#"{"token":"s3cret"}"#, true, r#"HTTP 400 Bad Request: {"token":"[REDACTED]"}"#);
     check(&redact, 400, r#"{"token":"s3cret"}"#, false, "HTTP 400 Bad Request");
     check(&redact, 400, r#"{"token":"s3cret""#, true, "HTTP 400 Bad Request");
-}
-
-#[test]
-fn when_to_ask_again() {
-    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-    for (text, expect) in [
-        ("120", Some(120)),
-        (" 0 ", Some(0)),
-        ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
-        ("Sun, 06 Nov 1994 08:49:27 GMT", None),
-        ("-1", None),
-        ("soon", None),
-        ("99999999999999999999", None),
-    ] {
-        let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static(text))]);
-        assert_eq!(retry_after(&headers, now), expect.map(Duration::from_secs), "{text}");
-    }
 }

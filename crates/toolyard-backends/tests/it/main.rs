@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use server::{Answer, Server};
 use tokio::time::Instant;
+use toolyard_backends::exchange::{Exchange, Policy};
 use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
-use toolyard_backends::http::{HttpBackend, Options, Policy};
+use toolyard_backends::http::{HttpBackend, Options};
 use toolyard_core::{Backend, Call, Code, Json, Outcome, Phase, Retry, Secrets, Tool, ToolError};
 use toolyard_net::auth::{Auth, Scheme, Source};
 use toolyard_net::client::Client;
@@ -28,20 +29,22 @@ fn options(url: &str) -> Options {
         tool: Tool::from_definition(&definition).unwrap(),
         plan: Plan::new(http::Method::POST, Target::template(url)),
         auth: None,
-        attempt_time: Duration::from_secs(10),
-        policy: Policy {
-            retry: Retry {
-                attempts: 4,
-                initial_backoff: Duration::from_millis(1),
-                max_backoff: Duration::from_millis(20),
-                ..Retry::never()
+        exchange: Exchange {
+            attempt_time: Duration::from_secs(10),
+            policy: Policy {
+                retry: Retry {
+                    attempts: 4,
+                    initial_backoff: Duration::from_millis(1),
+                    max_backoff: Duration::from_millis(20),
+                    ..Retry::never()
+                },
+                statuses: vec![429, 500, 503],
+                network_errors: true,
+                respect_retry_after: true,
             },
-            statuses: vec![429, 500, 503],
-            network_errors: true,
-            respect_retry_after: true,
+            response_bytes: 1000,
         },
         reading: Reading::default(),
-        response_bytes: 1000,
     }
 }
 
@@ -67,7 +70,7 @@ async fn run(answers: &[Answer], change: impl FnOnce(&mut Options)) -> (Result<S
 }
 
 fn once(options: &mut Options) {
-    options.policy.retry = Retry::never();
+    options.exchange.policy.retry = Retry::never();
 }
 
 #[track_caller]
@@ -201,7 +204,7 @@ async fn what_may_succeed_later_is_sent_again() {
     is(&run(&[reset.clone(), reset.clone(), ok.clone()], |_| {}).await, r#""ok": 1"#, 3);
     let broke = "The connection to the tool's server broke";
     fails(&run(&[reset.clone(), ok.clone()], once).await, Code::Unavailable, broke, 1);
-    let not = |options: &mut Options| options.policy.network_errors = false;
+    let not = |options: &mut Options| options.exchange.policy.network_errors = false;
     fails(&run(&[reset.clone(), ok.clone()], not).await, Code::Unavailable, broke, 1);
 
     let truncated = Answer::Last("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"a\":".into());
@@ -220,7 +223,7 @@ async fn a_server_may_ask_for_a_longer_wait() {
 
 #[tokio::test]
 async fn time_is_for_each_attempt() {
-    let short = |options: &mut Options| options.attempt_time = Duration::from_millis(100);
+    let short = |options: &mut Options| options.exchange.attempt_time = Duration::from_millis(100);
     is(&run(&[Answer::Silence, OK.into()], short).await, r#""ok": 1"#, 2);
     let late = |options: &mut Options| {
         once(options);

@@ -49,7 +49,7 @@ impl Escape {
 /// Everything but unreserved characters in percent-encoding. A blank is `%20`, in forms too: whatever reads forms reads
 /// that, and some of it, such as Prism, does not read `+`.
 #[must_use]
-pub(crate) fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     written(text, is_unreserved)
 }
 

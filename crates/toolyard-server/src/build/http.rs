@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use toolyard_backends::exchange::{Exchange, Policy};
 use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
-use toolyard_backends::http::{HttpBackend, Options, Policy};
+use toolyard_backends::http::{HttpBackend, Options};
 use toolyard_core::{Json, Object, Secrets};
-use toolyard_manifest::{HttpHandler, Mapping, Process, Secret, Url};
+use toolyard_manifest::{HttpHandler, HttpRetry, Mapping, Process, Secret, Url};
 use toolyard_net::client::Client;
 
-use super::{auth, headers, retry};
+use super::{auth, headers};
 
 /// The contract's bound on a response. The process may have a lower one.
 const RESPONSE_BYTES: usize = 10 << 20;
@@ -22,26 +23,29 @@ pub(super) fn backend(
     client: &Client,
     secrets: &Secrets,
 ) -> HttpBackend {
-    let policy = &handler.retry;
     let options = Options {
         tool: super::explicit_tool(&handler.tool),
         plan: plan(handler),
         auth: handler.auth.as_ref().map(|auth| auth::auth(auth, process, secrets)),
-        attempt_time,
-        policy: Policy {
-            retry: retry(&policy.policy),
-            statuses: policy.retry_on.clone(),
-            network_errors: policy.retry_on_network_error,
-            respect_retry_after: policy.respect_retry_after,
-        },
+        exchange: exchange(&handler.retry, attempt_time, process),
         reading: Reading {
             redact: handler.redact.clone(),
             mapping: handler.response_mapping.as_ref().map(expression),
             structured: handler.tool.output_schema.is_some(),
         },
-        response_bytes: process.limits.response_bytes.min(RESPONSE_BYTES),
     };
     HttpBackend::new(options, client)
+}
+
+/// How requests are sent that are retried like this.
+pub(super) fn exchange(retry: &HttpRetry, attempt_time: Duration, process: &Process) -> Exchange {
+    let policy = Policy {
+        retry: super::retry(&retry.policy),
+        statuses: retry.retry_on.clone(),
+        network_errors: retry.retry_on_network_error,
+        respect_retry_after: retry.respect_retry_after,
+    };
+    Exchange { attempt_time, policy, response_bytes: process.limits.response_bytes.min(RESPONSE_BYTES) }
 }
 
 fn plan(handler: &HttpHandler) -> Plan {
