@@ -4,6 +4,7 @@ mod duration;
 mod header;
 mod listen;
 mod name;
+mod openapi;
 mod size;
 mod telemetry;
 mod template;
@@ -21,6 +22,7 @@ pub(crate) use self::{
     },
     listen::{LISTEN, network},
     name::{namespace, published_name, registry_name, service_name, some_name, tool_name},
+    openapi::{client_id, description_url, path_glob, scheme_secret, scope},
     size::{SIZE, size},
     telemetry::{log_filter, metric_prefix},
     web::{cluster_key, host, host_and_port, http_origin, origin, postgres_url},
@@ -96,7 +98,7 @@ pub(crate) fn variable_name(text: &str) -> Result<(), Invalid> {
     if text.is_empty() || text.contains(['=', '\0']) { Err(invalid) } else { Ok(()) }
 }
 
-/// Any name: that of a label or an annotation, which we do not read.
+/// Any name: that of a label, which we do not read, or one that a description has.
 pub(crate) fn any_name(_: &str) -> Result<(), Invalid> {
     Ok(())
 }

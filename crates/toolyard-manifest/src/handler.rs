@@ -19,7 +19,7 @@ pub use self::{
     http::{HttpHandler, HttpRetry, Mapping, StaticBody, ToolDefinition, Url},
     mcp::{Args, Env, Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, ToolFilter},
     names::{Argument, Change, Override, Prefix},
-    openapi::OpenApiHandler,
+    openapi::{OAuthClient, OpenApiHandler, OpenApiSpec, OperationFilter, SchemeCredential},
     retry::RetryPolicy,
 };
 
@@ -100,7 +100,10 @@ impl HandlerKind {
                 Url::Template(template) => template.shown().to_owned(),
             },
             Self::Grpc(grpc) => grpc.endpoint.to_string(),
-            Self::OpenApi(openapi) => openapi.base_url.as_ref().unwrap_or(&openapi.spec_url).shown(),
+            Self::OpenApi(openapi) => match &openapi.base_url {
+                Some(base_url) => base_url.shown(),
+                None => openapi.spec.shown(),
+            },
         }
     }
 

@@ -43,8 +43,8 @@ pub use self::{
     handler::{
         Args, Argument, Auth, AuthScheme, Change, Credential, Env, GrpcHandler, GrpcRetry, Handler,
         HandlerKind, HttpHandler, HttpRetry, Lane, Mapping, McpHandler, McpHttp, McpHttpStyle, McpTransport,
-        OpenApiHandler, Override, Prefix, Probe, RetryPolicy, Secret, StaticBody, Tls, ToolDefinition,
-        ToolFilter, Url,
+        OAuthClient, OpenApiHandler, OpenApiSpec, OperationFilter, Override, Prefix, Probe, RetryPolicy,
+        SchemeCredential, Secret, StaticBody, Tls, ToolDefinition, ToolFilter, Url,
     },
     import::{Import, Note, import},
     limits::{Limits, Timeouts},

@@ -12,6 +12,7 @@ mod names;
 mod openapi;
 mod probe;
 mod retry;
+mod scheme;
 mod tool;
 
 use std::time::Duration;

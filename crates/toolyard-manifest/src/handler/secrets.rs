@@ -3,7 +3,10 @@
 use serde_json::Value;
 use toolyard_core::Secrets;
 
-use super::{Argument, Auth, Credential, Handler, HandlerKind, McpTransport, Override, Secret, Url};
+use super::{
+    Argument, Auth, Credential, Handler, HandlerKind, McpTransport, OpenApiSpec, Override, SchemeCredential,
+    Secret, Url,
+};
 
 impl Handler {
     /// Everything that may be secret: what stands where secrets do, whether it is written out or referred to, and whatever
@@ -79,17 +82,34 @@ impl Texts {
             }
             HandlerKind::Grpc(grpc) => self.auth(grpc.auth.as_ref()),
             HandlerKind::OpenApi(openapi) => {
-                self.query(&openapi.spec_url.uri().to_string());
+                if let OpenApiSpec::Url(url) = &openapi.spec {
+                    self.query(&url.uri().to_string());
+                }
                 openapi.base_url.iter().for_each(|url| self.query(&url.uri().to_string()));
                 self.auth(openapi.auth.as_ref());
                 openapi.headers.iter().for_each(|(_, value)| self.header(value));
+                openapi.credentials.iter().for_each(|(_, wanted)| self.scheme(wanted));
             }
         }
     }
 
-    /// A token, or a name and a password, of which the password is secret by itself as well.
+    fn scheme(&mut self, wanted: &SchemeCredential) {
+        match wanted {
+            SchemeCredential::Secret(credential) => self.credential(credential),
+            SchemeCredential::OAuth(client) => {
+                self.credential(&client.secret);
+                client.token_url.iter().for_each(|url| self.query(&url.uri().to_string()));
+            }
+        }
+    }
+
     fn auth(&mut self, auth: Option<&Auth>) {
-        if let Some(Credential::Value(secret)) = auth.map(|auth| &auth.credential) {
+        auth.iter().for_each(|auth| self.credential(&auth.credential));
+    }
+
+    /// A token, or a name and a password, of which the password is secret by itself as well.
+    fn credential(&mut self, credential: &Credential) {
+        if let Credential::Value(secret) = credential {
             self.add(secret.expose());
             self.0.extend(secret.expose().split_once(':').map(|(_, password)| password.to_owned()));
         }

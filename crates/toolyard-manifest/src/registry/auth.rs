@@ -3,13 +3,14 @@
 use std::{
     fs::{File, Metadata},
     io,
+    path::PathBuf,
 };
 
 use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
-    forms,
-    handler::{Auth, AuthScheme, Credential},
+    forms::{self, Invalid},
+    handler::{Auth, AuthScheme, Credential, Secret},
 };
 
 const SCHEME: Choice<Option<AuthScheme>> = Choice {
@@ -66,36 +67,45 @@ fn credentials(fields: &mut Fields<'_>, names: &Names, scheme: Option<Option<Aut
             return None;
         }
     };
-    let credential = match fields.optional(names.secret, |cursor| Some(secret_key(cursor))) {
-        Some(secret) => {
-            fields.misplaced(&[names.token], "the secret is somewhere else already");
-            secret
-        }
-        None => fields.required(names.token, |cursor| credential(cursor, scheme)),
-    };
-    Some(Auth { scheme, credential: credential? })
-}
-
-fn credential(cursor: Cursor<'_>, scheme: AuthScheme) -> Option<Credential> {
-    if let Some(path) = cursor.clone().text()?.strip_prefix("file:") {
-        return file(&cursor, path);
-    }
     let form = match scheme {
         AuthScheme::Bearer => forms::token,
         AuthScheme::Basic => forms::user_and_password,
     };
-    cursor.parse_secret(form).map(Credential::Value)
+    secret(fields, names.token, names.secret, form).map(|credential| Auth { scheme, credential })
 }
 
-/// A file with a credential. It is read at each call; here it has to be there.
-fn file(cursor: &Cursor<'_>, path: &str) -> Option<Credential> {
+/// A secret that one of two fields has: `written` itself, in this form or as `file:PATH`, or `referred` its name.
+pub(super) fn secret(
+    fields: &mut Fields<'_>,
+    written: &'static str,
+    referred: &'static str,
+    form: fn(&str) -> Result<Secret, Invalid>,
+) -> Option<Credential> {
+    match fields.optional(referred, |cursor| Some(secret_key(cursor))) {
+        Some(secret) => {
+            fields.misplaced(&[written], "the secret is somewhere else already");
+            secret
+        }
+        None => fields.required(written, |cursor| credential(cursor, form)),
+    }
+}
+
+fn credential(cursor: Cursor<'_>, form: fn(&str) -> Result<Secret, Invalid>) -> Option<Credential> {
+    match cursor.clone().text()?.strip_prefix("file:") {
+        Some(path) => file(&cursor, path).map(Credential::File),
+        None => cursor.parse_secret(form).map(Credential::Value),
+    }
+}
+
+/// A file that is read when it is needed. Here it has to be there.
+pub(super) fn file(cursor: &Cursor<'_>, path: &str) -> Option<PathBuf> {
     let path = cursor.path_from_here(path);
     if let Err(error) = File::open(&path).and_then(|file| file.metadata()).and_then(is_file) {
         let problem = cursor.problem(format!("this file cannot be read: {error}"));
         cursor.report(problem.expected("`file:` and the path of a file, from the folder of the manifest"));
         return None;
     }
-    Some(Credential::File(path))
+    Some(path)
 }
 
 fn is_file(metadata: Metadata) -> io::Result<()> {
