@@ -59,16 +59,26 @@ fn the_complete_example_is_read_whole() {
         ),
         OpenApi(
             OpenApiHandler {
-                spec_url: Endpoint(https://api.example.com/…),
+                spec: Url(
+                    Endpoint(https://api.example.com/…),
+                ),
                 base_url: None,
-                operation_filter: Some(
-                    [
+                filter: OperationFilter {
+                    operations: [
                         "searchProducts",
                         "getProductDetails",
                     ],
-                ),
+                    tags: [],
+                    methods: [],
+                    paths: [],
+                },
                 headers: [],
                 auth: None,
+                credentials: [],
+                server_variables: [],
+                refresh: Some(
+                    300s,
+                ),
                 retry: HttpRetry {
                     policy: RetryPolicy {
                         max_attempts: 1,

@@ -51,6 +51,16 @@ fn what_stands_where_secrets_do() {
         "a-password Basic bWU6YS1wYXNzd29yZA== in-query in-body pinned",
         "[REDACTED] Basic [REDACTED]== [REDACTED] [REDACTED] [REDACTED]",
     );
+    hides(
+        &registry(
+            "  - name: a\n    type: openapi\n    openAPIConfig:\n      specURL: http://a/api.json?k=in-query\n      \
+             serverVariables: {region: eu-west, key: '${TOKEN}'}\n      \
+             credentials: {a: {value: 'me:a-password'}, b: {clientId: some-client, clientSecret: of-the-client, \
+             tokenURL: 'http://a/token?k=of-the-tokens'}}\n",
+        ),
+        "in-query a-password of-the-client of-the-tokens hunter2; some-client eu-west",
+        "[REDACTED] [REDACTED] [REDACTED] [REDACTED] [REDACTED]; some-client eu-west",
+    );
 }
 
 #[test]
