@@ -7,7 +7,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
 use crate::cache::CacheHint;
-use crate::call::Call;
+use crate::call::{Call, Caller};
 use crate::error::ToolError;
 use crate::item::{Prompt, Resource, Template};
 use crate::json::Object;
@@ -30,6 +30,9 @@ pub trait Backend: Send + Sync {
     fn follow(&self, _uri: &str) -> BoxStream<'static, Object> {
         stream::pending().boxed()
     }
+
+    /// A client has other folders than it had: whoever has asked it for them, and nobody else, wants to know.
+    fn roots_changed(&self, _caller: &Caller) {}
 
     /// Is to look anew what there is, and if it is not connected, to try that now.
     fn refresh(&self) {}

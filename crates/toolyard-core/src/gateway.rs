@@ -76,6 +76,13 @@ impl Gateway {
         contained(&entry, Next::new(&self.layers, &entry).run(call)).await
     }
 
+    /// A client has other folders than it had.
+    pub fn roots_changed(&self, caller: &Caller) {
+        for backend in Registry::seen_by(self.registry(), caller).backends() {
+            backend.roots_changed(caller);
+        }
+    }
+
     /// What there is, once the handlers have had their time to answer after the start.
     pub async fn settled(&self) -> Arc<Registry> {
         let registry = self.registry();

@@ -222,6 +222,14 @@ impl Registry {
         self.part(kind).by_name.values()
     }
 
+    /// Who runs what can be called, each once.
+    pub fn backends(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
+        let entries = Kind::ALL.into_iter().flat_map(|kind| self.known(kind));
+        let by_name: HashMap<_, _> =
+            entries.map(|entry| (&entry.handler.name, &entry.handler.backend)).collect();
+        by_name.into_values()
+    }
+
     /// The definitions of everything of one kind that is listed, under their published names: an array, written
     /// once, so that a list of thousands costs a reader nothing but the sending.
     #[must_use]

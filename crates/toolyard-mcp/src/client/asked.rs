@@ -40,6 +40,8 @@ pub(super) struct Callers {
     declared: Declared,
     state: Mutex<State>,
     has_asked: AtomicBool,
+    /// Whether it has asked for folders.
+    knows_roots: AtomicBool,
     /// Whether the connection is one client's alone.
     is_one_clients: AtomicBool,
     /// Then, who called last: what the server logs between calls is for the same client.
@@ -81,8 +83,8 @@ impl Callers {
     /// Nobody calls yet; `declared` is what those who will can be asked.
     pub(super) fn new(declared: Declared) -> Self {
         let (state, last) = (Mutex::default(), Mutex::default());
-        let (has_asked, is_one_clients) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { declared, state, has_asked, is_one_clients, last, visits: Visits::default() }
+        let [has_asked, knows_roots, is_one_clients] = [false; 3].map(AtomicBool::new);
+        Self { declared, state, has_asked, knows_roots, is_one_clients, last, visits: Visits::default() }
     }
 
     /// What the server was told that it may ask.
@@ -95,6 +97,11 @@ impl Callers {
         self.has_asked.load(Ordering::Acquire)
     }
 
+    /// Whether the server has asked for folders, and may want to know that they are others.
+    pub(super) fn knows_roots(&self) -> bool {
+        self.knows_roots.load(Ordering::Relaxed)
+    }
+
     /// Takes a request of the server; gives the response to it unless a call's client is to answer. `of` is the call
     /// on whose stream it came, where it came on one.
     pub(super) fn asked(&self, of: Option<u64>, id: Id, method: &str, params: Object) -> Option<Vec<Bytes>> {
@@ -105,6 +112,7 @@ impl Callers {
             return Some(message::response(Some(&id), Err(RpcError::method_not_found(method))));
         };
         self.has_asked.store(true, Ordering::Release);
+        self.knows_roots.fetch_or(kind == AskKind::Roots, Ordering::Relaxed);
         let question = Question { id, ask: Ask { kind, params } };
         self.put_or_keep(of, question, true).err().map(refusal)
     }

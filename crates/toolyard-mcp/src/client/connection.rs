@@ -107,6 +107,13 @@ impl Connection {
         matches!(self.transport, Transport::Stdio(_)) || self.revision.era() == Era::Legacy
     }
 
+    /// Tells the server that the client's folders are others, if it knows the ones that were.
+    pub(super) fn roots_changed(&self) {
+        if self.callers.knows_roots() {
+            self.transport.post(vec![message::notification(method::ROOTS_CHANGED, &Object::new())]);
+        }
+    }
+
     /// How many messages have come by themselves, or as answers, where that can be told.
     pub(super) fn heard(&self) -> u64 {
         self.signals.heard.load(Ordering::Relaxed)

@@ -23,16 +23,17 @@ impl Declared {
         Self(AskKind::ALL.into_iter().fold(Object::new(), declare))
     }
 
-    /// What this client can be asked.
-    pub(super) fn of(client: &dyn Client) -> Self {
+    /// What this client can be asked. `is_followed`: it is heard of its folders when these change.
+    pub(super) fn of(client: &dyn Client, is_followed: bool) -> Self {
         let capabilities = client.capabilities().and_then(|declared| declared.to_object().ok());
         let capabilities = capabilities.unwrap_or_default();
         let declare = |declared: Object, kind: AskKind| {
             let capability = capabilities.get(kind.capability()).filter(|capability| capability.is_object());
             match (kind, capability) {
                 (_, None) => declared,
-                // Changes of its folders are not passed on, so that none are promised.
-                (AskKind::Roots, Some(_)) => declared.with(kind.capability(), Object::new().to_json()),
+                (AskKind::Roots, Some(_)) if !is_followed => {
+                    declared.with(kind.capability(), Object::new().to_json())
+                }
                 (_, Some(capability)) => declared.with(kind.capability(), capability.detach()),
             }
         };
@@ -78,7 +79,7 @@ mod tests {
         let cases = [
             ("{}", "{}"),
             (r#"{"tasks":{"list":{}},"experimental":{"x":{}},"extensions":{"y":{}}}"#, "{}"),
-            (r#"{"roots":{"listChanged":true}}"#, r#"{"roots":{}}"#),
+            (r#"{"roots":{"listChanged":true}}"#, r#"{"roots":{"listChanged":true}}"#),
             (
                 r#"{"sampling":{ "tools":{}},"elicitation":{}}"#,
                 r#"{"elicitation":{},"sampling":{ "tools":{}}}"#,
@@ -87,9 +88,11 @@ mod tests {
         ];
         for (capabilities, expected) in cases {
             let client = Able(Some(Json::parse(capabilities).unwrap()));
-            assert_eq!(Declared::of(&client).to_json().as_text(), expected, "{capabilities}");
+            assert_eq!(Declared::of(&client, true).to_json().as_text(), expected, "{capabilities}");
+            let unfollowed = expected.replace(r#""listChanged":true"#, "");
+            assert_eq!(Declared::of(&client, false).to_json().as_text(), unfollowed, "{capabilities}");
         }
-        assert_eq!(Declared::of(&Able(None)), Declared::nothing());
+        assert_eq!(Declared::of(&Able(None), true), Declared::nothing());
         let everything = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
         assert_eq!(Declared::everything().to_json().as_text(), everything);
     }

@@ -76,6 +76,13 @@ impl Lane {
         link.connection().is_some() || matches!(*link, Link::Connecting)
     }
 
+    /// Tells its server that its client's folders are others, if it has asked for them.
+    pub(super) fn roots_changed(&self) {
+        if let Some(connection) = self.link.borrow().connection() {
+            connection.roots_changed();
+        }
+    }
+
     /// Whether its server was told something by the client that has it, or may ask for it again.
     pub(super) fn has_asked(&self) -> bool {
         self.link.borrow().connection().is_some_and(|connection| connection.has_asked())

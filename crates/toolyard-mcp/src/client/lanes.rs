@@ -7,10 +7,10 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
-use toolyard_core::ToolError;
+use toolyard_core::{Caller, ToolError};
 
 use super::connection::Connection;
-use super::lane::{Lane, LaneKey};
+use super::lane::{Lane, LaneKey, Owner};
 use super::opener::Opener;
 
 /// Which calls have a connection of their client's own.
@@ -156,6 +156,16 @@ impl Lanes {
         while tasks.try_join_next().is_some() {}
         let run = async move { lane.run(&opener, table.idle(&lane), || table.remove(&lane)).await };
         tasks.spawn_on(run, &self.runtime);
+    }
+
+    /// A client of a session has other folders. Nobody else's do: a lane that several may have promises no such news.
+    pub(super) fn roots_changed(&self, caller: &Caller) {
+        let Some(owner) = Owner::of(caller).filter(|owner| matches!(owner, Owner::Session(_))) else {
+            return;
+        };
+        let entries = self.table.lock();
+        let own = entries.iter().filter(|entry| entry.lane.key.owner.as_ref() == Some(&owner));
+        own.for_each(|entry| entry.lane.roots_changed());
     }
 
     /// The server's name, for the log.

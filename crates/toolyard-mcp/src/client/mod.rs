@@ -52,7 +52,7 @@ use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_core::{Backend, Call, Catalog, Code, Object, Outcome, Secrets, ToolError};
+use toolyard_core::{Backend, Call, Caller, Catalog, Code, Object, Outcome, Secrets, ToolError};
 use toolyard_process::{Processes, Program};
 
 use connection::Connection;
@@ -209,10 +209,14 @@ impl McpBackend {
         }
         let is_legacy = shared.revision().era() == Era::Legacy;
         // A modern server is told with each request.
-        let declared = if is_legacy { Declared::of(&*call.client) } else { Declared::nothing() };
+        let owner = Owner::of(&call.caller);
+        let declared = match is_legacy {
+            true => Declared::of(&*call.client, matches!(owner, Some(Owner::Session(_)))),
+            false => Declared::nothing(),
+        };
         let is_for_all = self.mode == LaneMode::Client;
         let has_one = if is_for_all { shared.has_state() } else { !declared.is_nothing() };
-        has_one.then(|| LaneKey { owner: Owner::of(&call.caller), declared })
+        has_one.then_some(LaneKey { owner, declared })
     }
 
     /// A lane and its connection; `None` where there is none, and the shared one will do.
@@ -266,6 +270,10 @@ impl Backend for McpBackend {
 
     fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
         followed::changes(self.link.clone(), uri.into(), self.usage.as_ref().map(Usage::begin))
+    }
+
+    fn roots_changed(&self, caller: &Caller) {
+        self.lanes.roots_changed(caller);
     }
 
     fn refresh(&self) {

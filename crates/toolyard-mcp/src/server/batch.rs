@@ -14,7 +14,7 @@ use super::peer::Peer;
 use super::requester::Requester;
 use super::{Frontend, Request, Sender};
 use crate::wire::error::INVALID_REQUEST;
-use crate::wire::{Era, Id, Message, Revision, RpcError, message, method};
+use crate::wire::{Era, Message, Revision, RpcError, message, method};
 
 /// Messages of one batch. All of its requests run at once.
 const MOST: usize = 100;
@@ -83,11 +83,7 @@ async fn one(from: &From, text: Bytes) -> Option<Vec<Bytes>> {
             request(from, Request { id, method, params, meta }).await
         }
         Ok(Message::Notification { method, params }) => {
-            if method == method::CANCELLED
-                && let Some(id) = params.get("requestId").and_then(Id::parse)
-            {
-                from.peer.running.cancel(&id);
-            }
+            from.frontend.noticed(&from.peer, &from.caller, &method, &params);
             None
         }
         Ok(Message::Response { id, answer }) => {

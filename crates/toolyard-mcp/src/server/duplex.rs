@@ -363,11 +363,11 @@ impl Conversation {
             }
             method::CANCELLED => {
                 let Some(id) = params.get("requestId").and_then(Id::parse) else { return };
-                self.peer.running.cancel(&id);
                 self.unlisten(Some(&id));
             }
             _ => {}
         }
+        self.frontend.noticed(&self.peer, &self.caller, method, params);
     }
 }
 

@@ -245,9 +245,9 @@ impl Endpoint {
             return empty(StatusCode::BAD_REQUEST);
         }
         let Ok(session) = self.session(parts) else { return session_not_found() };
-        let id = || params.get("requestId").and_then(Id::parse);
-        if let (Some(session), method::CANCELLED, Some(id)) = (session, method, id()) {
-            session.peer.running.cancel(&id);
+        if let Some(session) = session {
+            let caller = caller(parts, Some(session.id.clone()));
+            self.frontend.noticed(&session.peer, &caller, method, params);
         }
         empty(StatusCode::ACCEPTED)
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use toolyard_core::registry::Kind;
-use toolyard_core::{LogLevel, Object, TaskAction};
+use toolyard_core::{Caller, LogLevel, Object, TaskAction};
 
 use super::pages::{Page, page};
+use super::peer::Peer;
 use super::progress::alive;
 use super::{Answer, Frontend, Request, Sender, TaskOffer};
-use crate::wire::{Era, RpcError, meta, method};
+use crate::wire::{Era, Id, RpcError, meta, method};
 
 /// The longest URI that can be followed, in bytes: what is followed is remembered.
 pub(super) const LONGEST_URI: usize = 8192;
@@ -63,6 +64,19 @@ impl Frontend {
             (method::DISCOVER, Era::Modern) => Ok(self.described.discover()),
             (method::PING, Era::Legacy) => Ok(nothing()),
             (method, _) => Err(RpcError::method_not_found(method)),
+        }
+    }
+
+    /// Takes what a legacy client says that wants no answer.
+    pub(super) fn noticed(&self, peer: &Peer, caller: &Caller, method: &str, params: &Object) {
+        match method {
+            method::CANCELLED => {
+                if let Some(id) = params.get("requestId").and_then(Id::parse) {
+                    peer.running.cancel(&id);
+                }
+            }
+            method::ROOTS_CHANGED => self.gateway.roots_changed(caller),
+            _ => {}
         }
     }
 

@@ -69,6 +69,8 @@ pub mod method {
     pub const SAMPLE: &str = "sampling/createMessage";
     /// Asks for the folders that a server may work on.
     pub const ROOTS_LIST: &str = "roots/list";
+    /// The client's folders are not what they were (legacy).
+    pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
     /// The list of tools is not what it was.
     pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
     /// The list of prompts is not what it was.

@@ -326,3 +326,19 @@ async fn too_many_questions() {
         assert!(client.hear().await.contains("64 answers"));
     }
 }
+
+/// Backends hear of other folders of each session, whatever carries it.
+#[tokio::test]
+async fn folders_that_change() {
+    let yard = Yard::new();
+    let said = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
+    let mut clients = Vec::new();
+    for (times, carrier) in (1..).zip(CARRIERS) {
+        let mut client = Client::new(&yard, carrier, LEGACY[1], ABLE).await;
+        client.say(said).await;
+        assert_eq!(yard.roots_changed(2 * times - 1).await, times);
+        client.say(&format!("[{said}]")).await;
+        assert_eq!(yard.roots_changed(2 * times).await, times);
+        clients.push(client);
+    }
+}

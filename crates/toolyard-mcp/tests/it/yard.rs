@@ -1,6 +1,6 @@
 //! A frontend over a gateway whose only backend does what a test says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use toolyard_core::item::{Item, Keyed};
 use toolyard_core::layers::{self, Observation, Observer};
 use toolyard_core::registry::{Handler, Limits};
 use toolyard_core::{
-    Backend, Call, Catalog, Entry, Gateway, Json, Object, Observers, Outcome, Phase, Registry, Template,
-    Tool, ToolError,
+    Backend, Call, Caller, Catalog, Entry, Gateway, Json, Object, Observers, Outcome, Phase, Registry,
+    Template, Tool, ToolError,
 };
 use toolyard_mcp::server::http::{HttpOptions, router};
 use toolyard_mcp::server::{
@@ -38,6 +38,8 @@ pub(crate) struct Scripted {
     updates: broadcast::Sender<String>,
     /// How many calls run.
     running: Arc<watch::Sender<usize>>,
+    /// The sessions whose folders have changed.
+    changed: watch::Sender<Vec<Arc<str>>>,
     /// How many follow each resource.
     following: Arc<watch::Sender<BTreeMap<String, usize>>>,
 }
@@ -54,6 +56,10 @@ impl Backend for Scripted {
             let _runs = running;
             work.await
         })
+    }
+
+    fn roots_changed(&self, caller: &Caller) {
+        self.changed.send_modify(|changed| changed.extend(caller.session.clone()));
     }
 
     fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
@@ -262,6 +268,7 @@ impl Yard {
             script: Box::new(move |call| Box::pin(script(call))),
             updates: broadcast::Sender::new(1000),
             running: Arc::default(),
+            changed: watch::Sender::default(),
             following: Arc::default(),
         });
         let size = GateSize { running: setup.running, waiting: 0 };
@@ -317,6 +324,13 @@ impl Yard {
             expected.iter().map(|(uri, count)| (uri.to_string(), *count)).collect();
         let mut following = self.backend.following.subscribe();
         following.wait_for(|following| *following == expected).await.unwrap();
+    }
+
+    /// Waits until folders have changed so often; says how many sessions that was in.
+    pub(crate) async fn roots_changed(&self, times: usize) -> usize {
+        let mut changed = self.backend.changed.subscribe();
+        let changed = changed.wait_for(|changed| changed.len() == times).await.unwrap();
+        changed.iter().collect::<HashSet<_>>().len()
     }
 
     /// Waits until as many calls run at once.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, poll_immediate};
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tokio::time::Instant;
 use toolyard_core::{AskError, Backend, Caller, Code, Json, Object};
 use toolyard_mcp::client::{LaneMode, Probe};
@@ -40,7 +41,7 @@ async fn who_has_a_connection_of_its_own() {
     }
     assert_snapshot!(lines.join("\n"), @r#"
     Automatic, nobody in particular who can be asked: process 0, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
-    Automatic, a session that can be asked: process 1, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
+    Automatic, a session that can be asked: process 1, {"elicitation": {"form": {}}, "sampling": {}, "roots": {"listChanged": true}}
     Automatic, a principal that can be asked: process 2, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
     Automatic, another that cannot: process 3, {}
     Automatic, nobody in particular who cannot: process 3, {}
@@ -50,7 +51,7 @@ async fn who_has_a_connection_of_its_own() {
     Shared, another that cannot: process 0, {}
     Shared, nobody in particular who cannot: process 0, {}
     Client, nobody in particular who can be asked: process 0, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
-    Client, a session that can be asked: process 1, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
+    Client, a session that can be asked: process 1, {"elicitation": {"form": {}}, "sampling": {}, "roots": {"listChanged": true}}
     Client, a principal that can be asked: process 2, {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
     Client, another that cannot: process 3, {}
     Client, nobody in particular who cannot: process 4, {}
@@ -75,6 +76,30 @@ async fn what_was_asked_for_nobody_in_particular_ends_with_its_call() {
     }
     assert_ne!(yard.text(&bob, &nobody, "pid", "{}").await, second);
     assert_eq!((alice.asked(), bob.asked()), (0, 1));
+}
+
+/// Servers that have asked for a session's folders hear that they are others; nobody else's do.
+#[tokio::test]
+async fn folders_that_change() {
+    let yard = Yard::new(|_| {}).await;
+    let (person, roots) = (Person::able("Alice"), r#"{"method":"roots/list"}"#);
+    let [asked, unasked, other] = ["asked", "unasked", "other"].map(session);
+    let key = Caller { principal: Some("p".into()), ..Caller::default() };
+    let pid = yard.text(&person, &asked, "pid", "{}").await;
+    yard.text(&person, &unasked, "pid", "{}").await;
+    for caller in [&asked, &other, &key] {
+        yard.text(&person, caller, "ask", roots).await;
+    }
+    for caller in [&unasked, &key, &Caller::default(), &asked] {
+        yard.backend.roots_changed(caller);
+    }
+    let is_news = |line: &Value| line["method"] == "notifications/roots/list_changed";
+    assert_eq!(yard.received(is_news).await["pid"].to_string(), pid);
+    for caller in [&unasked, &other, &key] {
+        // What was sent before has been read.
+        yard.text(&person, caller, "pid", "{}").await;
+    }
+    assert_eq!(yard.count(is_news), 1);
 }
 
 /// Two clients may show one key, and nothing tells them apart.
