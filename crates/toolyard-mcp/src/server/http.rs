@@ -26,7 +26,7 @@ use super::replay::Purpose;
 use super::reply::{self, Reply, empty, refusal, respond};
 use super::requester::Requester;
 use super::session::{Session, SessionLimits, Sessions};
-use super::streams::{Reader, Resumed, Streams};
+use super::streams::{Reader, Resumed, Said, Streams};
 use super::{Frontend, Principal, Request, Sender, batch, modern, sse};
 use crate::wire::error::INVALID_REQUEST;
 use crate::wire::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
@@ -304,7 +304,7 @@ impl Endpoint {
     /// A stream of what belongs to no request. There is one: an older one ends.
     fn news(&self, parts: &Parts, session: &Arc<Session>, missed: bool) -> Reader {
         let caller = caller(parts, Some(session.id.clone()));
-        let news = self.frontend.news(&session.peer, caller, missed);
+        let news = self.frontend.news(&session.peer, caller, missed).map(Said::Message).boxed();
         Streams::begin(session, Purpose::News, news, |mut stream| async move { stream.abandoned().await })
     }
 }

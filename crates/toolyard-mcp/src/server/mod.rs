@@ -12,11 +12,12 @@
 //! - `forward`: requests for what goes on at another gateway;
 //! - `foreign_task`: calls that their server goes on with as a task;
 //! - `session`, `peer`, `asks`: what is remembered of a legacy client, and `batch`, what some of them send;
-//! - `streams`, `replay`: how such a client comes back to a stream that broke;
+//! - `streams`, `replay`, `answers`: how such a client comes back to a stream that broke;
 //! - `modern`: what a request of the modern era must say of itself;
 //! - `changes`, `listen`: telling clients that something is not what it was;
 //! - [`http`], `sse`, [`duplex`]: how messages come, and `reply`, how they go back.
 
+mod answers;
 mod asks;
 mod batch;
 mod call;

@@ -21,7 +21,7 @@ use toolyard_net::sse;
 
 use super::replay::Purpose;
 use super::session::Session;
-use super::streams::{Reader, Streams};
+use super::streams::{Reader, Said, Streams};
 use super::{Answer, batch};
 use crate::wire::{Id, RpcError, message};
 
@@ -96,7 +96,8 @@ pub(super) async fn respond(
             let mut work = JoinSet::new();
             work.spawn(answer);
             let answer = async move { work.join_next().await?.ok()? }.boxed();
-            streamed(opening.chain(said(first, messages, answer).map(sse::message)))
+            let said = said(first, messages, answer).map(Said::into_pieces);
+            streamed(opening.chain(said.map(sse::message)))
         }
     }
 }
@@ -126,9 +127,9 @@ fn said(
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     answer: Pending,
-) -> impl Stream<Item = Vec<Bytes>> + Send {
+) -> impl Stream<Item = Said> + Send {
     let rest = Rest { answer, answered: None, messages };
-    stream::iter(first.map(|message| vec![message])).chain(stream::unfold(rest, Rest::next))
+    stream::iter(first.map(|message| Said::Message(vec![message]))).chain(stream::unfold(rest, Rest::next))
 }
 
 /// A response that is one JSON text. A withdrawn request gets none.
@@ -189,18 +190,21 @@ struct Rest {
 }
 
 impl Rest {
-    async fn next(mut self) -> Option<(Vec<Bytes>, Self)> {
+    async fn next(mut self) -> Option<(Said, Self)> {
         if self.answered.is_none() {
             tokio::select! {
                 biased;
-                Some(message) = self.messages.recv() => return Some((vec![message], self)),
+                Some(message) = self.messages.recv() => return Some((Said::Message(vec![message]), self)),
                 answer = &mut self.answer => self.answered = Some(answer?.messages()),
             }
         }
         // What was said before the answer goes before it.
-        match self.messages.try_recv() {
-            Ok(message) => Some((vec![message], self)),
-            Err(_) => Some((self.answered.as_mut()?.pop_front()?, self)),
+        if let Ok(message) = self.messages.try_recv() {
+            return Some((Said::Message(vec![message]), self));
         }
+        let answered = self.answered.as_mut()?;
+        let response = answered.pop_front()?;
+        let said = if answered.is_empty() { Said::Answer(response) } else { Said::Message(response) };
+        Some((said, self))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use toolyard_core::Object;
 
@@ -24,6 +24,9 @@ pub struct SessionLimits {
     pub idle: Duration,
     /// Bytes that are kept of what was sent on the streams of one session, for its client to come back to.
     pub replay_bytes: usize,
+    /// Answers of calls, of all sessions together, that are kept whatever their size while their clients read them or may
+    /// come back for them. Any beyond that are kept as far as `replay_bytes` goes.
+    pub answers: usize,
     /// How long a stream that broke waits for its client to come back, and the call that it is of goes on.
     pub resume: Duration,
 }
@@ -34,6 +37,7 @@ impl Default for SessionLimits {
             sessions: 10_000,
             idle: Duration::from_secs(30 * 60),
             replay_bytes: 1 << 20,
+            answers: 2048,
             resume: Duration::from_secs(30),
         }
     }
@@ -44,6 +48,8 @@ impl Default for SessionLimits {
 pub(super) struct Sessions {
     table: RwLock<HashMap<Arc<str>, Arc<Session>>>,
     limits: SessionLimits,
+    /// Places for answers.
+    answers: Arc<Semaphore>,
     /// Turns true when streams are to end.
     stopping: watch::Receiver<bool>,
     start: Instant,
@@ -64,7 +70,8 @@ pub(super) struct Session {
 impl Sessions {
     /// No sessions yet. Streams that nobody reads end once `stopping` is true.
     pub(super) fn new(limits: SessionLimits, stopping: watch::Receiver<bool>) -> Self {
-        Self { table: RwLock::default(), limits, stopping, start: Instant::now() }
+        let answers = Arc::new(Semaphore::new(limits.answers.min(Semaphore::MAX_PERMITS)));
+        Self { table: RwLock::default(), limits, answers, stopping, start: Instant::now() }
     }
 
     /// Opens a session for who sent these parameters of `initialize`; `None` where there are too many in use.
@@ -73,7 +80,8 @@ impl Sessions {
         let SessionLimits { replay_bytes, resume, .. } = self.limits;
         // Older clients take an event without data for a broken message.
         let primed = peer.revision() >= Revision::V2025_11_25;
-        let streams = Streams::new(&id, primed, replay_bytes, resume, self.stopping.clone());
+        let (answers, stopping) = (self.answers.clone(), self.stopping.clone());
+        let streams = Streams::new(&id, primed, replay_bytes, resume, answers, stopping);
         let last_used = self.now().into();
         let session = Arc::new(Session { id, principal, peer, streams, last_used });
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);

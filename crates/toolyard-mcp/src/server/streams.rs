@@ -2,7 +2,7 @@
 //!
 //! A stream has a source, which goes on while nobody reads: of a call that is the work itself, of news it is what
 //! has changed by the time that somebody asks. So nothing gathers but what a call says, which its own queue bounds; what was
-//! sent is kept in [`Replay`]. A stream that nobody reads for as long as `resume` ends, and its call with it.
+//! sent is kept in [`Replay`], but answers are in [`Answers`]. A stream that nobody reads for as long as `resume` ends, and its call with it.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -11,18 +11,38 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{Stream as EventStream, StreamExt};
-use tokio::sync::watch;
+use futures_util::stream::{BoxStream, Stream as EventStream, StreamExt};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolyard_net::sse;
 
-use super::listen::Messages;
+use super::answers::Answers;
 use super::replay::{EventId, Purpose, Replay};
 use super::session::Session;
 
 /// How long a client waits before it comes back to a stream that broke.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// What a stream says next.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// Something before its end.
+    Message(Vec<Bytes>),
+    /// The answer to its request, which is the last.
+    Answer(Vec<Bytes>),
+}
+
+impl Said {
+    pub(super) fn into_pieces(self) -> Vec<Bytes> {
+        match self {
+            Self::Message(pieces) | Self::Answer(pieces) => pieces,
+        }
+    }
+}
+
+/// Where a stream has what it says from.
+pub(super) type Source = BoxStream<'static, Said>;
 
 /// The streams of one session.
 #[derive(Debug)]
@@ -47,13 +67,14 @@ struct Table {
     /// The stream of what belongs to no request: there is one.
     news: Option<u64>,
     replay: Replay,
+    answers: Answers,
 }
 
 /// What is known of a stream, read or not.
 struct Stream {
     purpose: Purpose,
     /// `None` once everything was sent.
-    source: Option<Messages>,
+    source: Option<Source>,
     /// Of the latest event.
     place: u64,
     /// The number of the reader that goes on; an older one ends.
@@ -87,10 +108,11 @@ impl Streams {
         primed: bool,
         most_bytes: usize,
         resume: Duration,
+        answers: Arc<Semaphore>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let replay = Replay::new(most_bytes);
-        let table = Table { streams: Some(HashMap::new()), latest: 0, news: None, replay };
+        let (replay, answers) = (Replay::new(most_bytes), Answers::new(most_bytes, answers));
+        let table = Table { streams: Some(HashMap::new()), latest: 0, news: None, replay, answers };
         // A part of the session's own id is no secret to its client, and tells nobody else the rest.
         let tag = id.get(..8).unwrap_or(id).into();
         Self { table: Mutex::new(table), tag, primed, resume, stopping }
@@ -111,8 +133,9 @@ impl Streams {
     /// Ends all streams, for good.
     pub(super) fn close(&self) {
         let mut table = self.table();
-        table.streams = None;
-        table.replay = Replay::new(0);
+        for number in table.streams.take().iter().flat_map(HashMap::keys) {
+            table.forget(*number);
+        }
     }
 
     /// Begins to read the stream of the latest event that a client got.
@@ -120,7 +143,8 @@ impl Streams {
         let this = &session.streams;
         let Some(id) = EventId::read(id, &this.tag) else { return Resumed::Unknown };
         let mut table = this.table();
-        let replay = table.replay.after(id.stream, id.place);
+        let mut replay = table.replay.after(id.stream, id.place);
+        replay.extend(table.answers.after(id.stream, id.place));
         let stream = table.streams.as_mut().and_then(|streams| streams.get_mut(&id.stream));
         match stream.filter(|stream| stream.source.is_some() || !replay.is_empty()) {
             Some(stream) => {
@@ -141,7 +165,7 @@ impl Streams {
     pub(super) fn begin<F: Future<Output = ()> + Send + 'static>(
         session: &Arc<Session>,
         purpose: Purpose,
-        source: Messages,
+        source: Source,
         work: impl FnOnce(Kept) -> F,
     ) -> Reader {
         let this = &session.streams;
@@ -179,19 +203,24 @@ impl Streams {
     /// The next event of a stream for one of its readers.
     fn poll(&self, number: u64, reader: u64, cx: &mut Context<'_>) -> Poll<Option<Vec<Bytes>>> {
         let mut table = self.table();
-        let Table { streams, replay, .. } = &mut *table;
+        let Table { streams, replay, answers, .. } = &mut *table;
         let stream = streams.as_mut().and_then(|streams| streams.get_mut(&number));
         let Some(stream) = stream.filter(|stream| stream.reader == reader) else { return Poll::Ready(None) };
         stream.waker = Some(cx.waker().clone());
         let Some(source) = &mut stream.source else { return Poll::Ready(None) };
-        let Some(message) = std::task::ready!(source.poll_next_unpin(cx)) else {
+        let Some(said) = std::task::ready!(source.poll_next_unpin(cx)) else {
             stream.source = None;
+            answers.read(number);
             return Poll::Ready(None);
         };
         stream.place += 1;
         let id = EventId { purpose: stream.purpose, stream: number, place: stream.place };
-        let event = sse::numbered(&id.write(&self.tag), message);
-        replay.keep(number, stream.place, &event);
+        let is_answer = matches!(said, Said::Answer(_));
+        let event = sse::numbered(&id.write(&self.tag), said.into_pieces());
+        // Where too many clients are away, an answer is kept as far as anything is.
+        if !is_answer || !answers.keep(number, stream.place, &event) {
+            replay.keep(number, stream.place, &event);
+        }
         Poll::Ready(Some(event))
     }
 
@@ -212,6 +241,7 @@ impl Streams {
 impl Table {
     fn forget(&mut self, number: u64) {
         self.replay.forget(number);
+        self.answers.forget(number);
         if let Some(streams) = &mut self.streams {
             streams.remove(&number);
         }

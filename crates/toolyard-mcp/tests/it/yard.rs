@@ -175,6 +175,7 @@ const SESSIONS: SessionLimits = SessionLimits {
     sessions: 100,
     idle: Duration::from_secs(60),
     replay_bytes: 1 << 20,
+    answers: 100,
     resume: Duration::ZERO,
 };
 

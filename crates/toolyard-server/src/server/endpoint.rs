@@ -78,6 +78,8 @@ pub(super) fn http_options(process: &Process, guard: Guard) -> io::Result<HttpOp
             sessions: process.limits.sessions,
             idle: process.timeouts.session_idle,
             replay_bytes: process.limits.replay_bytes,
+            // As many as may be worked out at a time.
+            answers: process.limits.concurrent_calls,
             resume: process.timeouts.resume,
         },
         gateways,

@@ -22,17 +22,20 @@ fn session(limits: SessionLimits) -> (Sessions, Arc<Session>, watch::Sender<bool
     (sessions, session, stopping)
 }
 
-/// Messages that a test sends.
-fn source() -> (mpsc::UnboundedSender<&'static str>, Messages) {
+/// Messages that a test sends. What begins with `=` is the answer.
+fn source() -> (mpsc::UnboundedSender<&'static str>, Source) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let next = async |mut receiver: mpsc::UnboundedReceiver<&'static str>| {
-        Some((vec![Bytes::from(receiver.recv().await?)], receiver))
+        let word = receiver.recv().await?;
+        let pieces = vec![Bytes::from(word)];
+        let said = if word.starts_with('=') { Said::Answer(pieces) } else { Said::Message(pieces) };
+        Some((said, receiver))
     };
     (sender, stream::unfold(receiver, next).boxed())
 }
 
 /// A stream that ends when nobody comes back; what it does meanwhile is alive as long as the receiver is.
-fn begin(session: &Arc<Session>, purpose: Purpose, source: Messages) -> (Reader, mpsc::Receiver<()>) {
+fn begin(session: &Arc<Session>, purpose: Purpose, source: Source) -> (Reader, mpsc::Receiver<()>) {
     let (alive, ended) = mpsc::channel(1);
     let reader = Streams::begin(session, purpose, source, |mut kept| async move {
         let _alive = alive;
@@ -130,6 +133,40 @@ async fn what_is_not_kept_any_more_is_missed() {
     event(&mut reader).await;
     assert!(reader.next().await.is_none());
     assert!(matches!(Streams::resume(&session, &primed), Resumed::Unknown));
+}
+
+/// Neither their size nor what other streams say takes answers from who comes back for them.
+#[tokio::test]
+async fn answers_are_kept_apart() {
+    let limits = SessionLimits { replay_bytes: 500, answers: 2, ..SessionLimits::default() };
+    let (_sessions, session, _stopping) = session(limits);
+    let huge = |byte: &str| -> &'static str { Box::leak(format!("={}", byte.repeat(1000)).into_boxed_str()) };
+    let mut ids = Vec::new();
+    let mut open = Vec::new();
+    for byte in ["a", "b", "c"] {
+        let (say, source) = source();
+        let (mut reader, alive) = begin(&session, Purpose::Call, source);
+        ids.push(event(&mut reader).await.0);
+        say.send(huge(byte)).unwrap();
+        event(&mut reader).await;
+        // The connection breaks before the end.
+        drop(reader);
+        open.push((say, alive));
+    }
+    let (say, source) = source();
+    let (mut others, _ended) = begin(&session, Purpose::Call, source);
+    event(&mut others).await;
+    for _ in 0..20 {
+        say.send("1").unwrap();
+        event(&mut others).await;
+    }
+    for (id, byte) in ids.iter().zip(["a", "b"]) {
+        let mut reader = again(&session, id).unwrap();
+        assert_eq!(event(&mut reader).await.1, huge(byte));
+    }
+    drop(open);
+    let mut late = again(&session, &ids[2]).unwrap();
+    assert!(late.next().await.is_none(), "there were places for two");
 }
 
 #[tokio::test(start_paused = true)]
