@@ -326,7 +326,7 @@ impl Conversation {
             if self.news.len() >= self.most_requests {
                 return Err(too_many("subscriptions"));
             }
-            let news = self.frontend.listen(request.id.clone(), &request.params, &sender)?;
+            let news = self.frontend.listen(request.id.clone(), &request.params, &sender, Vec::new())?;
             self.listen(Some(request.id), news);
         } else {
             self.run(request, sender);

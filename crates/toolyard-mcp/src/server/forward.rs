@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, Request, StatusCode, header};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use tokio::time::timeout;
 use toolyard_core::{Caller, Code, ToolError};
 use toolyard_net::client::Client;
@@ -66,6 +67,25 @@ pub(super) fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.contains_key(FORWARDED)
 }
 
+/// Sends another gateway a message, as the client sent this one.
+pub(super) async fn send(
+    client: &Client,
+    address: &str,
+    parts: &Parts,
+    message: Bytes,
+) -> Result<http::Response<Incoming>, String> {
+    let mut request = Request::builder().method(Method::POST).uri(format!("{address}/mcp"));
+    for (name, value) in parts.headers.iter().filter(|(name, _)| !LEFT_OUT.contains(name)) {
+        request = request.header(name, value);
+    }
+    let request = request.header(FORWARDED, "1").body(Full::new(message));
+    let time = if accepts_stream(&parts.headers) { HEAD_TIME } else { ANSWER_TIME };
+    match timeout(time, client.send(request.map_err(|error| error.to_string())?)).await {
+        Ok(sent) => sent.map_err(|error| error.to_string()),
+        Err(_) => Err("it does not answer".to_owned()),
+    }
+}
+
 /// Has another gateway answer a request. Its response goes on as it comes; dropping it ends the request there, too.
 pub(super) async fn forward(
     client: &Client,
@@ -74,19 +94,7 @@ pub(super) async fn forward(
     id: &Id,
     message: Bytes,
 ) -> Response {
-    let mut request = Request::builder().method(Method::POST).uri(format!("{address}/mcp"));
-    for (name, value) in parts.headers.iter().filter(|(name, _)| !LEFT_OUT.contains(name)) {
-        request = request.header(name, value);
-    }
-    let time = if accepts_stream(&parts.headers) { HEAD_TIME } else { ANSWER_TIME };
-    let sent = match request.header(FORWARDED, "1").body(Full::new(message)) {
-        Ok(request) => match timeout(time, client.send(request)).await {
-            Ok(sent) => sent.map_err(|error| error.to_string()),
-            Err(_) => Err("it does not answer".to_owned()),
-        },
-        Err(error) => Err(error.to_string()),
-    };
-    match sent {
+    match send(client, address, parts, message).await {
         Ok(response) => {
             let (mut head, body) = response.into_parts();
             head.headers.remove(header::CONNECTION);

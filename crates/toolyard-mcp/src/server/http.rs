@@ -183,7 +183,12 @@ impl Endpoint {
         let sender = Sender { era: Era::Modern, caller, origin, client, peer: None, questions };
         let (id, frontend) = (request.id.clone(), self.frontend.clone());
         if request.method == method::LISTEN {
-            return match frontend.listen(id.clone(), &request.params, &sender) {
+            // Who is not of a cluster has no tasks elsewhere; another gateway asks for its own client.
+            let elsewhere = match self.options.gateways.as_ref().filter(|_| !is_forwarded(&parts.headers)) {
+                Some(gateways) => frontend.remote_tasks(gateways, parts, &request, &sender.caller).await,
+                None => Vec::new(),
+            };
+            return match frontend.listen(id.clone(), &request.params, &sender, elsewhere) {
                 Ok(messages) => reply::streamed(messages.map(sse_event)),
                 Err(error) => refusal(modern::status(&error), Some(&id), error),
             };

@@ -12,6 +12,7 @@ use toolyard_core::{Call, Caller, Client, Json, Object, Task, TaskAction};
 use super::changes::{Change, Changes};
 use super::methods::LONGEST_URI;
 use super::peer::{MOST_FOLLOWED, Peer, Uris};
+use super::remote_tasks::RemoteTasks;
 use super::ticket::Place;
 use super::{Frontend, Sender, TaskOffer, foreign_task, tasks};
 use crate::wire::{Id, RpcError, message, meta, method};
@@ -42,7 +43,7 @@ impl Frontend {
     }
 
     /// What a modern client is told that has sent `subscriptions/listen`: what it will be told of, then that, then the
-    /// end.
+    /// end. Tasks that are `elsewhere` are among that.
     ///
     /// # Errors
     /// When the client wants to follow tasks and does not take any.
@@ -51,10 +52,15 @@ impl Frontend {
         id: Id,
         params: &Object,
         sender: &Sender,
+        elsewhere: Vec<RemoteTasks>,
     ) -> Result<Messages, RpcError> {
         let filter = params.get("notifications").and_then(|filter| filter.to_object().ok());
         let filter = filter.unwrap_or_default();
-        let (mut subscription, tasks) = self.subscribed(id, &filter, sender)?;
+        let (mut subscription, mut tasks) = self.subscribed(id, &filter, sender)?;
+        for RemoteTasks { ids, changes } in elsewhere {
+            subscription.tasks.extend(ids);
+            tasks.push(changes);
+        }
         let (frontend, caller) = (self.clone(), sender.caller.clone());
         let opened = async move {
             // Whose a resource is, is known once the handlers have had their time to answer.
@@ -105,8 +111,7 @@ impl Frontend {
 }
 
 impl Frontend {
-    /// The changes of a task; `None` where the client has no such task here. Whoever is to be told of one at another gateway
-    /// looks after it instead.
+    /// The changes of a task; `None` where the client has no such task here.
     fn follow_task(&self, id: &str, sender: &Sender) -> Option<BoxStream<'static, Object>> {
         match self.tasks.place(id, &sender.caller).ok()? {
             Place::Here => self.tasks.follow(id, &sender.caller),
@@ -126,7 +131,7 @@ impl Frontend {
 }
 
 /// The strings of a list.
-fn texts(filter: &Object, name: &str) -> impl Iterator<Item = Arc<str>> {
+pub(super) fn texts(filter: &Object, name: &str) -> impl Iterator<Item = Arc<str>> {
     let items = filter.get(name).and_then(|list| list.to_items().ok()).unwrap_or_default();
     let texts = items.into_iter().take(MOST_FOLLOWED).filter_map(|item| item.to_str().map(Arc::<str>::from));
     texts.filter(|text| text.len() <= LONGEST_URI)

@@ -9,7 +9,7 @@
 //!   `visit`: to open a URL;
 //! - `progress`: what it is told of progress, also where there is none;
 //! - `parked`, `tasks`: calls that outlive their request, and `ticket`, how clients come back to them;
-//! - `forward`: requests for what goes on at another gateway;
+//! - `forward`, `remote_tasks`: requests for what goes on at another gateway, and tasks there that are followed;
 //! - `foreign_task`: calls that their server goes on with as a task;
 //! - `session`, `peer`, `asks`: what is remembered of a legacy client, and `batch`, what some of them send;
 //! - `streams`, `replay`, `answers`: how such a client comes back to a stream that broke;
@@ -36,6 +36,7 @@ mod pages;
 mod parked;
 mod peer;
 mod progress;
+mod remote_tasks;
 mod replay;
 mod reply;
 mod requester;

@@ -14,7 +14,7 @@ use toolyard_server::Running;
 
 use crate::client::{Client, Speech};
 use crate::json::{self, Node};
-use crate::upstream::{Received, Reply, Reserved, Upstream};
+use crate::upstream::{Era, Received, Reply, Reserved, Server, TOOL, Upstream};
 use crate::{manifest, started};
 
 /// Calls that wait for their clients at the same time.
@@ -89,7 +89,7 @@ async fn member(upstream: SocketAddr, key: &str) -> (Running, SocketAddr) {
     let reserved = Reserved::new();
     let address = reserved.address();
     let process = format!(
-        "cluster: {{address: 'http://{address}', key: '{key}'}}, limits: {{lanesPerHandler: {PARKED}, parkedCalls: {PARKED}}}"
+        "cluster: {{address: 'http://{address}', key: '{key}'}}, limits: {{lanesPerHandler: {PARKED}, parkedCalls: {PARKED}}}, timeouts: {{taskAfter: 10ms}}"
     );
     let mut manifest = manifest(&[("old", upstream, "")], &process);
     manifest.process.listen = vec![Listen::Tcp(address)];
@@ -162,4 +162,36 @@ async fn many_parked_calls() {
         assert_eq!(answer.get("result").get("told").text(), format!(r#"{{"name":"n{number}"}}"#));
     });
     join_all(answered).await;
+}
+
+/// A task is followed at whichever gateway its client comes to.
+#[tokio::test]
+async fn a_task_of_another_gateway_is_followed() {
+    const TASKS: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+    let (release, released) = tokio::sync::watch::channel(false);
+    let server = Upstream::start(Server::new(Era::Modern, &[TOOL], move |request: &Received| {
+        let mut released = released.clone();
+        Reply::result(request, r#"{"content":[],"done":1,"resultType":"complete"}"#).after(async move {
+            released.wait_for(|released| *released).await.unwrap();
+        })
+    }));
+    let (_one, one) = member(server.address, KEY).await;
+    let (_other, other) = member(server.address, KEY).await;
+    let mut caller = Client::new(one, Speech::Modern).await;
+    let called = caller.ask("tools/call", &format!(r#"{{"name":"t","arguments":{{}},{TASKS}}}"#)).await.body;
+    let id = json::read(&called).get("result").get("taskId").text();
+    let params = format!(r#"{{"notifications":{{"taskIds":[{id}]}},{TASKS}}}"#);
+    let mut stream = Client::new(other, Speech::Modern).await.open("subscriptions/listen", &params).await;
+    let acknowledged = stream.message().await.unwrap();
+    assert!(acknowledged.contains(&id), "{acknowledged}");
+    let mut told = vec![stream.message().await.unwrap()];
+    release.send_replace(true);
+    told.push(stream.message().await.unwrap());
+    for (message, status) in told.iter().zip(["working", "completed"]) {
+        let params = json::read(message).get("params").clone();
+        assert_eq!(params.get("taskId").text(), id);
+        assert_eq!(params.get("status").plain(), status);
+        assert!(message.contains(r#""io.modelcontextprotocol/subscriptionId":7"#), "{message}");
+    }
+    assert!(told[1].contains(r#""done":1"#), "{}", told[1]);
 }
