@@ -24,6 +24,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
             "toolyard-manifest",
             "toolyard-mcp",
             "toolyard-net",
+            "toolyard-openapi",
             "toolyard-process",
             "toolyard-store",
         ],

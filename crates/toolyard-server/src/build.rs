@@ -5,6 +5,7 @@ mod http;
 mod mcp;
 mod names;
 mod not_yet;
+mod openapi;
 
 use std::io;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ impl Builder {
             HandlerKind::Grpc(grpc) => {
                 Arc::new(NotYet::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
             }
-            HandlerKind::OpenApi(_) => Arc::new(NotYet::new(handler.kind.name(), None)),
+            HandlerKind::OpenApi(openapi) => Arc::new(self.openapi(handler, openapi, &secrets)),
         };
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
@@ -89,7 +90,8 @@ fn uses_tls(handler: &manifest::Handler) -> bool {
             McpTransport::Stdio { .. } => false,
         },
         HandlerKind::Http(http) => http.url.is_tls(),
-        HandlerKind::Grpc(_) | HandlerKind::OpenApi(_) => false,
+        HandlerKind::OpenApi(openapi) => openapi::uses_tls(openapi),
+        HandlerKind::Grpc(_) => false,
     }
 }
 

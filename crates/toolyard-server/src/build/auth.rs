@@ -9,13 +9,16 @@ pub(super) fn auth(auth: &toolyard_manifest::Auth, process: &Process, secrets: &
         AuthScheme::Bearer => Scheme::Bearer,
         AuthScheme::Basic => Scheme::Basic,
     };
-    let source = match &auth.credential {
+    Auth { scheme, source: source(&auth.credential, process), secrets: secrets.clone() }
+}
+
+pub(super) fn source(credential: &Credential, process: &Process) -> Source {
+    match credential {
         Credential::Value(secret) => Source::Value(secret.expose().to_owned()),
         Credential::File(path) => Source::File(path.clone()),
         Credential::Key { name, key } => {
             // The manifest names keys only beside a folder.
             Source::File(process.secrets_dir.clone().unwrap_or_default().join(name).join(key))
         }
-    };
-    Auth { scheme, source, secrets: secrets.clone() }
+    }
 }
