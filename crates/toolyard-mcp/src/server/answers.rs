@@ -35,7 +35,7 @@ impl Answers {
         Self { kept: VecDeque::new(), most_bytes, places }
     }
 
-    /// Keeps the answer that a stream ends with; whether there was a place for it.
+    /// Keeps an answer that a stream ends with; whether there was a place for it.
     pub(super) fn keep(&mut self, stream: u64, place: u64, event: &[Bytes]) -> bool {
         let Ok(unread) = self.places.clone().try_acquire_owned() else { return false };
         self.kept.push_back(Kept { stream, place, event: event.to_vec(), unread: Some(unread) });
@@ -56,10 +56,10 @@ impl Answers {
         }
     }
 
-    /// The answer of a stream, where that is behind a place.
-    pub(super) fn after(&self, stream: u64, place: u64) -> Option<Vec<Bytes>> {
-        let mut missed = self.kept.iter().filter(|kept| kept.stream == stream && kept.place > place);
-        missed.next().map(|kept| kept.event.clone())
+    /// The answers of a stream behind a place: those to a batch are several.
+    pub(super) fn after(&self, stream: u64, place: u64) -> impl Iterator<Item = Vec<Bytes>> {
+        let missed = self.kept.iter().filter(move |kept| kept.stream == stream && kept.place > place);
+        missed.map(|kept| kept.event.clone())
     }
 
     /// Nobody comes back to a stream.
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn kept(answers: &Answers) -> Vec<u64> {
-        (0..10).filter(|stream| answers.after(*stream, 0).is_some()).collect()
+        (0..10).filter(|stream| answers.after(*stream, 0).count() == 1).collect()
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
         let event = |bytes: usize| [Bytes::from(vec![b'x'; bytes])];
         assert!(answers.keep(1, 1, &event(100)) && others.keep(2, 1, &event(100)));
         assert!(!answers.keep(3, 1, &event(1)), "all places are taken");
-        assert_eq!(answers.after(1, 1), None, "it was got");
+        assert_eq!(answers.after(1, 1).count(), 0, "it was got");
         answers.read(1);
         assert_eq!(kept(&answers), [1], "the latest is kept");
         assert!(answers.keep(3, 1, &event(6)));

@@ -194,17 +194,16 @@ impl Rest {
         if self.answered.is_none() {
             tokio::select! {
                 biased;
-                Some(message) = self.messages.recv() => return Some((Said::Message(vec![message]), self)),
+                Some(message) = self.messages.recv() => {
+                    return Some((Said::Message(vec![message]), self));
+                }
                 answer = &mut self.answer => self.answered = Some(answer?.messages()),
             }
         }
         // What was said before the answer goes before it.
-        if let Ok(message) = self.messages.try_recv() {
-            return Some((Said::Message(vec![message]), self));
+        match self.messages.try_recv() {
+            Ok(message) => Some((Said::Message(vec![message]), self)),
+            Err(_) => Some((Said::Answer(self.answered.as_mut()?.pop_front()?), self)),
         }
-        let answered = self.answered.as_mut()?;
-        let response = answered.pop_front()?;
-        let said = if answered.is_empty() { Said::Answer(response) } else { Said::Message(response) };
-        Some((said, self))
     }
 }

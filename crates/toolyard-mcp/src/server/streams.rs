@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) enum Said {
     /// Something before its end.
     Message(Vec<Bytes>),
-    /// The answer to its request, which is the last.
+    /// The answer to its request, or to one of a batch, which come last.
     Answer(Vec<Bytes>),
 }
 

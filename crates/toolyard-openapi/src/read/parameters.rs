@@ -198,7 +198,11 @@ pub(super) fn collection_format(node: &Node<'_>, location: Location) -> Styled {
     }
 }
 
-/// The names in braces.
+/// The names in braces, as far as these are the specification's: some documents write templates of RFC 6570, with queries
+/// in them.
 fn placeholders(path: &str) -> impl Iterator<Item = &str> {
-    path.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
+    let names = path.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
+    names
+        .filter(|name| !name.starts_with(['?', '&', '#']))
+        .map(|name| name.trim_start_matches('+').trim_end_matches('*'))
 }

@@ -1,1 +1,211 @@
+use insta::assert_snapshot;
 
+use super::*;
+use crate::operation::Operation;
+
+fn described(document: &str) -> Description {
+    read(&Sources::new("https://docs.example/api/openapi.yaml", document), &Options::default()).unwrap()
+}
+
+/// What is made of a document: each operation with its arguments, and what is wrong.
+fn shown(document: &str) -> String {
+    let description = described(document);
+    let mut lines = Vec::new();
+    for Described { operation, definition, .. } in &description.operations {
+        let Operation { name, method, server, path, .. } = operation;
+        lines.push(format!("{name}: {method} {server}{path}"));
+        for (member, value) in definition.iter() {
+            lines.push(format!("  {member}: {}", value.as_text()));
+        }
+        for parameter in &operation.parameters {
+            lines.push(format!("  {} = {:?} {}", parameter.argument, parameter.location, parameter.name));
+        }
+        if let Some(body) = &operation.body {
+            lines.push(format!("  {} {:?}", body.media_type, body.content));
+        }
+    }
+    lines.extend(description.faults.iter().map(|fault| format!("{} {}", fault.place, fault.problem)));
+    lines.join("\n")
+}
+
+/// A document of OpenAPI 3.0 with one operation.
+fn operation(text: &str) -> String {
+    let text = text.replace('\n', "\n      ");
+    format!(
+        "openapi: 3.0.3\nservers: [{{url: /v1}}]\npaths:\n  /pets/{{id}}:\n    post:\n      operationId: op\n      {text}\n"
+    )
+}
+
+#[test]
+fn parameters_and_body_are_one_object() {
+    assert_snapshot!(shown(&operation(
+        "summary: Change a pet
+description: All of it.
+parameters:
+- {name: id, in: path, required: true, schema: {type: integer}, description: Which}
+- {name: id, in: query, schema: {type: string}}
+- {name: X-Trace, in: header, schema: {type: string}}
+- {name: Accept, in: header, schema: {type: string}}
+- {name: who, in: cookie, content: {application/json: {schema: {type: object}}}}
+requestBody:
+  required: true
+  content:
+    application/xml: {schema: {type: string}}
+    application/json:
+      schema: {type: object, required: [name, at], properties: {name: {type: string}, id: {type: integer}, at: {type: string, readOnly: true}}}
+responses: {'200': {content: {application/json: {schema: {type: array, items: {type: string}}}}}}"
+    )));
+}
+
+#[test]
+fn bodies_that_are_no_plain_objects_are_one_argument() {
+    let body =
+        |content: &str| shown(&operation(&format!("requestBody: {{content: {content}}}\nresponses: {{}}")));
+    assert_snapshot!([
+        body("{application/json: {schema: {type: array, items: {type: string}}}}"),
+        body("{application/json: {schema: {oneOf: [{type: string}, {type: integer}]}}}"),
+        body("{application/json: {}}"),
+        body("{image/png: {}}"),
+        body("{text/plain: {schema: {type: string, description: Words}}}"),
+        body("{application/json: {schema: {type: object, properties: {a: {}, b: {}}, required: [a], additionalProperties: {type: integer}}}}"),
+        body("{application/x-www-form-urlencoded: {schema: {type: object, properties: {a: {type: string}}, additionalProperties: false}}}"),
+        body("{application/x-www-form-urlencoded: {schema: {properties: {f: {type: string, format: binary}}}}, multipart/form-data: {schema: {properties: {f: {type: string, format: binary}}}}}"),
+    ]
+    .join("\n"));
+}
+
+#[test]
+fn swagger_2_is_the_same() {
+    assert_snapshot!(shown(
+        "swagger: '2.0'
+host: api.example
+basePath: /v2
+schemes: [http, https]
+consumes: [application/json]
+produces: [application/json]
+parameters: {limit: {name: limit, in: query, type: integer, collectionFormat: csv}}
+definitions: {Pet: {type: object, required: [name], properties: {name: {type: string}}}}
+paths:
+  /pets:
+    parameters: [{$ref: '#/parameters/limit'}]
+    get: {responses: {'200': {schema: {$ref: '#/definitions/Pet'}}}}
+    post: {operationId: addPet, parameters: [{name: pet, in: body, required: true, schema: {$ref: '#/definitions/Pet'}}], responses: {'201': {description: Made}}}
+  /pets/photo:
+    put: {consumes: [multipart/form-data], parameters: [{name: photo, in: formData, type: file, required: true}, {name: note, in: formData, type: string}], responses: {}}"
+    ));
+}
+
+#[test]
+fn a_fault_costs_its_operation_only() {
+    assert_snapshot!(shown(
+        "openapi: 3.1.0
+paths:
+  /a/{x}/{?y}:
+    parameters: [{$ref: '#/components/parameters/nowhere'}, {name: z, in: path, required: true, schema: {}}, {in: query}]
+    get: {responses: {}}
+    post: {requestBody: {$ref: '#/nowhere'}, responses: {}}
+    put: nonsense
+  /b: {$ref: 'elsewhere.yaml'}
+  /c: {delete: {operationId: a b/c, requestBody: {content: {application/json: {schema: {$ref: '#/nowhere'}}}}, responses: {}}}"
+    ));
+}
+
+#[test]
+fn what_is_no_description_is_refused() {
+    let refused =
+        |text: &str| read(&Sources::new("a.yaml", text), &Options::default()).unwrap_err().to_string();
+    assert_snapshot!(
+        [
+            refused("openapi: 3.0.0\npaths: ["),
+            refused("{}"),
+            refused("[1]"),
+            refused("<html></html>"),
+            refused("openapi: 4.0.0\npaths: {}"),
+            refused("swagger: 1.2\npaths: {}"),
+            refused("openapi: 3.0.0\npaths: []"),
+        ]
+        .join("\n")
+    );
+    assert_eq!(described("openapi: 3.1.0\nwebhooks: {}").operations.len(), 0);
+    assert_eq!(described("swagger: 2.0\npaths: {}").format, "OpenAPI 2.0");
+}
+
+#[test]
+fn servers_are_what_is_said_closest() {
+    let check = |document: &str, expected: &str| {
+        let variables = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
+        let options = Options { server_variables: variables, ..Options::default() };
+        let sources = Sources::new("https://docs.example/api/openapi.yaml", document);
+        let description = read(&sources, &options).unwrap();
+        assert_eq!(description.operations[0].operation.server, expected, "{document}");
+    };
+    let with = |root: &str, path: &str, operation: &str| {
+        format!("openapi: 3.0.0\n{root}\npaths: {{/a: {{{path} get: {{{operation} responses: {{}}}}}}}}")
+    };
+    check(&with("", "", ""), "https://docs.example");
+    check(&with("servers: [{url: 'https://a.b/c/'}]", "", ""), "https://a.b/c");
+    check(&with("servers: [{url: v1}]", "", ""), "https://docs.example/api/v1");
+    check(&with("servers: [{url: 'https://a.b'}]", "servers: [{url: 'https://c.d'}],", ""), "https://c.d");
+    check(&with("", "servers: [{url: 'https://c.d'}],", "servers: [{url: 'https://e.f'}],"), "https://e.f");
+    let variables = "servers: [{url: 'https://{region}.{host}:{port}', variables: {region: {default: us}, host: {default: a.b}, port: {enum: [8443]}}}]";
+    check(&with(variables, "", ""), "https://eu.a.b:8443");
+    check("swagger: '2.0'\npaths: {/a: {get: {}}}", "https://docs.example");
+    check(
+        "swagger: '2.0'\nhost: a.b\nbasePath: /c/\nschemes: [http]\npaths: {/a: {get: {}}}",
+        "http://a.b/c",
+    );
+}
+
+#[test]
+fn only_what_is_wanted_becomes_tools() {
+    let document = "openapi: 3.0.0\npaths:\n  /pets:\n    get: {operationId: listPets, tags: [read]}\n    post: {operationId: addPet, tags: [write]}\n  /toys: {get: {tags: [read]}}";
+    let check = |filter: Filter, expected: &str| {
+        let options = Options { filter, ..Options::default() };
+        let description = read(&Sources::new("a.yaml", document), &options).unwrap();
+        let names: Vec<&str> = description.operations.iter().map(|it| &*it.operation.name).collect();
+        assert_eq!(names.join(" "), expected);
+    };
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    check(Filter::default(), "listPets addPet get_toys");
+    check(Filter { operations: texts(&["addPet", "get_toys"]), ..Filter::default() }, "addPet get_toys");
+    check(Filter { tags: texts(&["read"]), ..Filter::default() }, "listPets get_toys");
+    check(Filter { tags: texts(&["read"]), paths: texts(&["/p*"]), ..Filter::default() }, "listPets");
+    check(Filter { methods: vec![http::Method::POST], ..Filter::default() }, "addPet");
+}
+
+#[test]
+fn schemes_and_what_operations_want_of_them() {
+    let description = described(
+        "openapi: 3.0.0
+components: {securitySchemes: {key: {type: apiKey, in: query, name: k}, basic: {type: http, scheme: Basic}, token: {type: http, scheme: bearer}, oauth: {type: oauth2, flows: {clientCredentials: {tokenUrl: 'https://a.b/t', scopes: {}}}}, mtls: {type: mutualTLS}}}
+security: [{key: []}, {oauth: [read], basic: []}]
+paths: {/a: {get: {}, put: {security: []}}}",
+    );
+    assert_snapshot!(format!(
+        "{:#?}\n{:?}\n{:?}",
+        description.schemes, description.operations[0].security, description.operations[1].security
+    ));
+}
+
+#[test]
+fn a_schema_that_is_too_large_is_pruned_and_says_so() {
+    let many = |count: usize| {
+        (0..count)
+            .map(|index| format!("p{index}: {{type: string, description: {}}}", "x".repeat(90)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let document = operation(&format!(
+        "requestBody: {{required: true, content: {{application/json: {{schema: {{type: object, required: [p0], properties: {{{}}}}}}}}}}}\nresponses: {{}}",
+        many(1000)
+    ));
+    let description = described(&document);
+    let definition = &description.operations[0].definition;
+    let schema = definition.get("inputSchema").unwrap();
+    assert!(schema.as_bytes().len() <= input::LARGEST, "{}", schema.as_bytes().len());
+    assert!(definition.get_str("description").unwrap().contains("cut for size"));
+    let schema = schema.to_value();
+    assert_eq!(schema["properties"].as_object().unwrap().len(), 1001);
+    assert_eq!(schema["properties"]["p0"]["type"], "string");
+    assert_eq!(schema["properties"]["p999"], serde_json::json!({}));
+}
