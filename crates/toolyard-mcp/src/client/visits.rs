@@ -16,7 +16,10 @@ const LONGEST_ID: usize = 256;
 
 /// The visits that may still be going on, by the ids that the server has given them.
 #[derive(Default)]
-pub(super) struct Visits(Mutex<VecDeque<(Box<str>, Arc<dyn Client>)>>);
+pub(super) struct Visits(Mutex<VecDeque<Visit>>);
+
+/// The id of one, and whose it is.
+type Visit = (Box<str>, Arc<dyn Client>);
 
 impl Visits {
     /// Takes what a client is asked; only what names a visit counts.
@@ -59,7 +62,7 @@ impl Visits {
         visits.push_back((id.as_ref().into(), client.clone()));
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Box<str>, Arc<dyn Client>)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Visit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
