@@ -122,6 +122,11 @@ impl<'a> Reference<'a> {
                 (least, most) => format!("number from {least} to {most}"),
             },
             Some(kind) => kind.to_owned(),
+            None if schema["type"].is_array() => {
+                let kinds: Vec<_> =
+                    schema["type"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                kinds.join(" or ")
+            }
             // The forms that only sizes have.
             None if schema["anyOf"].is_array() => "size".to_owned(),
             None => "anything".to_owned(),

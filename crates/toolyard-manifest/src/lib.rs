@@ -9,10 +9,12 @@
 //! The modules, in the order in which a text goes through them: `source` finds it, `builder` makes trees of
 //! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them and `value` any JSON,
 //! `registry`, `process` and `listener` say what belongs where, and `report` collects what is wrong. `import` makes documents
-//! of other software's files, and `yaml` writes them.
+//! of other software's files, `yaml` writes them, and `draft`
+//! adds to what people wrote.
 
 mod builder;
 mod cursor;
+mod draft;
 mod expand;
 mod fields;
 mod forms;
@@ -39,6 +41,7 @@ mod value;
 mod yaml;
 
 pub use self::{
+    draft::{Draft, NotAdded},
     forms::{Endpoint, HandlerName, Invalid, Listen, UrlTemplate},
     handler::{
         Args, Argument, Auth, AuthScheme, Change, Credential, Env, GrpcHandler, GrpcRetry, Handler,

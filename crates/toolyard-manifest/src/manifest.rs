@@ -72,7 +72,7 @@ pub fn parse_with(sources: &[Source], environment: &Environment<'_>) -> Result<M
 }
 
 /// A variable that is not text is as good as none.
-fn process_environment(name: &str) -> Option<String> {
+pub(crate) fn process_environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

@@ -3,6 +3,7 @@
 mod any_text;
 mod complete_example;
 mod documents;
+mod draft;
 mod files;
 mod grpc;
 mod http;

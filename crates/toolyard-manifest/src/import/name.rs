@@ -15,15 +15,20 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// The names that a manifest has.
+    pub(crate) fn taken(registries: HashSet<String>, handlers: HashSet<String>) -> Self {
+        Self { registries, handlers }
+    }
+
     /// The name of the registry that is made of a file: that of the file.
-    pub(super) fn registry(&mut self, source: &str) -> String {
+    pub(crate) fn registry(&mut self, source: &str) -> String {
         let stem = Path::new(source).file_stem().unwrap_or_default();
         unique(&mut self.registries, legal(&stem.to_string_lossy(), "imported"))
     }
 
     /// Names for the servers of one file, in its order. One that is legal and free stays as it is, whatever
     /// the others become.
-    pub(super) fn handlers(&mut self, servers: &[&str]) -> Vec<String> {
+    pub(crate) fn handlers(&mut self, servers: &[&str]) -> Vec<String> {
         let stays: Vec<bool> = servers
             .iter()
             .map(|name| HandlerName::parse(name).is_ok() && self.handlers.insert((*name).to_owned()))
