@@ -32,10 +32,12 @@ const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
     (
         "toolyard",
         &[
+            "toolyard-backends",
             "toolyard-core",
             "toolyard-manifest",
             "toolyard-mcp",
             "toolyard-net",
+            "toolyard-openapi",
             "toolyard-process",
             "toolyard-sdk",
             "toolyard-server",

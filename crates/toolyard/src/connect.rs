@@ -1,11 +1,8 @@
 //! `toolyard connect`: puts the gateway into the file in which an MCP client keeps its servers.
 
 mod clients;
-mod diff;
 mod edit;
-mod write;
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,9 +11,9 @@ use http::Uri;
 use serde_json::{Value, json};
 
 use self::clients::{Client, Way};
-use crate::BadInput;
-use crate::output::{Format, print};
+use crate::output::{Format, agreed, print};
 use crate::remote::url;
+use crate::{BadInput, diff, write};
 
 /// Write the configuration of an MCP client, so that it uses the gateway
 #[derive(clap::Args)]
@@ -155,20 +152,6 @@ fn way(args: &Args) -> anyhow::Result<Way> {
     };
     let files = args.files.iter().map(absolute).collect::<Result<_, _>>()?;
     Ok(Way::Stdio { program, files })
-}
-
-/// Asks whoever sits at the terminal.
-fn agreed(format: Format) -> anyhow::Result<bool> {
-    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
-    if format == Format::Json || !stdin.is_terminal() || !stderr.is_terminal() {
-        let advice =
-            "nobody can be asked, so nothing is written: use `--yes`, or `--dry-run` to only see the change";
-        return Err(BadInput(advice.to_owned()).into());
-    }
-    write!(stderr, "Write this? [y/N] ")?;
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 fn report(change: &Change, format: Format, written: bool, what: &str) {

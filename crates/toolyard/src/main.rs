@@ -1,11 +1,13 @@
 //! The command line: one file a subcommand.
 
+mod add;
 mod audit;
 mod call;
 mod check;
 mod completions;
 mod connect;
 mod demo;
+mod diff;
 mod doctor;
 mod import;
 mod key;
@@ -22,6 +24,7 @@ mod test;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod write;
 
 use std::process::ExitCode;
 
@@ -50,6 +53,7 @@ Examples:
   toolyard serve -f tools.yaml          serve the handlers of a manifest
   toolyard serve --import .mcp.json     serve the servers of an MCP client
   toolyard check tools.yaml             see whether a manifest is right
+  toolyard add openapi URL              put a service with an OpenAPI description into a manifest
   toolyard tools                        list the tools of a running gateway
   toolyard call add a=1 b=2             call one of them
   toolyard doctor                       say how the gateway and its handlers are
@@ -80,6 +84,7 @@ enum Command {
     Stdio(stdio::Args),
     Check(check::Args),
     Import(import::Args),
+    Add(add::Args),
     Schema(schema::Args),
     Tools(tools::Args),
     Call(call::Args),
@@ -120,6 +125,7 @@ fn main() -> ExitCode {
             Command::Stdio(args) => stdio::run(args, &log).await,
             Command::Check(args) => Ok(check::run(&args, cli.output)),
             Command::Import(args) => Ok(import::run(&args, cli.output)?),
+            Command::Add(args) => add::run(args, cli.output).await,
             Command::Schema(args) => Ok(schema::run(&args)),
             Command::Tools(args) => tools::run(args, cli.output).await,
             Command::Call(args) => call::run(args, cli.output).await,

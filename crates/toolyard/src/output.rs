@@ -1,7 +1,7 @@
 //! What a person or a program reads of a command.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -75,6 +75,23 @@ pub(crate) fn failed(error: &anyhow::Error, format: Format) -> ExitCode {
 /// Says something beside a result, on standard error: what is to be known of it, but is not part of it.
 pub(crate) fn note(text: &str) {
     let _gone = writeln!(std::io::stderr().lock(), "note: {}", line(text));
+}
+
+/// Whether a change that was shown is to be written: asks whoever sits at the terminal.
+///
+/// # Errors
+/// When nobody does.
+pub(crate) fn agreed(format: Format) -> anyhow::Result<bool> {
+    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
+    if format == Format::Json || !stdin.is_terminal() || !stderr.is_terminal() {
+        let advice =
+            "nobody can be asked, so nothing is written: use `--yes`, or `--dry-run` to only see the change";
+        return Err(BadInput(advice.to_owned()).into());
+    }
+    write!(stderr, "Write this? [y/N] ")?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Whether what goes to standard error is to have colours: where a person sees it who has not said otherwise

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::http::header::{self, HeaderName};
-use ::http::{HeaderValue, Request, Response, StatusCode, Uri};
+use ::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -14,7 +14,7 @@ use toolyard_net::body::{self, ReadError};
 use toolyard_net::client::{Client, RequestError};
 use toolyard_openapi::Sources;
 
-use super::Shared;
+use super::{Shared, credentials::Credentials};
 
 /// How many files a description may have.
 const MOST_FILES: usize = 10_000;
@@ -65,6 +65,18 @@ pub enum NotRead {
     /// Its files are more, or larger, than they may be.
     #[error("its files are more than {MOST_FILES}, or larger than {0} bytes together")]
     TooLarge(usize),
+}
+
+/// Reads all files of a description once, as one who shows no credentials.
+///
+/// # Errors
+/// When its first file cannot be read, or there are too many or larger ones than `most_bytes` together.
+pub async fn read(source: Source, client: Client, most_bytes: usize) -> Result<Sources, NotRead> {
+    let nobody =
+        Shared { base_url: None, headers: HeaderMap::new(), auth: None, credentials: Credentials::default() };
+    let read = Reader::new(source, client, Arc::new(nobody), most_bytes).read().await?;
+    // What was never kept is another one than before.
+    Ok(read.unwrap_or_default())
 }
 
 /// Reads a description, and tells whether it is another one than before.

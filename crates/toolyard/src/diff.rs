@@ -4,7 +4,7 @@
 const AROUND: usize = 3;
 
 /// The lines that differ, with those around them, each behind `-`, `+` or a blank.
-pub(super) fn lines(before: &str, after: &str) -> String {
+pub(crate) fn lines(before: &str, after: &str) -> String {
     let (before, after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
     let begin = before.iter().zip(&after).take_while(|(before, after)| before == after).count();
     let (old, new) = (&before[begin..], &after[begin..]);

@@ -1,4 +1,4 @@
-//! The file of a client, read and replaced.
+//! A file that others write as well, read and replaced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ const MOST_KEPT: u32 = 100;
 ///
 /// # Errors
 /// When it cannot be read, or is no text.
-pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) fn keep(path: &Path, text: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn keep(path: &Path, text: &str) -> anyhow::Result<PathBuf> {
     for number in 1..=MOST_KEPT {
         let mut name = path.as_os_str().to_owned();
         name.push(if number == 1 { ".bak".to_owned() } else { format!(".bak{number}") });
@@ -51,7 +51,7 @@ pub(super) fn keep(path: &Path, text: &str) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// When the file has changed meanwhile, or cannot be written.
-pub(super) fn replace(path: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
+pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
     if read(path)?.as_deref() != before {
         bail!("{} has changed meanwhile, and stays as it is", path.display());
     }
