@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::Value;
-use toolyard_manifest::{Draft, NotAdded, Source};
+use toolyard_manifest::{Draft, HandlerName, NotAdded, Source};
 
 use crate::output::{Format, agreed, print};
 use crate::{BadInput, diff, write};
@@ -61,13 +61,25 @@ impl<'a> Manifest<'a> {
     fn open(path: &'a Path) -> anyhow::Result<Self> {
         if path.as_os_str() == "-" || path.is_dir() {
             let path = path.display();
-            return Err(BadInput(format!("{path} is no file that a handler could be added to")).into());
+            return Err(BadInput(format!("`{path}` is no file that a handler could be added to")).into());
         }
         let before = write::read(path)?;
         let source = Source { name: path.display().to_string(), text: before.clone().unwrap_or_default() };
         let draft = Draft::new(source)
             .map_err(|problems| BadInput(format!("the manifest has problems\n\n{problems}")))?;
         Ok(Self { path, before, draft })
+    }
+
+    /// The name that a new handler has: this one, or one like `otherwise` that is free.
+    fn name(&self, wanted: Option<&HandlerName>, otherwise: &str) -> Result<String, BadInput> {
+        let Some(wanted) = wanted else { return Ok(self.draft.free_name(otherwise)) };
+        if self.draft.free_name(wanted.as_str()) != wanted.as_str() {
+            let path = self.path.display();
+            return Err(BadInput(format!(
+                "{path} has a handler `{wanted}` already: choose another `--name`"
+            )));
+        }
+        Ok(wanted.to_string())
     }
 
     /// The manifest with a handler more.

@@ -64,7 +64,7 @@ pub(super) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     let description = toolyard_openapi::read(&sources, &Options { filter, ..Options::default() })
         .map_err(|error| BadInput(error.to_string()))?;
     if format == Format::Text {
-        print(&shown(&description));
+        print(&shown(title(&args, &description), &description));
     }
     if description.operations.is_empty() {
         return Err(
@@ -72,8 +72,7 @@ pub(super) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         );
     }
     remind(&args, &description);
-    let name =
-        args.name.as_ref().map_or_else(|| manifest.draft.free_name(&description.title), ToString::to_string);
+    let name = manifest.name(args.name.as_ref(), title(&args, &description))?;
     let handler = handler(&args, &name, &spec_url(&place, &args.target.file)?);
     let after = manifest.with(&handler)?;
     let written = manifest.change(&after, &args.target, format)?;
@@ -105,12 +104,17 @@ async fn read(place: Source) -> anyhow::Result<Sources> {
     }
 }
 
+/// What the service is called, which not all say.
+fn title<'a>(args: &'a Args, description: &'a Description) -> &'a str {
+    if description.title.is_empty() { &args.description } else { &description.title }
+}
+
 /// What a person is told of it: the tools, and what is wrong.
-fn shown(description: &Description) -> String {
+fn shown(title: &str, description: &Description) -> String {
     let rows: Vec<[String; 3]> = description.operations.iter().map(row).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (names, requests) = (width(0), width(1));
-    let mut lines = vec![format!("{}: {}", output::line(&description.title), count(rows.len(), "tool"))];
+    let mut lines = vec![format!("{}: {}", output::line(title), count(rows.len(), "tool"))];
     for [name, request, first] in &rows {
         lines.push(format!("  {name:names$}  {request:requests$}  {first}").trim_end().to_owned());
     }

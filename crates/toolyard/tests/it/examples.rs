@@ -41,6 +41,7 @@ fn every_example_is_a_manifest() {
     asking-servers.yaml: everything
     http-server.yaml: search
     http-tool.yaml: search, users
+    openapi.yaml: petstore, tickets
     overrides.yaml: time, everything
     process.yaml:
     real-servers.yaml: everything, everything-stdio, events, files, memory, time, git, fetch

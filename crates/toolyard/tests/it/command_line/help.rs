@@ -27,6 +27,7 @@ fn of_all() {
       stdio        Serve the handlers of manifests on standard input and output, to the one client that starts this
       check        Check manifests, and show everything that is wrong with them
       import       Print a manifest for the servers in the file of an MCP client
+      add          Add a handler to a manifest
       schema       Print the JSON Schema of a kind of document
       tools        List the tools of a running gateway
       call         Call a tool of a running gateway
@@ -60,6 +61,7 @@ fn of_all() {
       toolyard serve -f tools.yaml          serve the handlers of a manifest
       toolyard serve --import .mcp.json     serve the servers of an MCP client
       toolyard check tools.yaml             see whether a manifest is right
+      toolyard add openapi URL              put a service with an OpenAPI description into a manifest
       toolyard tools                        list the tools of a running gateway
       toolyard call add a=1 b=2             call one of them
       toolyard doctor                       say how the gateway and its handlers are
@@ -203,6 +205,87 @@ fn of_import() {
 
     What a client writes as ${env:NAME} or ${input:name} becomes ${NAME}. Secrets that stand in the file stand in
     the manifest, too. What changes on the way is said on standard error.
+    ");
+}
+
+#[test]
+fn of_add() {
+    assert_snapshot!(help(&["add", "--help"]), @"
+    Add a handler to a manifest
+
+    Usage: toolyard add [OPTIONS] <COMMAND>
+
+    Commands:
+      openapi  Add a service with an OpenAPI description: its operations become tools
+      help     Print this message or the help of the given subcommand(s)
+
+    Options:
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard add openapi https://petstore3.swagger.io/api/v3/openapi.json
+      toolyard add openapi api/openapi.yaml --name shop --tag orders -f tools.yaml
+    ");
+    assert_snapshot!(help(&["add", "openapi", "--help"]), @"
+    Add a service with an OpenAPI description: its operations become tools
+
+    Usage: toolyard add openapi [OPTIONS] <URL|FILE>
+
+    Arguments:
+      <URL|FILE>
+              The description: OpenAPI 2 or 3, as JSON or YAML
+
+    Options:
+          --name <NAME>
+              The name of the handler; that of the service unless set
+
+          --operation <NAME>
+              An operation that becomes a tool, by its `operationId` or by the name of the tool; may be said more than once
+
+          --tag <TAG>
+              A tag whose operations become tools; may be said more than once
+
+      -f, --file <FILE>
+              The manifest; it is made where there is none
+
+              [default: tools.yaml]
+
+          --yes
+              Do not ask
+
+          --dry-run
+              Show the change, and write nothing
+
+          --output <OUTPUT>
+              How results are printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one JSON text
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard add openapi https://petstore3.swagger.io/api/v3/openapi.json
+      toolyard add openapi api/openapi.yaml --name shop --tag orders
+      toolyard add openapi swagger.json --operation getPet --operation addPet --dry-run
+
+    The tools are shown first, with what is wrong with the description. What would change of the manifest is shown,
+    too, and then asked for; without a terminal it takes `--yes`. Everything else in the manifest stays as it is,
+    comments included. Credentials are not written: docs/manifest.md says how a handler has them.
     ");
 }
 

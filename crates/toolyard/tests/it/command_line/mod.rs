@@ -1,5 +1,6 @@
 //! What a person reads on a terminal.
 
+mod add;
 mod ask;
 mod completions;
 mod connect;

@@ -1,0 +1,268 @@
+//! `toolyard add openapi`: what is shown of a description, and what happens to a manifest.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::terminal::at_terminal;
+use crate::support::gateway::toolyard;
+use crate::support::process::{Ended, run};
+
+const SHOP: &str = "
+openapi: 3.0.3
+info: {title: The Shop, version: '1'}
+servers: [{url: https://shop.example/v1}]
+paths:
+  /orders:
+    get: {operationId: listOrders, tags: [orders], summary: Lists orders, responses: {}}
+    post: {operationId: addOrder, tags: [orders], summary: Adds an order, security: [{key: []}], responses: {}}
+  /health:
+    get: {summary: \"Is it\\e[2J well?\", responses: {}}
+    put: {$ref: '#/nowhere'}
+components:
+  securitySchemes: {key: {type: apiKey, in: header, name: X-Key}}
+";
+
+/// A folder with a description.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = toolyard(self.path());
+        command.current_dir(self.path()).args(["add", "openapi"]).args(args);
+        command
+    }
+
+    #[track_caller]
+    fn add(&self, args: &[&str]) -> Ended {
+        run(&mut self.command(args))
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path().join(name)).ok()
+    }
+}
+
+#[test]
+fn what_is_shown_and_written() {
+    let folder = Folder::new();
+    assert_snapshot!(folder.add(&["shop.yaml", "--dry-run"]), @r"
+    The Shop: 3 tools
+      listOrders  GET /orders   Lists orders
+      addOrder    POST /orders  Adds an order
+      get_health  GET /health   Is it\u{1b}[2J well?
+    1 fault in the description
+      shop.yaml#/paths/~1health/put: `#/nowhere` leads nowhere: the operation is left out
+    tools.yaml
+    + apiVersion: omnia.altairalabs.ai/v1alpha1
+    + kind: ToolRegistry
+    + metadata:
+    +   name: tools
+    + spec:
+    +   handlers:
+    +     - name: the-shop
+    +       type: openapi
+    +       openAPIConfig:
+    +         specURL: file:shop.yaml
+
+    tools.yaml would be changed
+    --- stderr
+    note: the service is opened by `key`: set `credentials` of the handler
+    --- exit status 0
+    ");
+    assert_eq!(folder.read("tools.yaml"), None);
+    assert_snapshot!(folder.add(&["shop.yaml", "--yes"]), @r"
+    The Shop: 3 tools
+      listOrders  GET /orders   Lists orders
+      addOrder    POST /orders  Adds an order
+      get_health  GET /health   Is it\u{1b}[2J well?
+    1 fault in the description
+      shop.yaml#/paths/~1health/put: `#/nowhere` leads nowhere: the operation is left out
+    tools.yaml
+    + apiVersion: omnia.altairalabs.ai/v1alpha1
+    + kind: ToolRegistry
+    + metadata:
+    +   name: tools
+    + spec:
+    +   handlers:
+    +     - name: the-shop
+    +       type: openapi
+    +       openAPIConfig:
+    +         specURL: file:shop.yaml
+
+    tools.yaml is written
+    --- stderr
+    note: the service is opened by `key`: set `credentials` of the handler
+    --- exit status 0
+    ");
+    assert_snapshot!(folder.read("tools.yaml").unwrap(), @"
+    apiVersion: omnia.altairalabs.ai/v1alpha1
+    kind: ToolRegistry
+    metadata:
+      name: tools
+    spec:
+      handlers:
+        - name: the-shop
+          type: openapi
+          openAPIConfig:
+            specURL: file:shop.yaml
+    ");
+    let check = run(toolyard(folder.path()).current_dir(folder.path()).args(["check", "tools.yaml"]));
+    assert_snapshot!(check, @"
+    no problems in 1 file: 1 handler (1 openapi)
+    --- exit status 0
+    ");
+}
+
+#[test]
+fn the_rest_of_a_manifest_stays() {
+    let folder = Folder::new();
+    let before = "# Ours.
+apiVersion: omnia.altairalabs.ai/v1alpha1
+kind: ToolRegistry
+metadata: {name: ours}
+spec:
+  handlers:
+    - name: the-shop  # by hand
+      type: mcp
+      mcpConfig: {transport: stdio, command: shop, args: ['${NOT_SET_HERE}']}
+  # Last.
+  probe: {enabled: false}
+";
+    fs::write(folder.path().join("ours.yaml"), before).unwrap();
+    let args = ["shop.yaml", "-f", "ours.yaml", "--tag", "orders", "--operation", "addOrder", "--yes"];
+    assert_snapshot!(folder.add(&args), @"
+    The Shop: 1 tool
+      addOrder  POST /orders  Adds an order
+    1 fault in the description
+      shop.yaml#/paths/~1health/put: `#/nowhere` leads nowhere: the operation is left out
+    ours.yaml
+          - name: the-shop  # by hand
+            type: mcp
+            mcpConfig: {transport: stdio, command: shop, args: ['${NOT_SET_HERE}']}
+    +     - name: the-shop-2
+    +       type: openapi
+    +       openAPIConfig:
+    +         specURL: file:shop.yaml
+    +         operationFilter: [addOrder]
+    +         filter:
+    +           tags: [orders]
+        # Last.
+        probe: {enabled: false}
+
+    ours.yaml is written
+    --- stderr
+    note: the service is opened by `key`: set `credentials` of the handler
+    --- exit status 0
+    ");
+    let after = folder.read("ours.yaml").unwrap();
+    let added = "    - name: the-shop-2
+      type: openapi
+      openAPIConfig:
+        specURL: file:shop.yaml
+        operationFilter: [addOrder]
+        filter:
+          tags: [orders]
+";
+    assert_eq!(after.replacen(added, "", 1), before);
+}
+
+#[test]
+fn a_person_is_asked() {
+    let folder = Folder::new();
+    let at =
+        |typed: &str| run(at_terminal(typed, &folder.command(&["shop.yaml"])).current_dir(folder.path()));
+    let seen = at("n\n").stdout;
+    assert!(seen.contains("Write this? [y/N]") && seen.contains("tools.yaml stays as it is"), "{seen}");
+    assert_eq!(folder.read("tools.yaml"), None);
+    let seen = at("y\n").stdout;
+    assert!(seen.contains("tools.yaml is written"), "{seen}");
+    assert!(folder.read("tools.yaml").is_some());
+}
+
+/// Serves one text to one client, at whatever path.
+fn serve(status: &'static str, text: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(&stream).lines();
+        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        let head =
+            format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
+        (&stream).write_all((head + &text).as_bytes()).unwrap();
+    });
+    format!("http://{address}/shop.yaml")
+}
+
+#[test]
+fn from_a_url_for_programs() {
+    let folder = Folder::new();
+    let url = serve("200 OK", SHOP.to_owned());
+    let ended =
+        folder.add(&[&url, "--yes", "--name", "shop", "--operation", "listOrders", "--output", "json"]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let config = json!({"specURL": url, "operationFilter": ["listOrders"]});
+    let place = format!("{url}#/paths/~1health/put");
+    assert_eq!(
+        report,
+        json!({
+            "file": "tools.yaml",
+            "handler": {"name": "shop", "type": "openapi", "openAPIConfig": config},
+            "title": "The Shop",
+            "tools": [{"name": "listOrders", "method": "GET", "path": "/orders", "description": "Lists orders"}],
+            "faults": [{"place": place, "problem": "`#/nowhere` leads nowhere: the operation is left out"}],
+            "written": true,
+        })
+    );
+    assert_eq!(ended.code, 0);
+}
+
+#[test]
+fn refusals() {
+    let folder = Folder::new();
+    let check = |args: &[&str], code: i32, said: &str| {
+        let ended = folder.add(args);
+        assert_eq!(ended.code, code, "{ended}");
+        assert!(ended.stderr.contains(said), "{ended}");
+    };
+    check(&["shop.yaml"], 2, "nobody can be asked, so nothing is written");
+    check(&["absent.yaml"], 2, "the description cannot be read: absent.yaml: No such file");
+    check(&["ftp://shop.example"], 2, "this is not an endpoint");
+    check(&["shop.yaml", "--name", "The Shop"], 2, "this is not a handler name");
+    check(&["shop.yaml", "--tag", "nothing", "--yes"], 2, "none of its operations becomes a tool");
+    check(&["shop.yaml", "-f", "-"], 2, "`-` is no file that a handler could be added to");
+    check(&["shop.yaml", "-f", "."], 2, "`.` is no file that a handler could be added to");
+    check(&["http://127.0.0.1:1/shop.yaml"], 1, "http://127.0.0.1:1/shop.yaml: cannot connect");
+    check(&[&serve("404 Not Found", String::new())], 1, "/shop.yaml: HTTP status 404 Not Found");
+    check(&[&serve("200 OK", "<html>".to_owned())], 2, "describes no service");
+    assert_eq!(folder.read("tools.yaml"), None);
+
+    fs::write(folder.path().join("tools.yaml"), "kind: ToolRegistr\n").unwrap();
+    check(&["shop.yaml", "--yes"], 2, "the manifest has problems");
+    fs::write(folder.path().join("tools.json"), JSON).unwrap();
+    check(&["shop.yaml", "-f", "tools.json", "--yes"], 2, "tools.json cannot be changed");
+    check(&["shop.yaml", "-f", "tools.json", "--yes"], 2, "specURL: file:shop.yaml");
+    check(&["shop.yaml", "-f", "tools.json", "--name", "a"], 2, "tools.json has a handler `a` already");
+    assert_eq!(folder.read("tools.json").unwrap(), JSON);
+}
+
+const JSON: &str = r#"{"apiVersion": "omnia.altairalabs.ai/v1alpha1", "kind": "ToolRegistry", "metadata": {"name": "a"},
+"spec": {"handlers": [{"name": "a", "type": "mcp", "mcpConfig": {"transport": "stdio", "command": "x"}}]}}"#;
