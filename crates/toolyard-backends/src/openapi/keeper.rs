@@ -119,7 +119,8 @@ impl Keeper {
         let has_tools = !self.service.borrow().operations.is_empty();
         if !has_tools {
             let phase = Phase::Unavailable { reason: failure.to_string() };
-            self.catalog.send_replace(Arc::new(Catalog { phase, ..Catalog::clone(&self.catalog.borrow()) }));
+            self.catalog
+                .send_modify(|catalog| *catalog = Arc::new(Catalog { phase, ..Catalog::clone(catalog) }));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod openapi;
 mod server;
 
 use std::time::Duration;

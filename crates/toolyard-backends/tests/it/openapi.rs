@@ -1,0 +1,351 @@
+//! The OpenAPI backend: how descriptions are read, and how requests are signed.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue};
+use toolyard_backends::exchange::{Exchange, Policy};
+use toolyard_backends::openapi::credentials::{Credential, Credentials};
+use toolyard_backends::openapi::source::Source;
+use toolyard_backends::openapi::{OpenApiBackend, Options};
+use toolyard_core::{Backend, Call, Json, Outcome, Phase, Retry, Secrets, ToolError};
+use toolyard_net::auth::{Auth, Scheme, Source as Secret};
+use toolyard_net::client::Client;
+
+use crate::response;
+use crate::server::{Answer, Server};
+
+const PETS: &str = "openapi: 3.0.3
+paths:
+  /pets/{id}:
+    get: {operationId: getPet, parameters: [{name: id, in: path, required: true, schema: {type: integer}}], responses: {}}
+";
+
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+
+fn document(headers: &str, text: &str) -> Answer {
+    Answer::Text(response(&format!("200 OK\r\n{headers}content-type: application/yaml"), text))
+}
+
+fn options(source: Source) -> Options {
+    Options {
+        name: "pets".into(),
+        source,
+        base_url: None,
+        reading: toolyard_openapi::Options::default(),
+        tools: 10,
+        headers: HeaderMap::new(),
+        auth: None,
+        credentials: Credentials::default(),
+        exchange: Exchange {
+            attempt_time: Duration::from_secs(10),
+            policy: Policy {
+                retry: Retry::never(),
+                statuses: Vec::new(),
+                network_errors: false,
+                respect_retry_after: true,
+            },
+            response_bytes: 1000,
+        },
+        refresh: None,
+        read_time: Duration::from_secs(10),
+        document_bytes: 100_000,
+    }
+}
+
+fn start(options: Options) -> OpenApiBackend {
+    OpenApiBackend::start(options, &Client::without_roots().unwrap())
+}
+
+/// A backend of what a server describes at `/api/openapi.yaml`.
+fn at(server: &Server, change: impl FnOnce(&mut Options)) -> OpenApiBackend {
+    let url = format!("{}api/openapi.yaml", server.url());
+    let mut options = options(Source::Url(url.parse().unwrap()));
+    change(&mut options);
+    start(options)
+}
+
+/// The names of the tools as soon as there are any, or why there are none.
+async fn tools(backend: &OpenApiBackend) -> String {
+    let mut catalog = backend.catalog();
+    let catalog = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting).await.unwrap();
+    match &catalog.phase {
+        Phase::Unavailable { reason } => reason.clone(),
+        _ => catalog.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Waits until the tools are these.
+async fn becomes(backend: &OpenApiBackend, expected: &str) {
+    let names = |catalog: &toolyard_core::Catalog| {
+        catalog.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>().join(" ") == expected
+    };
+    backend.catalog().wait_for(|catalog| names(catalog)).await.unwrap();
+}
+
+/// Waits until so many requests have come.
+async fn requests(server: &Server, count: usize) -> Vec<String> {
+    while server.requests().len() < count {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    server.requests()
+}
+
+async fn call(backend: &OpenApiBackend, tool: &str, arguments: &str) -> Result<String, ToolError> {
+    match backend.call(Call::tool(tool, Json::parse(arguments.to_owned()).unwrap())).await? {
+        Outcome::Done(output) => Ok(output.body.to_json().as_text().to_owned()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A request in one line: its first, and those of its headers that are about who asks.
+fn shown(request: &str) -> String {
+    let mut lines = request.lines();
+    let first = lines.next().unwrap_or_default().trim_end_matches(" HTTP/1.1").to_owned();
+    let wanted = |line: &&str| {
+        ["authorization", "x-", "cookie", "if-"]
+            .iter()
+            .any(|name| line.to_ascii_lowercase().starts_with(name))
+    };
+    let headers: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).filter(wanted).collect();
+    let body = lines.collect::<Vec<_>>().join("");
+    [&[first.as_str()][..], &headers, &[body.as_str()][..]].concat().join(" ").trim_end().to_owned()
+}
+
+fn all_shown(server: &Server) -> Vec<String> {
+    server.requests().iter().map(|request| shown(request)).collect()
+}
+
+#[tokio::test]
+async fn a_description_is_read_and_its_operations_are_called() {
+    let server = Server::start(&[document("", PETS), OK.into()]).await;
+    let backend = at(&server, |options| {
+        options.headers.insert("x-tenant", HeaderValue::from_static("me"));
+        options.auth = Some(Auth {
+            scheme: Scheme::Bearer,
+            source: Secret::Value("token".into()),
+            secrets: Secrets::default(),
+        });
+    });
+    assert_eq!(tools(&backend).await, "getPet");
+    assert_eq!(backend.catalog().borrow().protocol.as_deref(), Some("OpenAPI 3.0"));
+    let result = call(&backend, "getPet", r#"{"id": 7}"#).await.unwrap();
+    assert_eq!(result, r#"{"content":[{"type":"text","text":"{}"}],"structuredContent":{}}"#);
+    assert_eq!(
+        all_shown(&server),
+        [
+            "GET /api/openapi.yaml x-tenant: me authorization: Bearer token",
+            "GET /pets/7 x-tenant: me authorization: Bearer token",
+        ]
+    );
+    let error = call(&backend, "other", "{}").await.unwrap_err();
+    assert_eq!(error.message(), "The service has no such operation any more");
+}
+
+#[tokio::test]
+async fn a_description_is_sent_again_only_if_it_has_changed() {
+    let renamed = PETS.replace("getPet", "fetchPet");
+    let unchanged = Answer::Text("HTTP/1.1 304 Not Modified\r\n\r\n".to_owned());
+    let answers = [
+        document("etag: \"1\"\r\n", PETS),
+        unchanged,
+        document("last-modified: yesterday\r\n", &renamed),
+        document("", &renamed),
+    ];
+    let server = Server::start(&answers).await;
+    let backend = at(&server, |_| {});
+    assert_eq!(tools(&backend).await, "getPet");
+    let mut catalog = backend.catalog();
+    catalog.mark_unchanged();
+    backend.refresh();
+    requests(&server, 2).await;
+    backend.refresh();
+    becomes(&backend, "fetchPet").await;
+    backend.refresh();
+    requests(&server, 4).await;
+    let conditions: Vec<_> =
+        all_shown(&server).into_iter().map(|line| line.replace("GET /api/openapi.yaml", "")).collect();
+    assert_eq!(
+        conditions,
+        ["", " if-none-match: \"1\"", " if-none-match: \"1\"", " if-modified-since: yesterday"]
+    );
+}
+
+#[tokio::test]
+async fn a_description_that_cannot_be_read_is_tried_again() {
+    let away = Answer::Text(response("503 Service Unavailable", ""));
+    let server = Server::start(&[away, document("", "openapi: 5"), document("", PETS)]).await;
+    let backend = at(&server, |_| {});
+    let url = format!("{}api/openapi.yaml", server.url());
+    assert_eq!(
+        tools(&backend).await,
+        format!("the description cannot be read: {url}: HTTP status 503 Service Unavailable")
+    );
+    becomes(&backend, "getPet").await;
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn what_was_read_goes_on_to_work() {
+    let server = Server::start(&[document("", PETS), document("", "<html>"), OK.into()]).await;
+    let backend = at(&server, |options| options.refresh = Some(Duration::from_millis(10)));
+    assert_eq!(tools(&backend).await, "getPet");
+    requests(&server, 2).await;
+    call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
+    assert_eq!(backend.catalog().borrow().phase, Phase::Ready);
+}
+
+#[tokio::test]
+async fn files_refer_to_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    std::fs::create_dir(folder.path().join("paths")).unwrap();
+    write("openapi.yaml", "openapi: 3.0.3\npaths: {/pets: {$ref: paths/pets.yaml}}");
+    write("paths/pets.yaml", "get: {operationId: listPets, responses: {}}");
+    let backend = start(options(Source::File(folder.path().join("openapi.yaml"))));
+    assert_eq!(tools(&backend).await, "listPets");
+    write("paths/pets.yaml", "get: {operationId: allPets, responses: {}}");
+    backend.refresh();
+    becomes(&backend, "allPets").await;
+    let error = call(&backend, "allPets", "{}").await.unwrap_err();
+    assert_eq!(
+        error.message(),
+        "It is not known which server this tool is at: its document names none by a whole URL"
+    );
+}
+
+#[tokio::test]
+async fn a_description_reaches_no_further_than_it_may() {
+    let check = async |change: fn(&mut Options), text: &str, expected: &str| {
+        let server = Server::start(&[document("", text)]).await;
+        let backend = at(&server, change);
+        assert_eq!(tools(&backend).await, expected, "{text}");
+    };
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let file = |scheme: &str| format!("openapi: 3.0.3\npaths: {{/a: {{$ref: '{scheme}{}'}}}}", own.display());
+    check(|_| {}, &file("file://"), "").await;
+    let elsewhere = "openapi: 3.0.3\npaths: {/a: {$ref: 'http://127.0.0.1:1/a.yaml'}}";
+    check(|_| {}, elsewhere, "").await;
+    let many = "it has 1 operations, and a handler may have 0 tools (limits.toolsPerHandler): choose with `operationFilter` or \
+                `filter`";
+    check(|options| options.tools = 0, PETS, many).await;
+    let server = Server::start(&[document("", PETS)]).await;
+    let backend = at(&server, |options| options.document_bytes = 100);
+    assert!(tools(&backend).await.ends_with("larger than 100 bytes"), "{}", tools(&backend).await);
+}
+
+#[tokio::test]
+async fn redirects_are_followed_without_what_opens_the_service() {
+    let moved = Answer::Text(response("302 Found\r\nlocation: /v2/openapi.yaml", ""));
+    let server = Server::start(&[moved, document("", PETS)]).await;
+    let backend = at(&server, |_| {});
+    assert_eq!(tools(&backend).await, "getPet");
+    assert_eq!(all_shown(&server), ["GET /api/openapi.yaml", "GET /v2/openapi.yaml"]);
+
+    let other = Server::start(&[]).await;
+    let away = Answer::Text(response(&format!("302 Found\r\nlocation: {}", other.url()), ""));
+    let server = Server::start(&[away]).await;
+    let backend = at(&server, |_| {});
+    assert!(tools(&backend).await.ends_with("the host has no public address"), "{}", tools(&backend).await);
+    assert!(other.requests().is_empty());
+}
+
+/// A document whose operations want what opens `scheme`.
+fn opened_by(scheme: &str) -> Answer {
+    document(
+        "",
+        &format!(
+            "{PETS}security: [{{other: []}}, {{it: [read, write]}}]\ncomponents: {{securitySchemes: {{it: {scheme}}}}}\n"
+        ),
+    )
+}
+
+fn credentials(credential: Credential) -> Credentials {
+    Credentials::new(HashMap::from([("it".to_owned(), credential)]), Secrets::default())
+}
+
+#[tokio::test]
+async fn schemes_are_opened_with_what_the_manifest_has() {
+    let check = async |scheme: &str, secret: &str, expected: &str| {
+        let server = Server::start(&[opened_by(scheme), OK.into()]).await;
+        let secret = Credential::Secret(Secret::Value(secret.to_owned()));
+        let backend = at(&server, |options| options.credentials = credentials(secret));
+        tools(&backend).await;
+        call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
+        assert_eq!(all_shown(&server)[1], expected, "{scheme}");
+    };
+    check("{type: apiKey, in: header, name: X-Key}", "k", "GET /pets/1 x-key: k").await;
+    check("{type: apiKey, in: query, name: api key}", "a&b", "GET /pets/1?api%20key=a%26b").await;
+    check("{type: apiKey, in: cookie, name: session}", "k", "GET /pets/1 cookie: session=k").await;
+    check("{type: http, scheme: basic}", "me:secret", "GET /pets/1 authorization: Basic bWU6c2VjcmV0").await;
+    check("{type: http, scheme: bearer}", "t", "GET /pets/1 authorization: Bearer t").await;
+    check("{type: openIdConnect}", "t", "GET /pets/1 authorization: Bearer t").await;
+}
+
+fn client(token_url: Option<String>) -> Credentials {
+    let secret = Secret::Value("s&t".to_owned());
+    credentials(Credential::Client { id: "me".to_owned(), secret, token_url, scopes: None })
+}
+
+fn token(text: &str, seconds: u64) -> Answer {
+    let body = format!(r#"{{"access_token": "{text}", "token_type": "Bearer", "expires_in": {seconds}}}"#);
+    Answer::Text(response("200 OK\r\ncontent-type: application/json", &body))
+}
+
+#[tokio::test]
+async fn tokens_are_kept_for_as_long_as_they_are_good() {
+    let refused = Answer::Text(response("401 Unauthorized", ""));
+    let tokens = Server::start(&[token("one", 3600), refused.clone(), token("two", 3600)]).await;
+    let answers = [opened_by("{type: oauth2}"), OK.into(), OK.into(), refused, OK.into()];
+    let server = Server::start(&answers).await;
+    let backend = at(&server, |options| options.credentials = client(Some(format!("{}token", tokens.url()))));
+    tools(&backend).await;
+    for id in [1, 2, 3] {
+        call(&backend, "getPet", &format!(r#"{{"id": {id}}}"#)).await.unwrap();
+    }
+    assert_eq!(
+        all_shown(&server)[1..],
+        [
+            "GET /pets/1 authorization: Bearer one",
+            "GET /pets/2 authorization: Bearer one",
+            "GET /pets/3 authorization: Bearer one",
+            "GET /pets/3 authorization: Bearer two",
+        ]
+    );
+    // A server that does not know the one way is asked in the other.
+    let basic =
+        "POST /token authorization: Basic bWU6cyUyNnQ= grant_type=client_credentials&scope=read%20write";
+    let form =
+        "POST /token grant_type=client_credentials&scope=read%20write&client_id=me&client_secret=s%26t";
+    assert_eq!(all_shown(&tokens), [basic, basic, form]);
+}
+
+#[tokio::test]
+async fn one_token_is_asked_for_however_many_calls_want_it() {
+    let tokens = Server::start(&[token("one", 3600)]).await;
+    let scheme = format!(
+        "{{type: oauth2, flows: {{clientCredentials: {{tokenUrl: '{}t', scopes: {{}}}}}}}}",
+        tokens.url()
+    );
+    let answers: Vec<Answer> = std::iter::once(opened_by(&scheme)).chain(vec![OK.into(); 20]).collect();
+    let server = Server::start(&answers).await;
+    let backend = at(&server, |options| options.credentials = client(None));
+    tools(&backend).await;
+    let calls = (0..20).map(|_| call(&backend, "getPet", r#"{"id": 1}"#));
+    assert!(futures_util::future::join_all(calls).await.iter().all(Result::is_ok));
+    assert_eq!(tokens.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn without_a_token_nothing_is_sent() {
+    let tokens = Server::start(&[Answer::Text(response("403 Forbidden", "s&t is wrong"))]).await;
+    let server = Server::start(&[opened_by("{type: oauth2}")]).await;
+    let backend = at(&server, |options| options.credentials = client(Some(tokens.url())));
+    tools(&backend).await;
+    let error = call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap_err();
+    assert_eq!(error.message(), "The credentials of this tool are not accepted: there is no token");
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "the server that gives out tokens answered with HTTP status 403 Forbidden");
+    assert_eq!(server.requests().len(), 1);
+}
