@@ -66,7 +66,8 @@ impl Draft {
         yaml::written(&json!([handler]))
     }
 
-    /// The text with this handler behind those of the first registry, or in a registry of its own behind everything.
+    /// The text with this handler behind those of the first registry that has them one below the other; where there is
+    /// none, in a registry of its own behind everything.
     ///
     /// # Errors
     /// When it has problems with it, or no place for it.
