@@ -10,6 +10,7 @@ fn complete_example() -> Manifest {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the snapshot has a line for each field")]
 fn the_complete_example_is_read_whole() {
     let handlers = complete_example().handlers;
     let shown = handlers.iter().map(|handler| format!("{}: {}", handler.name, handler.kind.name()));
