@@ -2,7 +2,7 @@
 //!
 //! It speaks 2026-07-28 and, in sessions, the revisions before it. It is strict about what a gateway must get right
 //! (the envelope, the headers that mirror it, sessions) and does little else, so that its own cost stays small.
-//! It offers tools only, and its list never changes.
+//! It offers tools only, and its list never changes. What `echo` does it also does as a plain HTTP service.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -21,6 +21,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::catalog::catalog;
+use super::openapi::DOCUMENT;
 use super::serve;
 use crate::client::{LEGACY, MODERN, SESSION};
 
@@ -42,6 +43,8 @@ async fn answer(echo: Arc<Echo>, request: Request<Incoming>) -> Result<Answer, h
         ("/mcp", Method::POST) => Ok(echo.post(&head.headers, &body.collect().await?.to_bytes())),
         ("/mcp", Method::DELETE) => Ok(empty(StatusCode::OK)), // a session holds nothing that could be let go
         ("/mcp", _) => Ok(empty(StatusCode::METHOD_NOT_ALLOWED)),
+        ("/openapi.json", Method::GET) => Ok(answer_json(StatusCode::OK, DOCUMENT.to_owned())),
+        ("/v1/echo", Method::POST) => Ok(say(&body.collect().await?.to_bytes())),
         _ => Ok(empty(StatusCode::NOT_FOUND)),
     }
 }
@@ -208,6 +211,14 @@ fn call(params: &Params<'_>) -> Result<String, Refusal> {
     let text = params.arguments.text.as_deref().filter(|_| params.name.as_deref() == Some("echo"));
     let text = text.ok_or(Refusal(StatusCode::OK, -32602, "only `echo` can be called, with a `text`"))?;
     Ok(format!(r#""content":[{{"type":"text","text":{}}}]"#, Value::from(text)))
+}
+
+/// What `echo` does, without MCP.
+fn say(body: &[u8]) -> Answer {
+    match serde_json::from_slice(body) {
+        Ok(Arguments { text: Some(text) }) => answer_json(StatusCode::OK, Value::from(text).to_string()),
+        _ => empty(StatusCode::BAD_REQUEST),
+    }
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

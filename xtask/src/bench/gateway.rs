@@ -22,13 +22,25 @@ pub(super) struct Setup {
     pub traces: Option<f64>,
     /// Layers that are left out.
     pub without: &'static [&'static str],
+    /// What is behind it.
+    pub upstream: Upstream,
+}
+
+/// As what the gateway uses its upstream.
+#[derive(Clone, Copy)]
+pub(super) enum Upstream {
+    /// An MCP server.
+    Mcp,
+    /// A service that an OpenAPI document describes.
+    OpenApi,
 }
 
 impl Setup {
     /// Nothing that only whoever operates a gateway needs, but for the instruments behind `/metrics`: they are always there.
-    pub(super) const PLAIN: Setup = Setup { key: false, audit: false, traces: None, without: &[] };
+    pub(super) const PLAIN: Setup =
+        Setup { key: false, audit: false, traces: None, without: &[], upstream: Upstream::Mcp };
     /// All of it.
-    pub(super) const OPERATED: Setup = Setup { key: true, audit: true, traces: Some(1.0), without: &[] };
+    pub(super) const OPERATED: Setup = Setup { key: true, audit: true, traces: Some(1.0), ..Setup::PLAIN };
 }
 
 impl Workshop {
@@ -64,6 +76,14 @@ fn manifest_for(upstream: SocketAddr, setup: &Setup, collector: Option<&Target>)
         ),
         _ => "telemetry: {}".to_owned(),
     };
+    let handler = match setup.upstream {
+        Upstream::Mcp => format!(
+            "type: mcp\n      mcpConfig: {{transport: streamable-http, endpoint: \"http://{upstream}/mcp\"}}"
+        ),
+        Upstream::OpenApi => {
+            format!("type: openapi\n      openAPIConfig: {{specURL: \"http://{upstream}/openapi.json\"}}")
+        }
+    };
     format!(
         "apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
@@ -71,8 +91,7 @@ metadata: {{name: bench}}
 spec:
   handlers:
     - name: echo
-      type: mcp
-      mcpConfig: {{transport: streamable-http, endpoint: \"http://{upstream}/mcp\"}}
+      {handler}
 ---
 apiVersion: toolyard.dev/v1alpha1
 kind: Toolyard

@@ -24,6 +24,8 @@ pub(super) struct Load {
 pub(super) enum Work {
     /// A call of `echo` with a text of its own.
     Call,
+    /// The same as a plain request.
+    Post,
     /// A whole list of so many tools.
     List(usize),
 }
@@ -118,6 +120,7 @@ impl Work {
     async fn ask(self, connection: &mut Connection, unique: &str) -> anyhow::Result<()> {
         match self {
             Work::Call => connection.call_echo(unique).await,
+            Work::Post => connection.post_echo(unique).await,
             Work::List(tools) => {
                 let listing = connection.list().await?;
                 ensure!(listing.tools == tools, "listed {} tools of {tools}", listing.tools);

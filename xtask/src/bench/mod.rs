@@ -14,6 +14,7 @@ mod goals;
 mod libraries;
 mod load;
 mod nginx;
+mod openapi;
 mod operation;
 mod report;
 mod rest;
@@ -105,6 +106,8 @@ enum Section {
     Layers,
     /// What a key, the audit trail and telemetry cost
     Operation,
+    /// An operation of an OpenAPI document as a tool, and the same request to its server
+    Openapi,
     /// From exec to the first list
     Start,
     /// The same trivial tool on the SDK and on rmcp: calls as above, memory of idle sessions
@@ -112,8 +115,15 @@ enum Section {
 }
 
 impl Section {
-    const ALL: [Section; 6] =
-        [Section::Calls, Section::Lists, Section::Layers, Section::Operation, Section::Start, Section::Sdk];
+    const ALL: [Section; 7] = [
+        Section::Calls,
+        Section::Lists,
+        Section::Layers,
+        Section::Operation,
+        Section::Openapi,
+        Section::Start,
+        Section::Sdk,
+    ];
 }
 
 /// How much is measured.

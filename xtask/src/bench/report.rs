@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::difference::{AddedRow, LayerRow, OperationRow};
 use super::goals::Goal;
 use super::load::Load;
+use super::openapi::OpenApiRow;
 use super::sample::{Rounds, Sample, median};
 use super::table::{Cell, number, table, text};
 use super::targets::{Kind, Library};
@@ -25,6 +26,7 @@ pub(super) struct Report {
     pub lists: Vec<ListRow>,
     pub layers: Vec<LayerRow>,
     pub operation: Vec<OperationRow>,
+    pub openapi: Vec<OpenApiRow>,
     pub start: Option<Start>,
     pub libraries: Vec<LibraryRow>,
     pub sessions: Vec<SessionRow>,
@@ -120,6 +122,7 @@ impl Report {
             lists: Vec::new(),
             layers: Vec::new(),
             operation: Vec::new(),
+            openapi: Vec::new(),
             start: None,
             libraries: Vec::new(),
             sessions: Vec::new(),
@@ -208,7 +211,7 @@ impl Cost {
         }
     }
 
-    fn cells(&self) -> Vec<Cell> {
+    pub(super) fn cells(&self) -> Vec<Cell> {
         vec![
             number(self.calls_per_second, 0),
             number(self.p50_us, 0),

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -108,6 +108,17 @@ impl Connection {
     pub(crate) async fn call_echo(&mut self, unique: &str) -> anyhow::Result<()> {
         let text = speech(unique);
         let heard = self.call("echo", &text).await?;
+        ensure!(heard == text, "said {text:?} and heard {heard:?}");
+        Ok(())
+    }
+
+    /// The same as a plain HTTP request.
+    pub(crate) async fn post_echo(&mut self, unique: &str) -> anyhow::Result<()> {
+        let text = speech(unique);
+        let mut request = self.http(Method::POST, json!({"text": text}).to_string().into())?;
+        *request.uri_mut() = Uri::from_static("/v1/echo");
+        let (_, body) = self.exchange(request).await?;
+        let heard: String = serde_json::from_slice(&body)?;
         ensure!(heard == text, "said {text:?} and heard {heard:?}");
         Ok(())
     }
