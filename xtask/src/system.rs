@@ -7,11 +7,13 @@ use crate::process;
 /// A shell command that succeeds where a thing is there, and the Debian packages that bring it.
 type Package = (&'static str, &'static [&'static str]);
 
-const PACKAGES: [Package; 4] = [
+const PACKAGES: [Package; 5] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
     // Debian splits what `python3 -m venv` needs into a package of its own.
     ("python3 -c 'import ensurepip'", &["python3", "python3-venv"]),
+    // What the documents of the OpenAPI corpus are packed with.
+    ("command -v xz", &["xz-utils"]),
     // It stands where no search path leads. The tests start servers of their own.
     ("ls /usr/lib/postgresql/*/bin/postgres", &["postgresql"]),
 ];

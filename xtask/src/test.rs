@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::arena;
 use crate::conformance::{self, Subject};
+use crate::corpus;
 use crate::fuzz;
 use crate::matrix;
 use crate::peers::Peers;
@@ -30,6 +31,7 @@ fn all(stages: &mut Stages) -> anyhow::Result<()> {
     stages.run("conformance of SDK", || conformance::check(Subject::Sdk))?;
     stages.run("conformance of client", || conformance::check(Subject::Client))?;
     stages.run("matrix", matrix::check)?;
+    stages.run("OpenAPI corpus", corpus::check)?;
     stages.run("fuzzing", fuzz::check)?;
     stages.run("fault arena", arena::check)
 }
