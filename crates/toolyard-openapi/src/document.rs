@@ -172,6 +172,7 @@ mod tests {
             "a:\n    b: \"x\n  y\n  z\"\n    c: {\n  d: 1,\n  e: 2\n  }\n",
             r#"{"a":{"b":"x y z","c":{"d":1,"e":2}}}"#,
         );
+        check("a:\n  b: \"x\n  y\n  z\"\n  c:\n    d: 1\n", r#"{"a":{"b":"x y z","c":{"d":1}}}"#);
         check("", "null");
     }
 

@@ -41,11 +41,7 @@ pub(super) struct Finding {
 }
 
 /// Asks the judge, which ends badly if it does not notice faults that are put into what was made.
-pub(super) fn ask(
-    documents: &[Document],
-    lines: &[PathBuf],
-    folder: &Path,
-) -> anyhow::Result<Vec<Verdict>> {
+pub(super) fn ask(documents: &[Document], lines: &[PathBuf], folder: &Path) -> anyhow::Result<Vec<Verdict>> {
     let (cases, verdicts) = (folder.join("cases.json"), folder.join("verdicts.json"));
     let all = documents.iter().zip(lines);
     let all = all.map(|(document, lines)| json!({"document": document.root, "made": lines}));

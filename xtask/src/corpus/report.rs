@@ -84,7 +84,8 @@ pub(super) fn page(all: &[Judged]) -> String {
     let others = of(|judged| !judged.document.is_graph());
     let mut page = include_str!("head.md").to_owned();
     page += &of(|judged| judged.document.is_several_files()).row("several files each");
-    page += &of(|judged| !judged.document.is_several_files() && !judged.document.is_graph()).row("one file each");
+    page +=
+        &of(|judged| !judged.document.is_several_files() && !judged.document.is_graph()).row("one file each");
     page += &others.row("all but Microsoft Graph");
     page += &graph.row("Microsoft Graph");
     page += &peers(&others);
@@ -129,7 +130,11 @@ fn goals_table(others: &Sum, graph: &Sum) -> String {
         ("Microsoft Graph", graph, goals::CPU_SECONDS_OF_GRAPH),
     ] {
         let (tools, faithful) = (sum.tools_percent(), sum.faithful_percent());
-        row(format!("{name}: tools, at least {} %", goals::TOOLS), format!("{tools:.2} %"), tools >= goals::TOOLS);
+        row(
+            format!("{name}: tools, at least {} %", goals::TOOLS),
+            format!("{tools:.2} %"),
+            tools >= goals::TOOLS,
+        );
         row(
             format!("{name}: faithful, at least {} %", goals::FAITHFUL),
             format!("{faithful:.2} %"),
@@ -158,8 +163,13 @@ pub(super) fn findings(all: &[Judged]) -> String {
     let _infallible = writeln!(text, "{} operations are not faithful: {kinds:?}", found.len());
     for (judged, Finding { method, path, reasons }) in found.iter().take(SHOWN) {
         let first: Vec<&str> = reasons.iter().take(3).map(String::as_str).collect();
-        let _infallible =
-            writeln!(text, "{}: {method} {path}: {} ({})", judged.document.name, first.join("; "), reasons.len());
+        let _infallible = writeln!(
+            text,
+            "{}: {method} {path}: {} ({})",
+            judged.document.name,
+            first.join("; "),
+            reasons.len()
+        );
     }
     text
 }

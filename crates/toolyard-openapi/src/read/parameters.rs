@@ -34,10 +34,14 @@ impl<'d> Reader<'d> {
                     continue;
                 };
                 let is_same = |other: &Declared<'_>| other.name == name && other.location == location;
-                match all[..from].iter_mut().find(|other| is_same(other)) {
-                    Some(other) => *other = Declared { at, name, location, place },
-                    None => all.push(Declared { at, name, location, place }),
+                let Some(other) = all.iter().position(is_same) else {
+                    all.push(Declared { at, name, location, place });
+                    continue;
+                };
+                if other >= from {
+                    self.fault(&place, format!("`{name}` is declared twice: the last one counts"));
                 }
+                all[other] = Declared { at, name, location, place };
             }
         }
         all

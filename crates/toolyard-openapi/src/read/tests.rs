@@ -209,3 +209,22 @@ fn a_schema_that_is_too_large_is_pruned_and_says_so() {
     assert_eq!(schema["properties"]["p0"]["type"], "string");
     assert_eq!(schema["properties"]["p999"], serde_json::json!({}));
 }
+
+#[test]
+fn a_parameter_that_is_declared_twice_is_one() {
+    let check = |second: &str, arguments: &[&str], faults: &[&str]| {
+        let id = "{name: id, in: path, required: true, schema: {type: string}}";
+        let description = described(&operation(&format!("parameters: [{id}, {second}]")));
+        let parameters = &description.operations[0].operation.parameters;
+        let seen: Vec<_> = parameters.iter().map(|parameter| &*parameter.argument).collect();
+        assert_eq!(seen, arguments, "{second}");
+        let seen: Vec<_> = description.faults.iter().map(|fault| &*fault.problem).collect();
+        assert_eq!(seen, faults, "{second}");
+    };
+    check(
+        "{name: id, in: path, required: true, schema: {type: integer}}",
+        &["id"],
+        &["`id` is declared twice: the last one counts"],
+    );
+    check("{name: id, in: query, schema: {type: string}}", &["id", "id_query"], &[]);
+}

@@ -23,17 +23,34 @@ enum Fate {
     Open,
 }
 
+/// What has been taken, and how much room is left, in bytes.
+struct Taken {
+    fates: BTreeMap<usize, Fate>,
+    left: usize,
+}
+
+impl Taken {
+    /// Takes what is new of these as open objects.
+    fn take(&mut self, cost: usize, units: &[usize]) {
+        self.left = self.left.saturating_sub(cost);
+        for unit in units {
+            self.fates.entry(*unit).or_insert(Fate::Open);
+        }
+    }
+}
+
 impl Schemas<'_> {
     /// All that these references need, directly or not, in at most `room` bytes as far as that goes.
     pub(crate) fn definitions(&mut self, edges: &[Edge], room: usize) -> Definitions {
-        let mut fates: BTreeMap<usize, Fate> = BTreeMap::new();
-        let mut left = room;
+        let mut taken = Taken { fates: BTreeMap::new(), left: room };
         let required: Vec<usize> = edges.iter().filter(|edge| edge.required).map(|edge| edge.unit).collect();
-        let all = edges.iter().map(|edge| edge.unit).collect();
-        self.take_layers(required, true, room, &mut left, &mut fates);
-        self.take_layers(all, false, room, &mut left, &mut fates);
+        let all: Vec<usize> = edges.iter().map(|edge| edge.unit).collect();
+        let open = self.open_cost(&all, &taken);
+        taken.take(open, &all);
+        self.take_layers(required, true, room, &mut taken);
+        self.take_layers(all, false, room, &mut taken);
         let mut out = Definitions::default();
-        for (unit, fate) in fates {
+        for (unit, fate) in taken.fates {
             if !out.text.is_empty() {
                 out.text.push(',');
             }
@@ -48,31 +65,16 @@ impl Schemas<'_> {
 
     /// Takes what is referred to, layer by layer, until one does not fit as a whole: of it what fits is taken, and the rest
     /// stays open.
-    fn take_layers(
-        &mut self,
-        first: Vec<usize>,
-        only_required: bool,
-        largest: usize,
-        left: &mut usize,
-        fates: &mut BTreeMap<usize, Fate>,
-    ) {
+    fn take_layers(&mut self, first: Vec<usize>, only_required: bool, largest: usize, taken: &mut Taken) {
         let mut layer = first;
         let mut seen: HashSet<usize> = layer.iter().copied().collect();
         let mut is_full = false;
         while !layer.is_empty() {
             let mut next = Vec::new();
             for unit in layer {
-                let size = self.written(unit, largest).text.len() + self.units[unit].name.len() + 4;
-                match fates.get(&unit) {
-                    Some(Fate::Whole) => {}
-                    _ if !is_full && size <= *left => {
-                        *left -= size;
-                        fates.insert(unit, Fate::Whole);
-                    }
-                    _ => {
-                        is_full = true;
-                        fates.insert(unit, Fate::Open);
-                        *left = left.saturating_sub(self.open(unit).len() + self.units[unit].name.len() + 4);
+                if taken.fates.get(&unit) != Some(&Fate::Whole) {
+                    is_full = is_full || !self.take(unit, largest, taken);
+                    if is_full {
                         continue;
                     }
                 }
@@ -82,6 +84,27 @@ impl Schemas<'_> {
             }
             layer = next;
         }
+    }
+
+    /// Takes a definition as a whole if it fits, with what it refers to, which is open so far: that takes room as well.
+    fn take(&mut self, unit: usize, largest: usize, taken: &mut Taken) -> bool {
+        let written = self.written(unit, largest);
+        let (size, further) =
+            (written.text.len(), written.edges.iter().map(|edge| edge.unit).collect::<Vec<_>>());
+        let cost = (size + self.open_cost(&further, taken)).saturating_sub(self.open(unit).len());
+        if cost > taken.left {
+            return false;
+        }
+        taken.take(cost, &further);
+        taken.fates.insert(unit, Fate::Whole);
+        true
+    }
+
+    /// How much room those of the definitions that are new take as open objects, in bytes.
+    fn open_cost(&self, units: &[usize], taken: &Taken) -> usize {
+        let new: HashSet<&usize> = units.iter().filter(|unit| !taken.fates.contains_key(unit)).collect();
+        // Two quotes, a colon and a comma.
+        new.into_iter().map(|unit| self.open(*unit).len() + self.units[*unit].name.len() + 4).sum()
     }
 
     /// What stands for a definition that is left out.

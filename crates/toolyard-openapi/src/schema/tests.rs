@@ -177,3 +177,26 @@ fn what_is_optional_and_deepest_goes_first() {
     );
     assert_eq!(pruned(&document), "(A) X Y Z");
 }
+
+/// What is left out takes room as well.
+#[test]
+fn what_is_open_fits_too() {
+    let text = "x".repeat(100);
+    let name = |number| format!("Referred{number:02}");
+    let all: String = (0..40).map(|it| format!("{}: {{$ref: '#/s/{0}'}}, ", name(it))).collect();
+    let each: String =
+        (0..40).map(|it| format!("  {}: {{type: object, description: {text}}}\n", name(it))).collect();
+    let document = format!("root: {{$ref: '#/s/All'}}\ns:\n  All: {{properties: {{{all}}}}}\n{each}");
+    let files = [("/openapi.yaml", Node::parse(&document).unwrap())];
+    let files = Files::new(&files);
+    let mut schemas = Schemas::new(&files, Dialect::Old, Direction::Request);
+    let mut root = Root::default();
+    schemas.write(files.root().get("root").unwrap(), true, &mut root);
+    let check = |schemas: &mut Schemas<'_>, room: usize| {
+        let definitions = schemas.definitions(&root.edges, room);
+        assert!(definitions.text.len() <= room, "{} in {room}", definitions.text.len());
+        assert!(definitions.is_pruned);
+    };
+    // As open objects they take 1400 bytes, and 5700 as they are.
+    [2500, 3500, 5000].into_iter().for_each(|room| check(&mut schemas, room));
+}
