@@ -53,6 +53,9 @@ impl Corpus {
         }
         // Of several files, one is where the document begins.
         for root in files(&self.0.path().join("multifile"))? {
+            if !is_document(&root) {
+                continue;
+            }
             let text = std::fs::read(&root).with_context(|| format!("read {}", root.display()))?;
             if says_its_version(&String::from_utf8_lossy(&text)) {
                 documents.push(self.document(root)?);
@@ -77,6 +80,11 @@ fn says_its_version(text: &str) -> bool {
         is_outermost && (word.starts_with("openapi") || word.starts_with("swagger")) && word.contains(':')
     };
     text.lines().any(begins)
+}
+
+fn is_document(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| ["json", "yaml", "yml"].contains(&extension))
 }
 
 /// All files below a folder.
