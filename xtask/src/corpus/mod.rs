@@ -3,7 +3,7 @@
 //!
 //! The documents are not part of the repository: they lie where `TOOLYARD_CORPORA` says. Each one is converted in a process
 //! of its own, so that its memory is its own, and one that ends the process costs no other. The judge
-//! (`fixtures/openapi-judge`) is written in Python, reads the documents itself, and shows first that it notices faults.
+//! (`fixtures/openapi-judge`) is written in Python, reads the documents itself, and shows that it notices faults.
 
 mod convert;
 mod documents;
