@@ -109,6 +109,7 @@ impl OpenApiBackend {
             most: tools,
             every: options.refresh,
             read_time: options.read_time,
+            shared: shared.clone(),
             catalog,
             service,
             refresh: refresh.clone(),

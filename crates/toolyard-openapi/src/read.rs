@@ -46,6 +46,8 @@ pub struct Description {
 /// An operation, and what is said of it.
 #[derive(Debug)]
 pub struct Described {
+    /// Its `operationId`, as it stands in the document.
+    pub id: Option<String>,
     /// What its requests are.
     pub operation: Operation,
     /// The definition of its tool, without the name: `description`, `inputSchema` and so on.
@@ -54,6 +56,14 @@ pub struct Described {
     pub promise: Promise,
     /// What opens it: each of these does, with all that stands in it. Empty: nothing is needed.
     pub security: Vec<Vec<Requirement>>,
+}
+
+impl Described {
+    /// Whether a name is its `operationId`, or that of its tool.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.id.as_deref() == Some(name) || self.operation.name == name
+    }
 }
 
 /// Something in a description that cannot be used.
@@ -122,7 +132,8 @@ pub fn read(sources: &Sources, options: &Options) -> Result<Description, Unreada
     };
     let operations = reader.operations();
     let title = root.get("info").and_then(|info| info.node.text("title")).unwrap_or_default().to_owned();
-    let schemes = security::schemes(&files, version);
+    let server = servers::server(root, &Node::Null, &Node::Null, version, files.name(0), options);
+    let schemes = security::schemes(&files, version, &server);
     let format = match version {
         Version::V2 => "OpenAPI 2.0",
         Version::V30 => "OpenAPI 3.0",

@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::all_of::{Flat, flat};
+use crate::document::Node;
 use crate::resolve::{At, Files};
 
 /// What a schema is for.
@@ -185,8 +186,11 @@ impl<'d> Writer<'_, 'd> {
 
     /// A schema that stands where it is used.
     fn described(&mut self, at: At<'d>, required: bool) -> Value {
-        if let crate::document::Node::Bool(value) = at.node {
-            return Value::Bool(*value);
+        // Clients know objects only.
+        match at.node {
+            Node::Bool(true) => return json!({}),
+            Node::Bool(false) => return json!({"not": {}}),
+            _ => {}
         }
         if let Some(reference) = at.reference() {
             // A definition that is nothing but a reference.

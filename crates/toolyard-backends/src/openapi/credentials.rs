@@ -99,6 +99,10 @@ impl Credentials {
             (Scheme::Basic, Credential::Secret(source)) => {
                 self.authorize(request, auth::Scheme::Basic, source).await
             }
+            (Scheme::Other, Credential::Secret(_)) => {
+                let problem = "The credentials of this tool cannot be used: its scheme is none that is known";
+                Err(ToolError::new(Code::Unavailable, problem).unsent())
+            }
             (_, Credential::Secret(source)) => self.authorize(request, auth::Scheme::Bearer, source).await,
             (scheme, Credential::Client { id, secret, token_url, scopes }) => {
                 let described = match scheme {

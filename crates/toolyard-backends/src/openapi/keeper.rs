@@ -8,8 +8,8 @@ use tokio::time::timeout;
 use toolyard_core::{Catalog, Phase, Tool};
 use toolyard_openapi::{Description, Sources, Unreadable};
 
-use super::Service;
 use super::source::{NotRead, Reader};
+use super::{Service, Shared};
 
 /// The first pause after a failure, and the longest. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
@@ -25,6 +25,7 @@ pub(super) struct Keeper {
     pub(super) most: usize,
     pub(super) every: Option<Duration>,
     pub(super) read_time: Duration,
+    pub(super) shared: Arc<Shared>,
     pub(super) catalog: watch::Sender<Arc<Catalog>>,
     pub(super) service: watch::Sender<Arc<Service>>,
     /// Somebody wants to know what there is now.
@@ -92,7 +93,23 @@ impl Keeper {
         Ok(())
     }
 
+    /// What the manifest names and the description has not is a slip of the pen in one of them.
+    fn warn_of_strangers(&self, description: &Description) {
+        for name in &self.reading.filter.operations {
+            if !description.operations.iter().any(|it| it.is_called(name)) {
+                tracing::warn!(handler = %self.name, name, "`operationFilter` names an operation that there is not");
+            }
+        }
+        for name in self.shared.credentials.by_scheme.keys() {
+            if !description.schemes.contains_key(name) {
+                let known: Vec<&str> = description.schemes.keys().map(String::as_str).collect();
+                tracing::warn!(handler = %self.name, name, ?known, "`credentials` names a scheme that there is not");
+            }
+        }
+    }
+
     fn publish(&self, description: Description) {
+        self.warn_of_strangers(&description);
         let (tools, faults) = (description.operations.len(), description.faults.len());
         tracing::info!(handler = %self.name, tools, faults, "the description was read");
         for fault in description.faults.iter().take(FAULTS_SHOWN) {

@@ -1,6 +1,7 @@
 //! Where a description is, and how its files are fetched.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -126,7 +127,8 @@ impl Reader {
             for file in missing {
                 let text = self.referred(&file).await.unwrap_or_else(|error| {
                     tracing::warn!("a file of a description cannot be read: {error}");
-                    String::new()
+                    // What was read before goes on to count.
+                    self.fetched.get(&file).map(|fetched| fetched.text.to_string()).unwrap_or_default()
                 });
                 sources.add(file, text);
             }
@@ -159,10 +161,16 @@ impl Reader {
         let read = {
             let path = path.clone();
             tokio::task::spawn_blocking(move || {
-                if std::fs::metadata(&path)?.len() > most {
-                    return Err(std::io::Error::other("it is too large"));
+                // A device or a pipe may have no end.
+                if !std::fs::metadata(&path)?.is_file() {
+                    return Err(std::io::Error::other("it is no file"));
                 }
-                std::fs::read_to_string(path)
+                let mut text = String::new();
+                std::fs::File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+                match text.len() as u64 > most {
+                    true => Err(std::io::Error::other("it is too large")),
+                    false => Ok(text),
+                }
             })
         };
         let read = read.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));

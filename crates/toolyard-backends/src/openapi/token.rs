@@ -91,6 +91,8 @@ impl Tokens {
                 }
                 Err(refused) => {
                     self.forget(&key);
+                    let at = grant.token_url.split('?').next().unwrap_or_default();
+                    tracing::warn!(at, "no token: {refused}");
                     return Err(no_token().caused_by(refused));
                 }
             }

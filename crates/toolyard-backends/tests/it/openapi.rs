@@ -216,6 +216,30 @@ async fn files_refer_to_files() {
 }
 
 #[tokio::test]
+async fn a_file_that_fails_once_costs_nothing() {
+    let root = "openapi: 3.0.3\npaths: {/pets: {$ref: pets.yaml}, /b: {get: {operationId: other}}}";
+    let pets = "get: {operationId: listPets, responses: {}}";
+    let away = Answer::Text(response("503 Service Unavailable", ""));
+    let renamed = root.replace("other", "another");
+    let answers = [document("", root), document("", pets), document("", &renamed), away];
+    let server = Server::start(&answers).await;
+    let backend = at(&server, |_| {});
+    assert_eq!(tools(&backend).await, "listPets other");
+    backend.refresh();
+    becomes(&backend, "listPets another").await;
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("openapi.yaml");
+    std::fs::write(&path, "openapi: 3.0.3\npaths: {/a: {$ref: /dev/zero}, /b: {get: {operationId: other}}}")
+        .unwrap();
+    let backend = start(options(Source::File(path)));
+    assert_eq!(tools(&backend).await, "other");
+}
+
+#[tokio::test]
 async fn a_description_reaches_no_further_than_it_may() {
     let check = async |change: fn(&mut Options), text: &str, expected: &str| {
         let server = Server::start(&[document("", text)]).await;
@@ -281,6 +305,20 @@ async fn schemes_are_opened_with_what_the_manifest_has() {
     check("{type: http, scheme: basic}", "me:secret", "GET /pets/1 authorization: Basic bWU6c2VjcmV0").await;
     check("{type: http, scheme: bearer}", "t", "GET /pets/1 authorization: Bearer t").await;
     check("{type: openIdConnect}", "t", "GET /pets/1 authorization: Bearer t").await;
+}
+
+#[tokio::test]
+async fn a_scheme_that_is_not_known_is_not_guessed() {
+    let server = Server::start(&[opened_by("{type: http, scheme: digest}")]).await;
+    let secret = Credential::Secret(Secret::Value("me:secret".to_owned()));
+    let backend = at(&server, |options| options.credentials = credentials(secret));
+    tools(&backend).await;
+    let error = call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap_err();
+    assert_eq!(
+        error.message(),
+        "The credentials of this tool cannot be used: its scheme is none that is known"
+    );
+    assert_eq!(server.requests().len(), 1);
 }
 
 fn client(token_url: Option<String>) -> Credentials {

@@ -6,11 +6,14 @@ use super::input::Input;
 use super::media::{self, Family};
 use super::parameters::{Declared, collection_format, describe, styled};
 use super::paths::Site;
-use super::{Reader, words, xml};
+use super::{Reader, Version, words, xml};
 use crate::document::Node;
 use crate::operation::{Body, BodyKind, Content, Location, Part, PartKind};
 use crate::resolve::At;
 use crate::schema::{Flat, flat};
+
+/// How deep the items of arrays, and alternatives, are looked into for files.
+const DEEPEST_PART: usize = 8;
 
 /// The operation cannot be called: a fault says why.
 pub(super) struct Unusable;
@@ -122,7 +125,12 @@ impl<'d> Reader<'d> {
 
     fn body_of(&mut self, wanted: &Wanted<'d>, required: bool, input: &mut Input) -> Body {
         let target = wanted.schema.and_then(|schema| self.files.resolve(schema));
-        let flat = target.map(|target| flat(self.files, target)).unwrap_or_default();
+        // What stands beside a reference counts, since OpenAPI 3.1: both together are no plain object.
+        let is_mixed = self.version == Version::V31
+            && wanted.schema.is_some_and(|schema| {
+                schema.reference().is_some() && schema.node.get("properties").is_some()
+            });
+        let flat = target.filter(|_| !is_mixed).map(|target| flat(self.files, target)).unwrap_or_default();
         let kind = self.kind(wanted, target, &flat);
         let parts: &[Part] = match &kind {
             BodyKind::Form(parts) | BodyKind::Multipart(parts) => parts,
@@ -141,6 +149,7 @@ impl<'d> Reader<'d> {
 
     fn kind(&self, wanted: &Wanted<'d>, target: Option<At<'d>>, flat: &Flat<'d>) -> BodyKind {
         let is_text = target.is_some_and(|target| target.node.text("type") == Some("string"));
+        let is_octets = wanted.media_type.starts_with("application/octet-stream");
         match media::family(wanted.media_type) {
             Family::Json => BodyKind::Json,
             Family::Form => BodyKind::Form(self.parts(wanted, flat)),
@@ -151,6 +160,10 @@ impl<'d> Reader<'d> {
                 BodyKind::Xml(Box::new(shape.unwrap_or_default()))
             }
             Family::Text => BodyKind::Text,
+            // A language, such as SQL or YAML.
+            Family::Other if is_text && !is_octets && !target.is_some_and(|target| is_file(target.node)) => {
+                BodyKind::Text
+            }
             // JSON by another name, as some services have it.
             Family::Other if !flat.properties.is_empty() => BodyKind::Json,
             Family::Other => BodyKind::Bytes,
@@ -221,14 +234,27 @@ impl<'d> Reader<'d> {
     }
 
     fn part_kind(&self, at: At<'d>, media_type: Option<&str>) -> PartKind {
-        let Some(at) = self.files.resolve(at) else { return PartKind::Text };
+        self.part_kind_within(at, media_type, DEEPEST_PART)
+    }
+
+    fn part_kind_within(&self, at: At<'d>, media_type: Option<&str>, depth: usize) -> PartKind {
+        let Some(at) = self.files.resolve(at).filter(|_| depth > 0) else { return PartKind::Text };
         let flat = flat(self.files, at);
         let of_type = |kind: &str| flat.keyword("type").is_some_and(|at| at.node.as_str() == Some(kind));
         if is_file(at.node) {
             return PartKind::File;
         }
         if let Some(items) = flat.keyword("items").filter(|_| of_type("array")) {
-            return self.part_kind(items, media_type);
+            return self.part_kind_within(items, media_type, depth - 1);
+        }
+        // A file or nothing, as Python's frameworks write it.
+        let mut branches = ["anyOf", "oneOf", "allOf"].into_iter().flat_map(|name| at.list(name));
+        if branches.any(|branch| self.part_kind_within(branch, media_type, depth - 1) == PartKind::File) {
+            return PartKind::File;
+        }
+        let is_bytes = media_type.is_some_and(|media_type| media::family(media_type) == Family::Other);
+        if is_bytes && (of_type("string") || flat.keyword("type").is_none()) {
+            return PartKind::File;
         }
         let is_json = media_type.is_some_and(|media_type| media::family(media_type) == Family::Json);
         let is_nested = of_type("object") || !flat.properties.is_empty();
@@ -244,9 +270,9 @@ impl<'d> Reader<'d> {
     /// A file as an argument, or several.
     fn file(&self, at: At<'d>) -> Value {
         let Some(at) = self.files.resolve(at) else { return json!({}) };
-        match is_file(at.node) {
-            true => file(at.node),
-            false => {
+        match at.node.text("type") == Some("array") {
+            false => file(at.node),
+            true => {
                 let mut schema = json!({"type": "array", "items": file(&Node::Null)});
                 describe(&mut schema, at.node);
                 schema

@@ -29,8 +29,13 @@ pub(super) fn family(media_type: &str) -> Family {
 /// The one that a request is written in: JSON before forms before all else, and of these the one that comes first.
 pub(super) fn preferred<'m, T>(all: impl Iterator<Item = (&'m str, T)>) -> Option<(&'m str, T)> {
     all.min_by_key(|(media_type, _)| {
-        let is_special = essence(media_type) != "application/json";
-        (family(media_type), is_special)
+        // A list of changes is seldom what one has.
+        let rank = match essence(media_type) {
+            "application/json" => 0,
+            "application/json-patch+json" => 2,
+            _ => 1,
+        };
+        (family(media_type), rank)
     })
 }
 

@@ -9,22 +9,34 @@ const LONGEST: usize = 64;
 
 /// The names that are given.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct Names {
+    given: HashSet<String>,
+    /// What several operations would be called.
+    shared: HashSet<String>,
+}
 
 impl Names {
-    /// The name of an operation: its `operationId` in legal characters, or else its method and path. One that is taken
-    /// gets an end that depends on method and path alone, so that it stays what it is when the document grows.
+    /// Notes the name that each operation would have.
+    pub(super) fn among(wanted: impl Iterator<Item = String>) -> Self {
+        let mut names = HashSet::new();
+        let shared = wanted.filter(|name| !names.insert(name.clone())).collect();
+        Self { given: HashSet::new(), shared }
+    }
+
+    /// The name of an operation: its `operationId` in legal characters, or else its method and path. One that several
+    /// would have gets an end in each of them, which depends on method and path alone: so a name never comes to mean
+    /// another operation when the document grows.
     pub(super) fn give(&mut self, id: Option<&str>, method: &Method, path: &str) -> String {
         let name = wanted(id, method, path);
         let place = format!("{method} {path}");
-        let name = match name.len() <= LONGEST && !self.0.contains(&name) {
+        let name = match name.len() <= LONGEST && !self.shared.contains(&name) {
             true => name,
             false => ended(&name, &place),
         };
         let mut free = name.clone();
         let mut number = 2;
         // A document that says an operation twice, in letters of two sizes perhaps.
-        while !self.0.insert(free.clone()) {
+        while !self.given.insert(free.clone()) {
             free = ended(&name, &format!("{place} {number}"));
             number += 1;
         }
@@ -71,12 +83,12 @@ mod tests {
 
     #[test]
     fn names_are_legal_and_stable() {
-        let mut names = Names::default();
+        let mut names = Names::among(["getPet", "getPet", "other"].map(str::to_owned).into_iter());
         let mut check = |id, path, expected: &str| {
             let name = names.give(id, &Method::GET, path);
             assert_eq!(name, expected, "{id:?} {path}");
         };
-        check(Some("getPet"), "/pet", "getPet");
+        check(Some("other"), "/pet", "other");
         check(Some("getPet"), "/pets/{id}", "getPet_8e9452ee");
         check(Some("getPet"), "/pets/{id}", "getPet_8e9452ee_91e86ae8");
         check(Some("pets/get one.v2"), "/a", "pets_get_one_v2");

@@ -34,22 +34,28 @@ impl<'d> Reader<'d> {
     pub(super) fn operations(&mut self) -> Vec<Described> {
         let root = self.files.root();
         let place = Place::of(self.files.name(0)).at("paths");
-        let mut all = Vec::new();
+        let mut sites = Vec::new();
         for (path, item) in root.get("paths").into_iter().flat_map(At::members) {
             if path.starts_with("x-") {
                 continue;
             }
             let place = place.at(path);
             let Some(path_item) = self.resolve(item, &place, "the path is left out") else { continue };
-            for (name, method, operation) in methods(path_item) {
+            // What stands beside a reference is not forbidden, only not defined.
+            let beside = item.reference().map(|_| methods(item)).unwrap_or_default();
+            for (name, method, operation) in methods(path_item).into_iter().chain(beside) {
                 let place = place.at(name);
                 let Some(operation) = self.resolve(operation, &place, "the operation is left out") else {
                     continue;
                 };
-                all.extend(self.operation(&Site { path, path_item, operation, place }, method));
+                sites.push((Site { path, path_item, operation, place }, method));
             }
         }
-        all
+        let wanted = |(site, method): &(Site<'d>, Method)| {
+            naming::wanted(site.operation.node.text("operationId"), method, site.path)
+        };
+        self.names = naming::Names::among(sites.iter().map(wanted));
+        sites.into_iter().filter_map(|(site, method)| self.operation(&site, method)).collect()
     }
 
     fn operation(&mut self, site: &Site<'d>, method: Method) -> Option<Described> {
@@ -91,7 +97,13 @@ impl<'d> Reader<'d> {
         let server = servers::server(root, item, node, self.version, document, self.options);
         let path = site.path.to_owned();
         let operation = Operation { name, method, server, path, parameters, body, accept };
-        Some(Described { operation, definition, promise, security: security::of_operation(root.node, node) })
+        Some(Described {
+            id: id.map(str::to_owned),
+            operation,
+            definition,
+            promise,
+            security: security::of_operation(root.node, node),
+        })
     }
 
     /// Everything that a caller gives. What is too large is gathered again, with its parts as definitions, which can be

@@ -6,19 +6,20 @@ use super::Version;
 use crate::document::Node;
 use crate::resolve::{At, Files};
 use crate::security::{KeyPlace, Requirement, Scheme};
+use crate::sources::join;
 
 /// All schemes, by name.
-pub(super) fn schemes(files: &Files<'_>, version: Version) -> BTreeMap<String, Scheme> {
+pub(super) fn schemes(files: &Files<'_>, version: Version, server: &str) -> BTreeMap<String, Scheme> {
     let root = files.root();
     let all = match version {
         Version::V2 => root.get("securityDefinitions"),
         _ => root.get("components").and_then(|components| components.get("securitySchemes")),
     };
     let all = all.into_iter().flat_map(At::members);
-    all.filter_map(|(name, at)| Some((name.to_owned(), scheme(files.resolve(at)?.node)))).collect()
+    all.filter_map(|(name, at)| Some((name.to_owned(), scheme(files.resolve(at)?.node, server)))).collect()
 }
 
-fn scheme(node: &Node<'_>) -> Scheme {
+fn scheme(node: &Node<'_>, server: &str) -> Scheme {
     let name = || node.text("name").unwrap_or_default().to_owned();
     let http = |scheme: &str| match scheme {
         "basic" => Scheme::Basic,
@@ -33,7 +34,10 @@ fn scheme(node: &Node<'_>) -> Scheme {
         },
         "basic" => Scheme::Basic,
         "http" => http(&node.text("scheme").unwrap_or_default().to_ascii_lowercase()),
-        "oauth2" | "openIdConnect" => Scheme::OAuth2 { token_url: token_url(node).map(str::to_owned) },
+        "oauth2" | "openIdConnect" => {
+            // One that is no whole URL is at the server (OpenAPI 3.1, section 4.8.27.1).
+            Scheme::OAuth2 { token_url: token_url(node).map(|url| join(&format!("{server}/"), url)) }
+        }
         _ => Scheme::Other,
     }
 }

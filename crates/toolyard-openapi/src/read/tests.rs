@@ -228,3 +228,91 @@ fn a_parameter_that_is_declared_twice_is_one() {
     );
     check("{name: id, in: query, schema: {type: string}}", &["id", "id_query"], &[]);
 }
+
+/// Each of these once took a stack, or more time than anybody has.
+#[test]
+fn documents_that_refer_to_themselves_are_read() {
+    let body = |media: &str, schemas: &str| {
+        let document = format!(
+            "openapi: 3.1.0\npaths: {{/a: {{post: {{requestBody: {{content: {{{media}: {{schema: {{$ref: '#/components/schemas/A0'}}}}}}}}, responses: {{}}}}}}}}\ncomponents: {{schemas: {{{schemas}}}}}"
+        );
+        described(&document).operations.len()
+    };
+    let form = "A0: {type: object, properties: {f: {$ref: '#/components/schemas/L'}}}, L: {type: array, items: {$ref: '#/components/schemas/L'}}";
+    assert_eq!(body("multipart/form-data", form), 1);
+    assert_eq!(
+        body("multipart/form-data", &form.replace("type: array, items: ", "anyOf: [").replace("}}", "}]}")),
+        1
+    );
+    let layer = |level: usize| {
+        let branches = vec![format!("{{$ref: '#/components/schemas/A{}'}}", level + 1); 8].join(", ");
+        format!("A{level}: {{allOf: [{branches}]}}, ")
+    };
+    let dag: String = (0..14).map(layer).collect();
+    assert_eq!(body("application/json", &format!("{dag}A14: {{type: object}}")), 1);
+    assert_eq!(body("application/json", "A0: {allOf: [{$ref: '#/components/schemas/A0'}]}"), 1);
+}
+
+#[test]
+fn files_are_found_where_documents_have_them() {
+    let kind = |part: &str, encoding: &str| {
+        let document = operation(&format!(
+            "requestBody: {{content: {{multipart/form-data: {{schema: {{type: object, properties: {{f: {part}}}}}, encoding: {{f: {encoding}}}}}}}}}\nresponses: {{}}"
+        ));
+        let body = described(&document).operations[0].operation.body.clone().unwrap();
+        match body.kind {
+            crate::operation::BodyKind::Multipart(parts) => format!("{:?}", parts[0].kind),
+            other => format!("{other:?}"),
+        }
+    };
+    assert_eq!(kind("{type: string, format: binary}", "{}"), "File");
+    assert_eq!(kind("{anyOf: [{type: string, format: binary}, {type: 'null'}]}", "{}"), "File");
+    assert_eq!(kind("{type: array, items: {type: string, format: binary}}", "{}"), "File");
+    assert_eq!(kind("{}", "{contentType: 'image/png, image/jpeg'}"), "File");
+    assert_eq!(kind("{type: string}", "{}"), "Text");
+    assert_eq!(kind("{type: object}", "{}"), "Json");
+}
+
+#[test]
+fn what_goes_by_another_name_is_written_as_it_is() {
+    let kind = |media: &str, schema: &str| {
+        let document = operation(&format!(
+            "requestBody: {{content: {{{media}: {{schema: {schema}}}}}}}\nresponses: {{}}"
+        ));
+        format!("{:?}", described(&document).operations[0].operation.body.clone().unwrap().kind)
+    };
+    assert_eq!(kind("application/sql", "{type: string}"), "Text");
+    assert_eq!(kind("application/octet-stream", "{type: string}"), "Bytes");
+    assert_eq!(kind("application/pdf", "{type: string, format: binary}"), "Bytes");
+    assert_eq!(kind("application/vnd.thing", "{type: object, properties: {a: {}}}"), "Json");
+    let patch = "requestBody: {content: {application/json-patch+json: {}, application/merge-patch+json: {schema: {type: object}}}}\nresponses: {}";
+    let body = described(&operation(patch)).operations[0].operation.body.clone().unwrap();
+    assert_eq!(body.media_type, "application/merge-patch+json");
+}
+
+#[test]
+fn operations_that_share_a_name_keep_their_own() {
+    let names = |paths: &str| {
+        let description = described(&format!("openapi: 3.0.0\npaths: {{{paths}}}"));
+        description.operations.iter().map(|it| it.operation.name.clone()).collect::<Vec<_>>()
+    };
+    let (z, new) = ("/z: {delete: {operationId: remove}}", "/new: {delete: {operationId: remove}}");
+    let before = names(&format!("{z}, {new}"));
+    let mut after = names(&format!("{new}, {z}"));
+    after.reverse();
+    assert_eq!(before, after);
+    assert!(before.iter().all(|name| name.starts_with("remove_")), "{before:?}");
+}
+
+#[test]
+fn results_are_described_and_not_held_to_alternatives() {
+    let document = operation(
+        "responses: {'200': {content: {application/json: {schema: {type: object, properties: {pet: {oneOf: [{required: [a]}, {required: [b]}]}}}}}}}",
+    );
+    let description = described(&document);
+    let output = description.operations[0].definition.get("outputSchema").unwrap();
+    assert_eq!(
+        output.as_text(),
+        r#"{"type":"object","properties":{"pet":{"anyOf":[{"anyOf":[{},{}]},{"type":"null"}]}}}"#
+    );
+}

@@ -3,8 +3,9 @@
 use crate::document::Node;
 use crate::resolve::{At, Files};
 
-/// How deep such objects may be made of one another.
+/// How deep such objects may be made of one another, and of how many parts.
 const DEEPEST: usize = 16;
+const MOST_PARTS: usize = 256;
 
 /// A schema with its properties apart, in one piece where it was made of several.
 #[derive(Default)]
@@ -17,7 +18,8 @@ pub(crate) struct Flat<'d> {
 
 /// The schema, in one piece if it can be: then it has no `allOf`.
 pub(crate) fn flat<'d>(files: &Files<'d>, at: At<'d>) -> Flat<'d> {
-    merged(files, at, 0).unwrap_or_else(|| own(at))
+    let mut left = MOST_PARTS;
+    merged(files, at, 0, &mut left).unwrap_or_else(|| own(at))
 }
 
 /// The one thing that a schema is, where all that it says itself is words: `allOf` is how they are put beside a reference
@@ -49,7 +51,8 @@ fn own(at: At<'_>) -> Flat<'_> {
     flat
 }
 
-fn merged<'d>(files: &Files<'d>, at: At<'d>, depth: usize) -> Option<Flat<'d>> {
+fn merged<'d>(files: &Files<'d>, at: At<'d>, depth: usize, left: &mut usize) -> Option<Flat<'d>> {
+    *left = left.checked_sub(1)?;
     let mut whole = own(at);
     let Some(all) = at.get("allOf") else { return Some(whole) };
     if depth > DEEPEST || all.node.items().is_empty() || whole.keywords.iter().any(is_closed) {
@@ -58,7 +61,7 @@ fn merged<'d>(files: &Files<'d>, at: At<'d>, depth: usize) -> Option<Flat<'d>> {
     whole.keywords.retain(|(name, _)| *name != "allOf");
     for branch in at.list("allOf") {
         let branch = files.resolve(branch)?;
-        let part = merged(files, branch, depth + 1)?;
+        let part = merged(files, branch, depth + 1, left)?;
         whole.take(part)?;
     }
     Some(whole)

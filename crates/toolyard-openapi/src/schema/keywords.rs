@@ -44,6 +44,10 @@ impl<'d> Writer<'_, 'd> {
             ("allOf", Node::List(branches)) if !branches.is_empty() => self.all(at, required),
             ("anyOf" | "oneOf", Node::List(branches)) if !branches.is_empty() => {
                 let mut written: Vec<Value> = at.items().map(|branch| self.schema(branch, false)).collect();
+                if self.schemas.direction == Direction::Response {
+                    // Without what tells them apart, a value may fit several.
+                    return Some(("anyOf", Value::Array(written)));
+                }
                 if let Some(discriminator) = flat.keyword("discriminator") {
                     discriminator::say(self.schemas.files, discriminator, at, &mut written);
                 }

@@ -58,7 +58,8 @@ fn keywords_become_those_of_2020_12() {
         "root: {type: [string, 'null'], examples: [a], $comment: b, $id: c}",
         r#"{"type":["string","null"],"examples":["a"]}"#,
     );
-    new("root: true", "true");
+    new("root: true", "{}");
+    new("root: {properties: {a: false}}", r#"{"properties":{"a":{"not":{}}}}"#);
     new("root: {type: number, exclusiveMinimum: 3}", r#"{"type":"number","exclusiveMinimum":3}"#);
 }
 
