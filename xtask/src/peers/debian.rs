@@ -8,9 +8,12 @@ use anyhow::Context;
 use crate::process;
 
 /// The packages, whose programs are found below `debian/usr` of the peers' folder.
-pub(super) const PACKAGES: [&str; 1] = [
+pub(super) const PACKAGES: [&str; 3] = [
     // `promtool`, which judges metrics and rules.
     "prometheus",
+    // Services with a description, called for real.
+    "etcd-server",
+    "prometheus-alertmanager",
 ];
 
 /// Downloads and unpacks the packages, as the system's sources have them now.

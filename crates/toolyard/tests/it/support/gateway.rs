@@ -112,14 +112,20 @@ impl Gateway {
     /// The names of all tools, on all pages.
     #[track_caller]
     pub(crate) fn tools(&self) -> Vec<String> {
-        let (mut names, mut params) = (Vec::new(), json!({}));
+        let definitions = self.definitions();
+        definitions.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// All tools, as they are listed.
+    #[track_caller]
+    pub(crate) fn definitions(&self) -> Vec<Value> {
+        let (mut tools, mut params) = (Vec::new(), json!({}));
         loop {
-            let page = self.ask("tools/list", params).result();
-            let tools = page["tools"].as_array().unwrap().iter();
-            names.extend(tools.map(|tool| tool["name"].as_str().unwrap().to_owned()));
+            let mut page = self.ask("tools/list", params).result();
+            tools.append(page["tools"].as_array_mut().unwrap());
             match page.get("nextCursor") {
                 Some(cursor) => params = json!({"cursor": cursor}),
-                None => return names,
+                None => return tools,
             }
         }
     }
