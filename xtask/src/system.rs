@@ -16,6 +16,8 @@ const PACKAGES: [Package; 5] = [
     ("command -v xz", &["xz-utils"]),
     // It stands where no search path leads. The tests start servers of their own.
     ("ls /usr/lib/postgresql/*/bin/postgres", &["postgresql"]),
+    // It reads templates from a place of the system, so it cannot be unpacked somewhere else.
+    ("command -v prometheus-alertmanager", &["prometheus-alertmanager"]),
 ];
 
 /// What the bench compares with. It stands where an ordinary user's PATH does not look.

@@ -11,9 +11,10 @@ use crate::process;
 pub(super) const PACKAGES: [&str; 3] = [
     // `promtool`, which judges metrics and rules.
     "prometheus",
-    // Services with a description, called for real.
+    // A service that is called for real.
     "etcd-server",
-    "prometheus-alertmanager",
+    // The description of another one, which `system` installs.
+    "golang-github-prometheus-alertmanager-dev",
 ];
 
 /// Downloads and unpacks the packages, as the system's sources have them now.

@@ -190,6 +190,15 @@ impl<'d> Reader<'d> {
         }
         let others = flat.keyword("additionalProperties");
         let open = others.is_none_or(|others| *others.node != Node::Bool(false));
+        // What it needs and does not describe is needed all the same, and may be anything.
+        let is_described = |name: &str| flat.properties.iter().any(|(known, _)| *known == name);
+        for name in flat.required.iter().filter(|name| open && !is_described(name)) {
+            let argument = match required {
+                true => input.add(name, "body", json!({}), true),
+                false => input.add_together(name, json!({}), true),
+            };
+            named.push((argument, (*name).to_owned()));
+        }
         input.others = match others {
             Some(at) if at.node.is_object() => Some(self.requests.write(at, false, &mut input.root)),
             Some(at) => Some(Value::Bool(*at.node != Node::Bool(false))),

@@ -57,6 +57,21 @@ responses: {'200': {content: {application/json: {schema: {type: array, items: {t
     )));
 }
 
+/// What a body needs may be described nowhere: its validators ask for it all the same.
+#[test]
+fn a_member_that_is_only_required_is_an_argument() {
+    let shown = shown(&operation(
+        "requestBody:
+  required: true
+  content:
+    application/json: {schema: {type: object, required: [name, at], properties: {Name: {type: string}, at: {readOnly: true}}}}
+responses: {}",
+    ));
+    let schema = r#"{"type":"object","properties":{"Name":{"type":"string"},"name":{}},"required":["name"]}"#;
+    assert!(shown.contains(schema), "{shown}");
+    assert!(shown.contains(r#"named: [("Name", "Name"), ("name", "name")]"#), "{shown}");
+}
+
 #[test]
 fn bodies_that_are_no_plain_objects_are_one_argument() {
     let body =

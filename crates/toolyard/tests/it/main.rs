@@ -21,6 +21,7 @@ mod examples;
 mod lanes;
 mod life;
 mod listener;
+mod openapi;
 mod overrides;
 mod passing;
 mod processes;
