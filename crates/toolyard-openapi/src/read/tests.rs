@@ -67,7 +67,7 @@ fn a_member_that_is_only_required_is_an_argument() {
     application/json: {schema: {type: object, required: [name, at], properties: {Name: {type: string}, at: {readOnly: true}}}}
 responses: {}",
     ));
-    let schema = r#"{"type":"object","properties":{"Name":{"type":"string"},"name":{}},"required":["name"]}"#;
+    let schema = r#""Name":{"type":"string"},"name":{}},"required":["id","name"]}"#;
     assert!(shown.contains(schema), "{shown}");
     assert!(shown.contains(r#"named: [("Name", "Name"), ("name", "name")]"#), "{shown}");
 }
