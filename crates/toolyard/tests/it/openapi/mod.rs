@@ -5,10 +5,10 @@ mod prism;
 mod services;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::support::peers::command;
 use crate::support::process::run;
 
 /// A document among the recorded ones, unpacked into a folder. Without these, a line says that the test did not run.
@@ -20,7 +20,7 @@ fn document(name: &str, folder: &Path) -> Option<PathBuf> {
     };
     let archive = PathBuf::from(corpora).join("openapi/specs.tar.xz");
     let member = format!("specs/{name}");
-    let mut tar = Command::new("tar");
+    let mut tar = command("tar", folder);
     tar.arg("--extract").arg("--file").arg(archive).arg("--directory").arg(folder).arg(&member);
     let ended = run(&mut tar);
     assert_eq!(ended.code, 0, "{ended}");
