@@ -7,7 +7,7 @@ use crate::process;
 /// A shell command that succeeds where a thing is there, and the Debian packages that bring it.
 type Package = (&'static str, &'static [&'static str]);
 
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 6] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
     // Debian splits what `python3 -m venv` needs into a package of its own.
@@ -22,6 +22,9 @@ const PACKAGES: [Package; 5] = [
 
 /// What the bench compares with. It stands where an ordinary user's PATH does not look.
 const NGINX: Package = ("PATH=$PATH:/usr/sbin command -v nginx", &["nginx-light"]);
+
+/// What counts instructions.
+const VALGRIND: Package = ("command -v valgrind", &["valgrind"]);
 
 const NEXTEST: [&str; 5] = ["install", "--locked", "cargo-nextest", "--version", "0.9.143"];
 
@@ -39,6 +42,11 @@ pub(crate) fn install() -> anyhow::Result<()> {
 /// What the bench needs.
 pub(crate) fn install_nginx() -> anyhow::Result<()> {
     install_packages(&[NGINX])
+}
+
+/// What a part of the bench needs.
+pub(crate) fn install_valgrind() -> anyhow::Result<()> {
+    install_packages(&[VALGRIND])
 }
 
 fn install_packages(packages: &[Package]) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::Context;
 
@@ -10,6 +11,7 @@ use super::rest;
 use super::targets::{Kind, Target, Workshop};
 use crate::builds::end_of;
 use crate::process::Process;
+use crate::system;
 
 /// How a gateway is run.
 #[derive(Clone, Copy)]
@@ -46,16 +48,40 @@ impl Setup {
 impl Workshop {
     /// The gateway in front of an upstream.
     pub(super) async fn gateway(&self, upstream: &Target, setup: &Setup) -> anyhow::Result<Target> {
+        self.gateway_under(&[], upstream, setup).await
+    }
+
+    /// The same, whose instructions are counted. The counts are in a file once it has ended.
+    pub(super) async fn counted_gateway(
+        &self,
+        upstream: &Target,
+        setup: &Setup,
+        counts: &Path,
+    ) -> anyhow::Result<Target> {
+        system::install_valgrind()?;
+        let file = format!("--callgrind-out-file={}", counts.display());
+        let valgrind = ["valgrind", "--quiet", "--tool=callgrind", &file];
+        self.gateway_under(&valgrind.map(OsStr::new), upstream, setup).await
+    }
+
+    /// The gateway, run by another program if one is named.
+    async fn gateway_under(
+        &self,
+        runner: &[&OsStr],
+        upstream: &Target,
+        setup: &Setup,
+    ) -> anyhow::Result<Target> {
         let binary = self.gateway.as_ref().context("the gateway is not among the targets")?;
         let collector = setup.traces.map(|_| self.sink()).transpose()?;
         let manifest = tempfile::Builder::new().suffix(".yaml").tempfile_in(self.folder.path())?;
         let (_, manifest) = manifest.keep()?;
         std::fs::write(&manifest, manifest_for(upstream.address, setup, collector.as_ref()))?;
         let log = manifest.with_extension("log");
-        let mut arguments = vec![OsStr::new("serve"), OsStr::new("-f"), manifest.as_os_str()];
+        let mut arguments = runner.to_vec();
+        arguments.extend([binary.as_os_str(), OsStr::new("serve"), OsStr::new("-f"), manifest.as_os_str()]);
         arguments.extend(["--listen", "127.0.0.1:0"].map(OsStr::new));
         arguments.extend(setup.without.iter().flat_map(|layer| ["--without-layer", *layer]).map(OsStr::new));
-        let mut process = Process::launch(binary, &arguments, File::create(&log)?.into())?;
+        let mut process = Process::launch(arguments[0], &arguments[1..], File::create(&log)?.into())?;
         let address = process.printed_address().with_context(|| format!("the gateway: {}", end_of(&log)))?;
         let mut target = Target::new(Kind::Gateway.name(), address, process, upstream.processes());
         if let Some(collector) = &collector {

@@ -11,6 +11,7 @@ mod difference;
 mod echo;
 mod gateway;
 mod goals;
+mod instructions;
 mod libraries;
 mod load;
 mod nginx;
@@ -108,6 +109,8 @@ enum Section {
     Operation,
     /// An operation of an OpenAPI document as a tool, and the same request to its server
     Openapi,
+    /// How many instructions of the gateway a call takes, which is the same on a busy machine
+    Instructions,
     /// From exec to the first list
     Start,
     /// The same trivial tool on the SDK and on rmcp: calls as above, memory of idle sessions
@@ -115,12 +118,13 @@ enum Section {
 }
 
 impl Section {
-    const ALL: [Section; 7] = [
+    const ALL: [Section; 8] = [
         Section::Calls,
         Section::Lists,
         Section::Layers,
         Section::Operation,
         Section::Openapi,
+        Section::Instructions,
         Section::Start,
         Section::Sdk,
     ];

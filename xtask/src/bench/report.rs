@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::difference::{AddedRow, LayerRow, OperationRow};
 use super::goals::Goal;
+use super::instructions::InstructionRow;
 use super::load::Load;
 use super::openapi::OpenApiRow;
 use super::sample::{Rounds, Sample, median};
@@ -27,6 +28,7 @@ pub(super) struct Report {
     pub layers: Vec<LayerRow>,
     pub operation: Vec<OperationRow>,
     pub openapi: Vec<OpenApiRow>,
+    pub instructions: Vec<InstructionRow>,
     pub start: Option<Start>,
     pub libraries: Vec<LibraryRow>,
     pub sessions: Vec<SessionRow>,
@@ -123,6 +125,7 @@ impl Report {
             layers: Vec::new(),
             operation: Vec::new(),
             openapi: Vec::new(),
+            instructions: Vec::new(),
             start: None,
             libraries: Vec::new(),
             sessions: Vec::new(),

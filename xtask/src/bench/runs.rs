@@ -9,7 +9,7 @@ use super::load::{Load, Work, first_list};
 use super::report::{CallRow, Cost, ListRow, MemoryRow, Report, Start, show};
 use super::sample::{Rounds, Sample, median};
 use super::targets::{Kind, Target, Workshop};
-use super::{Plan, Section, libraries, openapi, operation};
+use super::{Plan, Section, instructions, libraries, openapi, operation};
 use crate::client::Era;
 use crate::measure::memory;
 
@@ -32,7 +32,10 @@ pub(super) async fn run(
         Section::Start if measures_gateway => start(plan, workshop, report).await,
         Section::Operation if measures_gateway => operation::measure(plan, workshop, report).await,
         Section::Openapi if measures_gateway => openapi::measure(plan, workshop, report).await,
-        Section::Layers | Section::Operation | Section::Openapi | Section::Start => Ok(()),
+        Section::Instructions if measures_gateway => instructions::measure(workshop, report).await,
+        Section::Layers | Section::Operation | Section::Openapi | Section::Instructions | Section::Start => {
+            Ok(())
+        }
         Section::Sdk => libraries::measure(plan, workshop, report).await,
     }
 }

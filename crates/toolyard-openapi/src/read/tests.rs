@@ -255,10 +255,8 @@ fn documents_that_refer_to_themselves_are_read() {
     };
     let form = "A0: {type: object, properties: {f: {$ref: '#/components/schemas/L'}}}, L: {type: array, items: {$ref: '#/components/schemas/L'}}";
     assert_eq!(body("multipart/form-data", form), 1);
-    assert_eq!(
-        body("multipart/form-data", &form.replace("type: array, items: ", "anyOf: [").replace("}}", "}]}")),
-        1
-    );
+    let alternatives = "A0: {type: object, properties: {f: {$ref: '#/components/schemas/L'}}}, L: {anyOf: [{$ref: '#/components/schemas/L'}]}";
+    assert_eq!(body("multipart/form-data", alternatives), 1);
     let layer = |level: usize| {
         let branches = vec![format!("{{$ref: '#/components/schemas/A{}'}}", level + 1); 8].join(", ");
         format!("A{level}: {{allOf: [{branches}]}}, ")
