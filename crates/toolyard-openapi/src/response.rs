@@ -1,7 +1,7 @@
 //! From a response to a result.
 //!
 //! JSON is text as it came, and structure; a picture or a sound is content of its own kind; any other bytes are an
-//! embedded resource. What failed says so, and what could be tried ([`advice`]).
+//! embedded resource. What failed says so, and what could be tried (`advice`).
 
 mod advice;
 mod content;
