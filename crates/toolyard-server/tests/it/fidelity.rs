@@ -55,10 +55,18 @@ struct Yard {
 #[derive(Debug, Clone, Default)]
 struct Says {
     member: String,
-    /// The parameters of a progress notification, to be sent before the answer.
-    progress: Option<String>,
+    /// The parameters of a notification, to be sent before the answer.
+    notice: Option<Notice>,
     status: u16,
     sending: Sending,
+}
+
+/// The parameters of a notification.
+#[derive(Debug, Clone)]
+enum Notice {
+    /// Without the token, which comes last.
+    Progress(String),
+    Log(String),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -78,10 +86,15 @@ impl Says {
             return Reply::http(self.status, "content-type: application/json\r\n", &message);
         };
         let mut stream = String::new();
-        if let Some(params) = &self.progress {
-            let method = "notifications/progress";
-            let token = request.params().get("_meta").get("progressToken").text();
-            let params = format!("{},\"progressToken\":{token}}}", params.strip_suffix('}').unwrap());
+        if let Some(notice) = &self.notice {
+            let (method, params) = match notice {
+                Notice::Progress(params) => {
+                    let token = request.params().get("_meta").get("progressToken").text();
+                    let params = params.strip_suffix('}').unwrap();
+                    ("notifications/progress", format!("{params},\"progressToken\":{token}}}"))
+                }
+                Notice::Log(params) => ("notifications/message", params.clone()),
+            };
             stream += &event(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
         }
         let stream = Bytes::from(stream + &event(&message));
@@ -157,7 +170,7 @@ fn results() {
     let results = prop_oneof![4 => results, 1 => typed, 1 => Just("{}".to_owned())];
     for_all(250, &(results, sendings()), &runtime, async |(result, sending)| {
         let member = format!("\"result\":{result}");
-        let says = Says { member: member.clone(), status: 200, sending, progress: None };
+        let says = Says { member: member.clone(), status: 200, sending, notice: None };
         let expect = |speech: &Speech| {
             let mut message = json::read(&format!("{{{member}}}"));
             let result = &mut message.members()[0].1;
@@ -184,7 +197,7 @@ fn errors_of_servers() {
     let statuses = prop::sample::select(vec![200, 400, 404, 500]);
     for_all(150, &(errors, sendings(), statuses), &runtime, async |(error, sending, status)| {
         let member = format!("\"error\":{error}");
-        let says = Says { member: member.clone(), status, sending, progress: None };
+        let says = Says { member: member.clone(), status, sending, notice: None };
         yard.compare(&says, |_| json::read(&format!("{{{member}}}"))).await;
     });
 }
@@ -197,7 +210,7 @@ fn progress() {
     for_all(50, &(params, 0..100usize), &runtime, async |(params, cut)| {
         let says = Says {
             member: "\"result\":{}".to_owned(),
-            progress: Some(params.clone()),
+            notice: Some(Notice::Progress(params.clone())),
             status: 200,
             sending: Sending::Events { cut },
         };
@@ -214,6 +227,40 @@ fn progress() {
                 let answer = stream.message().await.expect("the answer comes last");
                 assert_eq!(json::read(&answer).get("id").text(), "7");
                 assert_eq!(stream.message().await, None);
+            }
+        }
+    });
+}
+
+/// Of what a server logs, to clients that want all of it.
+#[test]
+fn log() {
+    let runtime = runtime();
+    let yard = runtime.block_on(Yard::start());
+    let mut session = runtime.block_on(Client::in_session(yard.running.address()));
+    runtime.block_on(async {
+        let set = session.ask("logging/setLevel", r#"{"level":"debug"}"#).await;
+        assert!(set.body.contains("result"), "{}", set.body);
+    });
+    let level = || Just("\"info\"".to_owned()).boxed();
+    let params = objects(vec![("level", level()), ("data", values(DEEP))], members(DEEP));
+    for_all(50, &(params, 0..100usize), &runtime, async |(params, cut)| {
+        let says = Says {
+            member: "\"result\":{}".to_owned(),
+            notice: Some(Notice::Log(params.clone())),
+            status: 200,
+            sending: Sending::Events { cut },
+        };
+        *yard.says.lock().unwrap() = says;
+        for speech in [&session.speech, &Speech::Modern] {
+            for (_, name, _) in yard.servers() {
+                let client = yard.client(speech).await;
+                let call = client.call_params(name, "{}", r#""io.modelcontextprotocol/logLevel":"debug""#);
+                let mut stream = client.open("tools/call", &call).await;
+                let notice = stream.message().await.expect("log comes before the answer");
+                assert_eq!(json::read(&notice).get("params").text(), json::read(&params).text());
+                let answer = stream.message().await.expect("the answer comes last");
+                assert_eq!(json::read(&answer).get("id").text(), "7");
             }
         }
     });
