@@ -110,6 +110,7 @@ impl OpenApiBackend {
             every: options.refresh,
             read_time: options.read_time,
             shared: shared.clone(),
+            origins: None,
             catalog,
             service,
             refresh: refresh.clone(),
@@ -174,6 +175,11 @@ impl OpenApiBackend {
 }
 
 impl Shared {
+    /// Whether there is anything that not everybody may have.
+    fn has_credentials(&self) -> bool {
+        self.auth.is_some() || !self.headers.is_empty() || !self.credentials.by_scheme.is_empty()
+    }
+
     /// Puts on what every request carries. What an argument says goes before it, but for who it is made for.
     async fn dress<B>(&self, request: &mut Request<B>) -> Result<(), ToolError> {
         for (name, value) in &self.headers {

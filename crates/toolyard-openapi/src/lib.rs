@@ -22,5 +22,5 @@ pub use operation::Operation;
 pub use read::{Described, Description, Fault, Filter, Options, read};
 pub use response::Promise;
 pub use security::{KeyPlace, Requirement, Scheme};
-pub use sources::{Sources, Unreadable, join};
+pub use sources::{Sources, Unreadable, join, origin};
 pub use wire::escape::encoded as percent_encoded;

@@ -26,7 +26,7 @@ use crate::resolve::{At, Files};
 use crate::response::Promise;
 use crate::schema::{Dialect, Direction, Schemas};
 use crate::security::{Requirement, Scheme};
-use crate::sources::{Sources, Unreadable};
+use crate::sources::{Sources, Unreadable, origin};
 
 /// What is made of a description.
 #[derive(Debug, Default)]
@@ -56,6 +56,22 @@ pub struct Described {
     pub promise: Promise,
     /// What opens it: each of these does, with all that stands in it. Empty: nothing is needed.
     pub security: Vec<Vec<Requirement>>,
+}
+
+impl Description {
+    /// The servers that requests go to, those that give out tokens among them: schemes and authorities of URLs.
+    pub fn origins(&self) -> impl Iterator<Item = String> {
+        let servers = self.operations.iter().filter_map(|it| origin(&it.operation.server));
+        servers.chain(self.token_origins())
+    }
+
+    /// The servers that give out tokens.
+    pub fn token_origins(&self) -> impl Iterator<Item = String> {
+        self.schemes.values().filter_map(|scheme| match scheme {
+            Scheme::OAuth2 { token_url } => origin(token_url.as_deref()?),
+            _ => None,
+        })
+    }
 }
 
 impl Described {

@@ -55,6 +55,8 @@ pub(crate) struct Schemas<'d> {
 struct Unit<'d> {
     name: String,
     at: At<'d>,
+    /// What stands for it where there is no room for it.
+    open: String,
     written: Option<Written>,
 }
 
@@ -133,7 +135,8 @@ impl<'d> Schemas<'d> {
             return *unit;
         }
         let name = self.free_name(name);
-        self.units.push(Unit { name, at, written: None });
+        let open = prune::opened(at.node, self.direction);
+        self.units.push(Unit { name, at, open, written: None });
         self.by_identity.insert(at.identity(), self.units.len() - 1);
         self.units.len() - 1
     }

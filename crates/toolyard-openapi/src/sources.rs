@@ -165,6 +165,15 @@ pub fn join(base: &str, reference: &str) -> String {
     format!("{origin}{slash}{}", segments.join("/"))
 }
 
+/// The scheme and the authority of a URL: which server it is at.
+#[must_use]
+pub fn origin(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    Some(format!("{scheme}://{host}").to_ascii_lowercase())
+}
+
 pub(crate) fn has_scheme(reference: &str) -> bool {
     let scheme = reference.split_once(':').map_or("", |(scheme, _)| scheme);
     // One letter is a drive of Windows.

@@ -1,5 +1,6 @@
 //! Keeps the tools as the description has them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(super) struct Keeper {
     pub(super) every: Option<Duration>,
     pub(super) read_time: Duration,
     pub(super) shared: Arc<Shared>,
+    /// The servers that the first description named.
+    pub(super) origins: Option<BTreeSet<String>>,
     pub(super) catalog: watch::Sender<Arc<Catalog>>,
     pub(super) service: watch::Sender<Arc<Service>>,
     /// Somebody wants to know what there is now.
@@ -45,6 +48,10 @@ enum Failure {
         "it has {0} operations, and a handler may have {1} tools (limits.toolsPerHandler): choose with `operationFilter` or `filter`"
     )]
     TooMany(usize, usize),
+    #[error(
+        "it names another server than before, {0}, which is sent no credentials unasked: restart the handler, or set `baseURL`"
+    )]
+    Elsewhere(String),
 }
 
 impl Keeper {
@@ -88,9 +95,27 @@ impl Keeper {
         if operations > self.most {
             return Err(Failure::TooMany(operations, self.most));
         }
+        self.check_servers(&description)?;
         self.reader.keep();
         self.publish(description);
         Ok(())
+    }
+
+    /// What the manifest has goes to the servers that the description named first. Later a description may come from
+    /// somebody else.
+    fn check_servers(&mut self, description: &Description) -> Result<(), Failure> {
+        let own = self.reader.origin();
+        let mut origins: BTreeSet<String> = description.origins().collect();
+        if self.shared.base_url.is_some() {
+            origins = description.token_origins().collect();
+        }
+        origins.extend(own);
+        let Some(known) = &self.origins else {
+            self.origins = Some(origins);
+            return Ok(());
+        };
+        let other = origins.difference(known).next().filter(|_| self.shared.has_credentials());
+        other.map_or(Ok(()), |other| Err(Failure::Elsewhere(other.clone())))
     }
 
     /// What the manifest names and the description has not is a slip of the pen in one of them.

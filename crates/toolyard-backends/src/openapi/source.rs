@@ -137,6 +137,14 @@ impl Reader {
         Ok((self.kept != Some(self.latest)).then_some(sources))
     }
 
+    /// The server that the manifest names.
+    pub(super) fn origin(&self) -> Option<String> {
+        match &self.source {
+            Source::Url(url) => toolyard_openapi::origin(&url.to_string()),
+            Source::File(_) | Source::Inline(_) => None,
+        }
+    }
+
     /// What was read last is in use.
     pub(super) fn keep(&mut self) {
         self.kept = Some(self.latest);

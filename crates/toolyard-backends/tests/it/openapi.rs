@@ -197,6 +197,22 @@ async fn what_was_read_goes_on_to_work() {
 }
 
 #[tokio::test]
+async fn credentials_do_not_follow_a_description_to_another_server() {
+    let elsewhere = format!("{PETS}servers: [{{url: 'https://elsewhere.example'}}]\n");
+    let answers = [document("", PETS), document("", &elsewhere), document("", PETS), OK.into()];
+    let server = Server::start(&answers).await;
+    let backend = at(&server, |options| {
+        options.headers.insert("x-key", HeaderValue::from_static("k"));
+    });
+    tools(&backend).await;
+    backend.refresh();
+    // What is refused is read again.
+    requests(&server, 3).await;
+    call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
+    assert_eq!(all_shown(&server)[3], "GET /pets/1 x-key: k");
+}
+
+#[tokio::test]
 async fn files_refer_to_files() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

@@ -87,20 +87,24 @@ impl Input {
         (schema, is_pruned || is_opened)
     }
 
-    /// Of more arguments than fit, the last that are not required take anything. Says whether there were any.
+    /// Of more arguments than fit, the last that are not required take anything; and if that is not enough, the last of
+    /// the others, anything of their type. Says whether there were any.
     fn open_last(&mut self) -> bool {
         let size = |value: &Value| value.to_string().len();
         let mut over = size(&json!(self.properties)).saturating_sub(LARGEST * 15 / 16);
-        let required = &self.required;
-        let optional = self.properties.iter_mut().filter(|(name, _)| !required.contains(name));
         let mut is_opened = false;
-        for (_, schema) in optional.rev() {
-            if over == 0 {
-                break;
+        for of_required in [false, true] {
+            let required = &self.required;
+            let those = self.properties.iter_mut().filter(|(name, _)| required.contains(name) == of_required);
+            for (_, schema) in those.rev() {
+                if over == 0 {
+                    return is_opened;
+                }
+                over = over.saturating_sub(size(schema));
+                let kind = schema.get("type").filter(|_| of_required);
+                *schema = kind.map_or_else(|| json!({}), |kind| json!({"type": kind}));
+                is_opened = true;
             }
-            over = over.saturating_sub(size(schema));
-            *schema = json!({});
-            is_opened = true;
         }
         is_opened
     }

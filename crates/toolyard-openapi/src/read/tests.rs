@@ -226,6 +226,31 @@ fn a_schema_that_is_too_large_is_pruned_and_says_so() {
 }
 
 #[test]
+fn what_is_required_stays_however_little_room_there_is() {
+    let values = (0..8000).map(|index| format!("value{index}")).collect::<Vec<_>>().join(", ");
+    let input = |document: &str| {
+        let description = described(document);
+        let definition = &description.operations[0].definition;
+        assert!(definition.get_str("description").unwrap().contains("cut for size"));
+        let schema = definition.get("inputSchema").unwrap();
+        assert!(schema.as_bytes().len() <= input::LARGEST);
+        schema.to_value()
+    };
+    let query = operation(&format!(
+        "parameters: [{{name: q, in: query, required: true, schema: {{type: string, enum: [{values}]}}}}]\nresponses: {{}}"
+    ));
+    assert_eq!(input(&query)["properties"]["q"], serde_json::json!({"type": "string"}));
+    let nested = operation(
+        "requestBody: {required: true, content: {application/json: {schema: {required: [a], properties: {a: {$ref: '#/components/schemas/A'}}}}}}\nresponses: {}",
+    );
+    let nested = format!(
+        "{nested}components: {{schemas: {{A: {{type: object, required: [v, w], properties: {{v: {{type: string, enum: [{values}]}}, w: {{type: integer}}}}}}}}}}"
+    );
+    let schema = input(&nested);
+    assert_eq!(schema["$defs"]["A"], serde_json::json!({"type": "object", "required": ["v", "w"]}));
+}
+
+#[test]
 fn a_parameter_that_is_declared_twice_is_one() {
     let check = |second: &str, arguments: &[&str], faults: &[&str]| {
         let id = "{name: id, in: path, required: true, schema: {type: string}}";

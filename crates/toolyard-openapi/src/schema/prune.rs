@@ -1,11 +1,14 @@
 //! The definitions that a schema needs, as text, within a bound.
 //!
 //! The rule: of a schema that is too large, what is optional and lies deepest is replaced by an open object, until the
-//! rest fits. What is required, and all that is required in it, goes last. No name of a property is lost.
+//! rest fits. What is required, and all that is required in it, goes last. The names of what is required stay even there.
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Edge, Schemas};
+use serde_json::json;
+
+use super::{Direction, Edge, Schemas};
+use crate::document::Node;
 
 /// The definitions of one schema.
 #[derive(Debug, Default)]
@@ -108,9 +111,25 @@ impl Schemas<'_> {
     }
 
     /// What stands for a definition that is left out.
-    fn open(&self, unit: usize) -> &'static str {
-        let node = self.units[unit].at.node;
-        let is_object = node.text("type") == Some("object") || node.get("properties").is_some();
-        if is_object { r#"{"type":"object"}"# } else { "{}" }
+    fn open(&self, unit: usize) -> &str {
+        &self.units[unit].open
+    }
+}
+
+/// An open object, which still says what it has to have; anything for what is no object.
+pub(super) fn opened(node: &Node<'_>, direction: Direction) -> String {
+    let is_object = node.text("type") == Some("object") || node.get("properties").is_some();
+    if !is_object {
+        return "{}".to_owned();
+    }
+    let properties = node.get("properties");
+    let is_sent = |name: &&str| {
+        let property = properties.and_then(|properties| properties.get(name));
+        !property.is_some_and(|property| property.is("readOnly"))
+    };
+    let required: Vec<&str> = node.list("required").iter().filter_map(Node::as_str).filter(is_sent).collect();
+    match required.is_empty() || direction == Direction::Response {
+        true => r#"{"type":"object"}"#.to_owned(),
+        false => json!({"type": "object", "required": required}).to_string(),
     }
 }
