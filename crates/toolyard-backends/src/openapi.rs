@@ -137,16 +137,11 @@ impl OpenApiBackend {
         };
         let gone = || ToolError::new(Code::ToolNotFound, "The service has no such operation any more");
         let callable = callable.ok_or_else(gone)?;
-        let mut request = callable.operation.request(call.arguments(), self.shared.base_url.as_deref())?;
-        self.shared.dress(&mut request).await?;
-        request.headers_mut().extend(trace::headers(|name| call.meta.get_str(name)));
-        let plain = request.clone();
-        let sign = |request: Request<Bytes>| self.sign(request, callable, &service);
-        let (request, signed) = sign(request).await?;
+        let (request, signed) = self.request(&call, callable, &service).await?;
         let mut answered = self.exchange.run(&request, call.deadline, &self.client, &self.breaker).await?;
         // A token that was good when it was kept may be good no more.
         if answered.1.status == StatusCode::UNAUTHORIZED && self.shared.credentials.forget(&signed) {
-            let (request, _) = sign(plain).await?;
+            let (request, _) = self.request(&call, callable, &service).await?;
             answered = self.exchange.run(&request, call.deadline, &self.client, &self.breaker).await?;
         }
         let (before, received) = answered;
@@ -159,17 +154,19 @@ impl OpenApiBackend {
         Ok(Outcome::Done(output))
     }
 
-    async fn sign(
+    /// The request of a call, with what opens the operation.
+    async fn request(
         &self,
-        mut request: Request<Bytes>,
+        call: &Call,
         callable: &Callable,
         service: &Service,
     ) -> Result<(Request<Bytes>, Signed), ToolError> {
-        let signed = self
-            .shared
-            .credentials
-            .sign(&mut request, &callable.security, &service.schemes, &self.client)
-            .await?;
+        let Self { shared, client, .. } = self;
+        let mut request = callable.operation.request(call.arguments(), shared.base_url.as_deref())?;
+        shared.dress(&mut request).await?;
+        request.headers_mut().extend(trace::headers(|name| call.meta.get_str(name)));
+        let signed =
+            shared.credentials.sign(&mut request, &callable.security, &service.schemes, client).await?;
         Ok((request, signed))
     }
 }

@@ -84,6 +84,8 @@ pub async fn read(source: Source, client: Client, most_bytes: usize) -> Result<S
 pub(super) struct Reader {
     source: Source,
     client: Client,
+    /// For what a document says is elsewhere.
+    public: Client,
     shared: Arc<Shared>,
     most_bytes: usize,
     /// What was fetched, to ask for it only if it has changed.
@@ -103,7 +105,8 @@ struct Fetched {
 
 impl Reader {
     pub(super) fn new(source: Source, client: Client, shared: Arc<Shared>, most_bytes: usize) -> Self {
-        Self { source, client, shared, most_bytes, fetched: HashMap::new(), kept: None, latest: 0 }
+        let public = client.public_only();
+        Self { source, client, public, shared, most_bytes, fetched: HashMap::new(), kept: None, latest: 0 }
     }
 
     /// All files of the description; `None` where they are as they were when [`Reader::keep`] was called.
@@ -215,7 +218,6 @@ impl Reader {
     async fn send(&self, url: &str, shown: &str) -> Result<Response<Incoming>, NotRead> {
         let mut uri: Uri =
             url.parse().map_err(|_| NotRead::Status(shown.to_owned(), StatusCode::NOT_FOUND))?;
-        let public = self.client.public_only();
         for _ in 0..=MOST_REDIRECTS {
             let mut request = Request::new(Full::new(Bytes::new()));
             *request.uri_mut() = uri.clone();
@@ -228,7 +230,7 @@ impl Reader {
             if let Some(Fetched { version: Some((name, value)), .. }) = self.fetched.get(url) {
                 request.headers_mut().insert(name.clone(), value.clone());
             }
-            let client = if is_own { &self.client } else { &public };
+            let client = if is_own { &self.client } else { &self.public };
             let response =
                 client.send(request).await.map_err(|error| NotRead::Request(shown.to_owned(), error))?;
             let location =
