@@ -11,21 +11,25 @@ use crate::process;
 
 /// Which packages of the workspace a package may name. One that is not listed may name `toolyard-core` alone:
 /// siblings never name each other, and where one needs another's ability, the composition root adapts.
-const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 9] = [
     ("toolyard-core", &[]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
+    ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
+    ("toolyard-sandbox", &["toolyard-core", "toolyard-process"]),
     ("toolyard-sdk", &["toolyard-core", "toolyard-mcp", "toolyard-net", "toolyard-process"]),
     (
         "toolyard-server",
         &[
             "toolyard-backends",
             "toolyard-core",
+            "toolyard-functions",
             "toolyard-manifest",
             "toolyard-mcp",
             "toolyard-net",
             "toolyard-openapi",
             "toolyard-process",
+            "toolyard-sandbox",
             "toolyard-store",
         ],
     ),
@@ -34,11 +38,13 @@ const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
         &[
             "toolyard-backends",
             "toolyard-core",
+            "toolyard-functions",
             "toolyard-manifest",
             "toolyard-mcp",
             "toolyard-net",
             "toolyard-openapi",
             "toolyard-process",
+            "toolyard-sandbox",
             "toolyard-sdk",
             "toolyard-server",
             "toolyard-store",

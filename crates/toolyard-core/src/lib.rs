@@ -12,7 +12,8 @@
 //! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
 //! - [`secrets`]: what nobody is to see, kept out of what is said;
 //! - [`timestamp`]: points in time, as JSON has them;
-//! - [`store`]: what outlives the process.
+//! - [`store`], [`exchange`], [`script`]: ports for what outlives the process, what answers messages, and who runs
+//!   scripts.
 
 pub mod json;
 
@@ -37,7 +38,9 @@ pub mod gateway;
 pub mod layers;
 
 pub mod breaker;
+pub mod exchange;
 pub mod retry;
+pub mod script;
 pub mod secrets;
 pub mod store;
 pub mod timestamp;
@@ -51,12 +54,14 @@ pub use cache::{CacheHint, CacheScope};
 pub use call::{Call, Caller, Reference, Target, Task, TaskAction};
 pub use client::{Ask, AskError, AskKind, Client, ClientWrapper, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
+pub use exchange::Exchange;
 pub use gateway::{Gateway, Observers};
 pub use item::{Item, Prompt, Resource, Template};
 pub use json::{Json, JsonError, Object};
 pub use outcome::{Outcome, Output};
 pub use registry::{Entry, Registry};
 pub use retry::{Retry, Tried, Verdict};
+pub use script::{Runner, Script, ScriptOutcome};
 pub use secrets::Secrets;
 pub use tool::Tool;
 pub use uri_template::UriTemplate;

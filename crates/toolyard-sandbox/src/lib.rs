@@ -1,0 +1,1 @@
+//! Where other people's code runs: walls around programs, and scripts in them.
