@@ -11,8 +11,9 @@ use crate::process;
 
 /// Which packages of the workspace a package may name. One that is not listed may name `toolyard-core` alone:
 /// siblings never name each other, and where one needs another's ability, the composition root adapts.
-const ALLOWED_EDGES: [(&str, &[&str]); 9] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
     ("toolyard-core", &[]),
+    ("toolyard-agent", &["toolyard-core", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
     ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
@@ -21,6 +22,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 9] = [
     (
         "toolyard-server",
         &[
+            "toolyard-agent",
             "toolyard-backends",
             "toolyard-core",
             "toolyard-functions",
@@ -36,6 +38,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 9] = [
     (
         "toolyard",
         &[
+            "toolyard-agent",
             "toolyard-backends",
             "toolyard-core",
             "toolyard-functions",
