@@ -67,6 +67,9 @@ pub enum Target {
     Completion(Reference),
     /// A call of a tool that its server goes on with as a task.
     Task(Task),
+    /// A hosted function that is invoked by itself, by its id and version: see [`Functions`](crate::Functions). Its event
+    /// is the parameter `event`.
+    Function(Arc<str>),
 }
 
 /// A task of a server, and what is wanted of it (MCP extension `io.modelcontextprotocol/tasks`, SEP-2663).
@@ -103,11 +106,11 @@ pub enum Reference {
 }
 
 impl Target {
-    /// The name, URI or template that is called; of a task, the name of its tool.
+    /// The name, URI, template or function that is called; of a task, the name of its tool.
     #[must_use]
     pub const fn name(&self) -> &Arc<str> {
         match self {
-            Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) => name,
+            Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) | Self::Function(name) => name,
             Self::Completion(Reference::Prompt(name) | Reference::Template(name)) => name,
             Self::Task(task) => &task.tool,
         }
@@ -123,6 +126,7 @@ impl Target {
             Self::Completion(Reference::Prompt(_)) => Self::Completion(Reference::Prompt(name)),
             Self::Completion(Reference::Template(_)) => Self::Completion(Reference::Template(name)),
             Self::Task(task) => Self::Task(Task { tool: name, ..task.clone() }),
+            Self::Function(_) => Self::Function(name),
         }
     }
 }

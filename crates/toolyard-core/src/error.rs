@@ -18,6 +18,8 @@ pub enum Code {
     PromptNotFound,
     /// No resource of that URI exists for this caller.
     ResourceNotFound,
+    /// No hosted function of that id exists, or not in that version.
+    FunctionNotFound,
     /// The arguments do not fit the published input schema.
     InvalidArguments,
     /// No answer within the time allowed.
@@ -56,10 +58,11 @@ pub struct Row {
 
 impl Code {
     /// Every code, for tests and documentation.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ToolNotFound,
         Self::PromptNotFound,
         Self::ResourceNotFound,
+        Self::FunctionNotFound,
         Self::InvalidArguments,
         Self::Timeout,
         Self::ExecutionFailed,
@@ -82,6 +85,7 @@ impl Code {
             Self::ToolNotFound => row("tool_not_found", -32602, 404, false),
             Self::PromptNotFound => row("prompt_not_found", -32602, 404, false),
             Self::ResourceNotFound => row("resource_not_found", -32602, 404, false),
+            Self::FunctionNotFound => row("function_not_found", -32602, 404, false),
             Self::InvalidArguments => row("invalid_arguments", -32602, 400, false),
             Self::Timeout => row("timeout", -32603, 504, true),
             Self::ExecutionFailed => row("execution_failed", -32603, 502, false),
@@ -295,6 +299,7 @@ mod tests {
         tool_not_found -32602 404 final
         prompt_not_found -32602 404 final
         resource_not_found -32602 404 final
+        function_not_found -32602 404 final
         invalid_arguments -32602 400 final
         timeout -32603 504 retryable
         execution_failed -32603 502 final

@@ -5,16 +5,19 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::call::{Call, Caller};
+use crate::call::{Call, Caller, Target};
+use crate::error::ToolError;
+use crate::function::{Functions, NoFunctions};
 use crate::gate::{Gate, GateSize};
 use crate::layers::{
     Answer, Arguments, Concurrency, Deadline, Layer, Leg, Meter, Next, Observer, Policy, Shape, contained,
 };
-use crate::registry::Registry;
+use crate::registry::{Entry, Registry};
 
 /// The door that every call passes, whatever it came by: search for `invoke` to find all frontends.
 pub struct Gateway {
     registry: watch::Receiver<Arc<Registry>>,
+    functions: Arc<dyn Functions>,
     layers: Vec<Box<dyn Layer>>,
 }
 
@@ -31,7 +34,13 @@ impl Gateway {
     /// A gateway over a registry that may change, with the given layers, outermost first.
     #[must_use]
     pub fn new(registry: watch::Receiver<Arc<Registry>>, layers: Vec<Box<dyn Layer>>) -> Self {
-        Self { registry, layers }
+        Self { registry, functions: Arc::new(NoFunctions), layers }
+    }
+
+    /// The same with hosted functions, which [`Target::Function`] reaches.
+    #[must_use]
+    pub fn with_functions(self, functions: Arc<dyn Functions>) -> Self {
+        Self { functions, ..self }
     }
 
     /// Every layer in its order.
@@ -66,14 +75,20 @@ impl Gateway {
     /// When the yard cannot run the call or its backend does not answer. A tool that ran and failed is
     /// an outcome.
     pub async fn invoke(&self, mut call: Call) -> Answer {
-        let registry = self.settled_for(&call.caller).await;
-        let entry = registry.resolve(&call.target);
+        let entry = self.find(&call).await;
         let entry =
-            entry.inspect_err(|error| self.layers.iter().for_each(|layer| layer.unknown(&call, error)));
-        let entry = entry?.clone();
+            entry.inspect_err(|error| self.layers.iter().for_each(|layer| layer.unknown(&call, error)))?;
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
         contained(&entry, Next::new(&self.layers, &entry).run(call)).await
+    }
+
+    /// What a call is to reach, for whoever makes it.
+    async fn find(&self, call: &Call) -> Result<Arc<Entry>, ToolError> {
+        match &call.target {
+            Target::Function(name) => self.functions.find(name),
+            target => self.settled_for(&call.caller).await.resolve(target).cloned(),
+        }
     }
 
     /// A client has other folders than it had.

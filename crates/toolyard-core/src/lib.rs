@@ -12,8 +12,8 @@
 //! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
 //! - [`secrets`]: what nobody is to see, kept out of what is said;
 //! - [`timestamp`]: points in time, as JSON has them;
-//! - [`store`], [`exchange`], [`script`]: ports for what outlives the process, what answers messages, and who runs
-//!   scripts.
+//! - [`store`], [`function`], [`exchange`], [`script`]: ports for what outlives the process, hosted functions, what answers
+//!   messages, and who runs scripts.
 
 pub mod json;
 
@@ -39,6 +39,7 @@ pub mod layers;
 
 pub mod breaker;
 pub mod exchange;
+pub mod function;
 pub mod retry;
 pub mod script;
 pub mod secrets;
@@ -55,6 +56,7 @@ pub use call::{Call, Caller, Reference, Target, Task, TaskAction};
 pub use client::{Ask, AskError, AskKind, Client, ClientWrapper, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
 pub use exchange::Exchange;
+pub use function::Functions;
 pub use gateway::{Gateway, Observers};
 pub use item::{Item, Prompt, Resource, Template};
 pub use json::{Json, JsonError, Object};

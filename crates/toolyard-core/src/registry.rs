@@ -18,6 +18,7 @@ use crate::backend::{Backend, Phase};
 use crate::cache::CacheHint;
 use crate::call::{Caller, Reference, Target, Task};
 use crate::error::{Code, ToolError};
+use crate::function;
 use crate::gate::Gate;
 use crate::json::Json;
 use crate::names::Prefix;
@@ -161,7 +162,7 @@ impl Registry {
         view
     }
 
-    /// What a call is to reach.
+    /// What a call is to reach. Functions are not here: see [`Functions`](crate::Functions).
     ///
     /// # Errors
     /// [`Code::ToolNotFound`], [`Code::PromptNotFound`] or [`Code::ResourceNotFound`].
@@ -178,6 +179,7 @@ impl Registry {
                 self.prompts.by_name.get(name).ok_or_else(unknown)
             }
             Target::Resource(uri) => self.resource(uri).ok_or_else(|| unknown_resource(uri)),
+            Target::Function(name) => Err(function::unknown(name)),
             Target::Completion(Reference::Template(text)) => {
                 // Clients may ask about a plain URI, too.
                 let template = self.templates.by_name.get(text).or_else(|| self.resource(text));

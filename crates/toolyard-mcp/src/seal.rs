@@ -121,6 +121,7 @@ const fn kind(target: &Target) -> &'static str {
         Target::Completion(Reference::Prompt(_)) => "prompt argument",
         Target::Completion(Reference::Template(_)) => "template variable",
         Target::Task(_) => "task",
+        Target::Function(_) => "function",
     }
 }
 

@@ -230,6 +230,7 @@ impl Offered {
             },
             // Tasks of these tools are the frontend's.
             Target::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
+            Target::Function(name) => Err(toolyard_core::function::unknown(name)),
         }
     }
 }

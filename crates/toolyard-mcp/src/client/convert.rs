@@ -21,6 +21,8 @@ pub(super) fn call_params(call: Call, id: u64, revision: Revision, info: &Json) 
         Target::Tool(name) | Target::Prompt(name) => params.set("name", Json::string(name)),
         Target::Resource(uri) => params.set("uri", Json::string(uri)),
         Target::Task(task) => params.set("taskId", Json::string(&task.id)),
+        // Its parameters say it all.
+        Target::Function(_) => {}
         Target::Completion(Reference::Prompt(name)) => {
             params.set("ref", reference(&params).with("name", Json::string(name)).to_json());
         }

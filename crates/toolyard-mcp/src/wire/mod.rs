@@ -101,7 +101,7 @@ pub mod method {
     ];
 }
 
-/// The method by which something is called.
+/// The method by which something is called, for telemetry also where it is none of MCP.
 #[must_use]
 pub const fn method_for(target: &Target) -> &'static str {
     match target {
@@ -114,6 +114,8 @@ pub const fn method_for(target: &Target) -> &'static str {
             TaskAction::Update => method::TASKS_UPDATE,
             TaskAction::Cancel => method::TASKS_CANCEL,
         },
+        // Not by MCP.
+        Target::Function(_) => "functions/invoke",
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) async fn run(call: Call) -> Ended {
         Target::Completion(Reference::Prompt(name)) => Ok(completion(format!("of prompt {name}"))),
         Target::Completion(Reference::Template(uri)) => Ok(completion(format!("of template {uri}"))),
         Target::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
+        Target::Function(name) => Err(toolyard_core::function::unknown(&name)),
     }
 }
 

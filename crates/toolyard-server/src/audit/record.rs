@@ -252,6 +252,7 @@ const fn kind(target: &Target) -> &'static str {
         Target::Resource(_) => "resource",
         Target::Completion(_) => "completion",
         Target::Task(_) => "task",
+        Target::Function(_) => "function",
     }
 }
 

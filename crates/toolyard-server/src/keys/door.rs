@@ -207,12 +207,15 @@ where
     }
 }
 
-/// What a request shows: the token of its `Authorization` header. A header that is something else shows a key that
-/// opens nothing.
+/// What a request shows: the token of its `Authorization` header, or the whole header where it names no scheme, which
+/// is how clients of hosted functions show a key. A header that is something else shows a key that opens nothing.
 fn shown(headers: &HeaderMap) -> Option<&str> {
-    let header = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default();
-    let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
-    Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
+    let header = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default().trim();
+    Some(match header.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+        Some(_) => "",
+        None => header,
+    })
 }
 
 /// Lets a request in; gives how long what it opens may last.

@@ -138,6 +138,8 @@ pub const SESSION: &str = "mcp.session.id";
 pub const PROTOCOL_VERSION: &str = "mcp.protocol.version";
 /// The URI of the resource that is read.
 pub const RESOURCE: &str = "mcp.resource.uri";
+/// The hosted function that is invoked, with its version.
+pub const FUNCTION: &str = "toolyard.function";
 /// The name of a tool: the published one, or behind the gateway its owner's.
 pub const GEN_AI_TOOL: &str = "gen_ai.tool.name";
 /// The name of a prompt.
@@ -154,11 +156,12 @@ pub const TRANSPORT: &str = "network.transport";
 pub const TOOLYARD_HANDLER: &str = "toolyard.handler";
 
 /// What spans carry.
-pub const SPAN_ATTRIBUTES: [&str; 11] = [
+pub const SPAN_ATTRIBUTES: [&str; 12] = [
     METHOD,
     SESSION,
     PROTOCOL_VERSION,
     RESOURCE,
+    FUNCTION,
     GEN_AI_TOOL,
     GEN_AI_PROMPT,
     GEN_AI_OPERATION,

@@ -147,7 +147,7 @@ fn rpc_status(error: &ToolError, is_leg: bool) -> Option<String> {
 fn span_name(target: &Target, name: &str) -> String {
     let method = method_for(target);
     match target {
-        Target::Tool(_) | Target::Prompt(_) => format!("{method} {name}"),
+        Target::Tool(_) | Target::Prompt(_) | Target::Function(_) => format!("{method} {name}"),
         Target::Resource(_) | Target::Completion(_) | Target::Task(_) => method.to_owned(),
     }
 }
@@ -163,6 +163,7 @@ fn attributes(call: &Call, entry: &Entry, name: &Arc<str>) -> Vec<KeyValue> {
         }
         Target::Prompt(_) => attributes.push(KeyValue::new(names::GEN_AI_PROMPT, name.clone())),
         Target::Resource(uri) => attributes.push(KeyValue::new(names::RESOURCE, uri.clone())),
+        Target::Function(name) => attributes.push(KeyValue::new(names::FUNCTION, name.clone())),
         Target::Completion(_) | Target::Task(_) => {}
     }
     attributes
