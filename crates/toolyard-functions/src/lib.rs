@@ -1,6 +1,10 @@
 //! Hosted functions: tools written in Python, JavaScript or Lua, in versions.
 //!
 //! - [`code`]: a version as it runs: its files, its language, and what it may take;
-//! - `runtime`: has code answer events, in worker processes that can be killed.
+//! - [`run`]: the port of whatever has code answer events;
+//! - `runtime`: has code answer events, in worker processes that can be killed;
+//! - [`version`]: numbers of versions, and which of them a caller means.
 
 pub mod code;
+pub mod run;
+pub mod version;
