@@ -1,6 +1,6 @@
 //! A tool whose calls are plain HTTP requests.
 //!
-//! A call becomes a request ([`request`]: a pure function), which is sent ([`exchange`](crate::exchange)); what comes
+//! A call becomes a request ([`request`]: a pure function), which is sent ([`delivery`](crate::delivery)); what comes
 //! back becomes a result ([`response`]: another one).
 
 pub mod mapping;
@@ -20,7 +20,7 @@ use toolyard_net::trace;
 
 use self::request::Plan;
 use self::response::Reading;
-use crate::exchange::Exchange;
+use crate::delivery::Delivery;
 
 /// What a tool is, and how its calls are run.
 pub struct Options {
@@ -31,7 +31,7 @@ pub struct Options {
     /// Who they are made for.
     pub auth: Option<Auth>,
     /// How they are sent.
-    pub exchange: Exchange,
+    pub delivery: Delivery,
     /// What its responses mean.
     pub reading: Reading,
 }
@@ -41,7 +41,7 @@ pub struct HttpBackend {
     catalog: watch::Sender<Arc<Catalog>>,
     plan: Plan,
     auth: Option<Auth>,
-    exchange: Exchange,
+    delivery: Delivery,
     reading: Reading,
     client: Client,
     breaker: Breaker,
@@ -52,7 +52,7 @@ impl HttpBackend {
     /// which host they go to.
     #[must_use]
     pub fn new(options: Options, client: &Client) -> Self {
-        let Options { tool, plan, auth, exchange, reading } = options;
+        let Options { tool, plan, auth, delivery, reading } = options;
         let client = if plan.target.host_varies() { client.public_only() } else { client.clone() };
         let tools = vec![Arc::new(tool)];
         let catalog = Catalog { phase: Phase::Ready, tools, ..Catalog::default() };
@@ -60,7 +60,7 @@ impl HttpBackend {
             catalog: watch::Sender::new(Arc::new(catalog)),
             plan,
             auth,
-            exchange,
+            delivery,
             reading,
             client,
             breaker: Breaker::default(),
@@ -74,7 +74,7 @@ impl HttpBackend {
         }
         request.headers_mut().extend(trace::headers(|name| call.meta.get_str(name)));
         let (before, received) =
-            self.exchange.run(&request, call.deadline, &self.client, &self.breaker).await?;
+            self.delivery.run(&request, call.deadline, &self.client, &self.breaker).await?;
         if received.status.is_success() {
             let content_type = received.headers.get(header::CONTENT_TYPE);
             return self.reading.output(received.status, content_type, received.body).map(Outcome::Done);

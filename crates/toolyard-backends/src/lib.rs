@@ -2,8 +2,8 @@
 //!
 //! - [`http`]: a tool whose calls are plain HTTP requests;
 //! - [`openapi`]: the tools of a service that an OpenAPI document describes;
-//! - [`exchange`]: how the requests of both are sent.
+//! - [`delivery`]: how the requests of both are sent.
 
-pub mod exchange;
+pub mod delivery;
 pub mod http;
 pub mod openapi;

@@ -26,7 +26,7 @@ use toolyard_openapi::{Described, Operation, Promise, Requirement, Scheme};
 use self::credentials::{Credentials, Signed};
 use self::keeper::Keeper;
 use self::source::Source;
-use crate::exchange::{Exchange, Received};
+use crate::delivery::{Delivery, Received};
 use crate::http::no_credentials;
 
 /// A service, and how it is called.
@@ -48,7 +48,7 @@ pub struct Options {
     /// What opens the schemes of the description.
     pub credentials: Credentials,
     /// How requests are sent.
-    pub exchange: Exchange,
+    pub delivery: Delivery,
     /// How often the description is read again. `None`: only when somebody asks.
     pub refresh: Option<Duration>,
     /// The most that reading it may take.
@@ -63,7 +63,7 @@ pub struct OpenApiBackend {
     service: watch::Receiver<Arc<Service>>,
     refresh: Arc<Notify>,
     shared: Arc<Shared>,
-    exchange: Exchange,
+    delivery: Delivery,
     client: Client,
     breaker: Breaker,
     /// Ends with the backend.
@@ -96,7 +96,7 @@ impl OpenApiBackend {
     /// A backend that begins to read its description at once, on the runtime that this is called on.
     #[must_use]
     pub fn start(options: Options, client: &Client) -> Self {
-        let Options { name, source, base_url, reading, tools, headers, auth, credentials, exchange, .. } =
+        let Options { name, source, base_url, reading, tools, headers, auth, credentials, delivery, .. } =
             options;
         let shared = Arc::new(Shared { base_url, headers, auth, credentials });
         let (catalog, catalog_now) = watch::channel(Arc::default());
@@ -122,7 +122,7 @@ impl OpenApiBackend {
             service: service_now,
             refresh,
             shared,
-            exchange,
+            delivery,
             client: client.clone(),
             breaker: Breaker::default(),
             _keeper: tasks,
@@ -138,11 +138,11 @@ impl OpenApiBackend {
         let gone = || ToolError::new(Code::ToolNotFound, "The service has no such operation any more");
         let callable = callable.ok_or_else(gone)?;
         let (request, signed) = self.request(&call, callable, &service).await?;
-        let mut answered = self.exchange.run(&request, call.deadline, &self.client, &self.breaker).await?;
+        let mut answered = self.delivery.run(&request, call.deadline, &self.client, &self.breaker).await?;
         // A token that was good when it was kept may be good no more.
         if answered.1.status == StatusCode::UNAUTHORIZED && self.shared.credentials.forget(&signed) {
             let (request, _) = self.request(&call, callable, &service).await?;
-            answered = self.exchange.run(&request, call.deadline, &self.client, &self.breaker).await?;
+            answered = self.delivery.run(&request, call.deadline, &self.client, &self.breaker).await?;
         }
         let (before, received) = answered;
         let is_failure = !received.status.is_success();

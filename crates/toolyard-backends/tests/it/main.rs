@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use server::{Answer, Server};
 use tokio::time::Instant;
-use toolyard_backends::exchange::{Exchange, Policy};
+use toolyard_backends::delivery::{Delivery, Policy};
 use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
@@ -30,7 +30,7 @@ fn options(url: &str) -> Options {
         tool: Tool::from_definition(&definition).unwrap(),
         plan: Plan::new(http::Method::POST, Target::template(url)),
         auth: None,
-        exchange: Exchange {
+        delivery: Delivery {
             attempt_time: Duration::from_secs(10),
             policy: Policy {
                 retry: Retry {
@@ -71,7 +71,7 @@ async fn run(answers: &[Answer], change: impl FnOnce(&mut Options)) -> (Result<S
 }
 
 fn once(options: &mut Options) {
-    options.exchange.policy.retry = Retry::never();
+    options.delivery.policy.retry = Retry::never();
 }
 
 #[track_caller]
@@ -205,7 +205,7 @@ async fn what_may_succeed_later_is_sent_again() {
     is(&run(&[reset.clone(), reset.clone(), ok.clone()], |_| {}).await, r#""ok": 1"#, 3);
     let broke = "The connection to the tool's server broke";
     fails(&run(&[reset.clone(), ok.clone()], once).await, Code::Unavailable, broke, 1);
-    let not = |options: &mut Options| options.exchange.policy.network_errors = false;
+    let not = |options: &mut Options| options.delivery.policy.network_errors = false;
     fails(&run(&[reset.clone(), ok.clone()], not).await, Code::Unavailable, broke, 1);
 
     let truncated = Answer::Last("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"a\":".into());
@@ -224,7 +224,7 @@ async fn a_server_may_ask_for_a_longer_wait() {
 
 #[tokio::test]
 async fn time_is_for_each_attempt() {
-    let short = |options: &mut Options| options.exchange.attempt_time = Duration::from_millis(100);
+    let short = |options: &mut Options| options.delivery.attempt_time = Duration::from_millis(100);
     is(&run(&[Answer::Silence, OK.into()], short).await, r#""ok": 1"#, 2);
     let late = |options: &mut Options| {
         once(options);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
-use toolyard_backends::exchange::{Exchange, Policy};
+use toolyard_backends::delivery::{Delivery, Policy};
 use toolyard_backends::openapi::credentials::{Credential, Credentials};
 use toolyard_backends::openapi::source::Source;
 use toolyard_backends::openapi::{OpenApiBackend, Options};
@@ -38,7 +38,7 @@ fn options(source: Source) -> Options {
         headers: HeaderMap::new(),
         auth: None,
         credentials: Credentials::default(),
-        exchange: Exchange {
+        delivery: Delivery {
             attempt_time: Duration::from_secs(10),
             policy: Policy {
                 retry: Retry::never(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolyard_backends::exchange::{Exchange, Policy};
+use toolyard_backends::delivery::{Delivery, Policy};
 use toolyard_backends::http::request::Plan;
 use toolyard_backends::http::response::Reading;
 use toolyard_backends::http::target::Target;
@@ -27,7 +27,7 @@ pub(super) fn backend(
         tool: super::explicit_tool(&handler.tool),
         plan: plan(handler),
         auth: handler.auth.as_ref().map(|auth| auth::auth(auth, process, secrets)),
-        exchange: exchange(&handler.retry, attempt_time, process),
+        delivery: delivery(&handler.retry, attempt_time, process),
         reading: Reading {
             redact: handler.redact.clone(),
             mapping: handler.response_mapping.as_ref().map(expression),
@@ -38,14 +38,14 @@ pub(super) fn backend(
 }
 
 /// How requests are sent that are retried like this.
-pub(super) fn exchange(retry: &HttpRetry, attempt_time: Duration, process: &Process) -> Exchange {
+pub(super) fn delivery(retry: &HttpRetry, attempt_time: Duration, process: &Process) -> Delivery {
     let policy = Policy {
         retry: super::retry(&retry.policy),
         statuses: retry.retry_on.clone(),
         network_errors: retry.retry_on_network_error,
         respect_retry_after: retry.respect_retry_after,
     };
-    Exchange { attempt_time, policy, response_bytes: process.limits.response_bytes.min(RESPONSE_BYTES) }
+    Delivery { attempt_time, policy, response_bytes: process.limits.response_bytes.min(RESPONSE_BYTES) }
 }
 
 fn plan(handler: &HttpHandler) -> Plan {

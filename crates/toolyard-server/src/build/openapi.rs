@@ -40,7 +40,7 @@ impl Builder {
             headers: headers(&openapi.headers),
             auth: openapi.auth.as_ref().map(|auth| auth::auth(auth, process, secrets)),
             credentials: self.credentials(&openapi.credentials, secrets),
-            exchange: http::exchange(&openapi.retry, handler.timeout, process),
+            delivery: http::delivery(&openapi.retry, handler.timeout, process),
             refresh: openapi.refresh,
             read_time: process.timeouts.connect,
             document_bytes: process.limits.response_bytes,

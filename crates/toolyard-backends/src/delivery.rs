@@ -15,7 +15,7 @@ use toolyard_net::body::{self, ReadError};
 use toolyard_net::client::{Client, RequestError};
 
 /// How requests are sent.
-pub struct Exchange {
+pub struct Delivery {
     /// The most that one attempt may take.
     pub attempt_time: Duration,
     /// When and how often a request is sent again.
@@ -68,7 +68,7 @@ type Attempt = Result<Received, Failure>;
 /// How much of the body of a failure is read: more than is shown, so that it can be redacted.
 const FAILURE_BYTES: usize = 64 * 1024;
 
-impl Exchange {
+impl Delivery {
     /// Sends a request until there is a response that counts. The words that come first in what is said of it tell how
     /// often it was sent.
     ///
