@@ -228,6 +228,18 @@ impl<'a> Cursor<'a> {
         Some(size)
     }
 
+    /// A share of processors, in thousandths of one.
+    pub(crate) fn cpu(self) -> Option<u32> {
+        match &self.node.content {
+            Content::Integer(whole) => {
+                let share = forms::cpu(&whole.to_string());
+                share.map_err(|invalid| self.report(invalid.problem(self.place(), &self.written()))).ok()
+            }
+            Content::Text(_) => self.parse(forms::cpu),
+            _ => self.refuse(forms::CPU, "quotes make a text of a number with decimals"),
+        }
+    }
+
     /// A span of time, which may be zero.
     pub(crate) fn duration(self) -> Option<Duration> {
         match &self.node.content {

@@ -1,5 +1,6 @@
 //! Strings that have a form: names, durations, sizes, places.
 
+mod cpu;
 mod duration;
 mod header;
 mod listen;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use toolyard_core::access::Price;
 
 pub(crate) use self::{
+    cpu::{CPU, cpu},
     duration::{DURATION, duration},
     header::{
         header_name, header_value, is_header_name, is_mcp_header_name, secret_header_value, token,

@@ -54,7 +54,10 @@ pub use self::{
     listener::ListenerTls,
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
-    process::{AuditTrail, Cluster, KeptArguments, Process, StorePlace},
+    process::{
+        AuditTrail, Builtins, Cluster, FunctionHosting, Isolation, KeptArguments, Process, SandboxPolicy,
+        ScriptRunner, Scripts, StorePlace,
+    },
     report::Environment,
     source::{Source, files},
     stamp::Stamp,

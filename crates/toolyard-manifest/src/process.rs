@@ -1,7 +1,10 @@
 //! The process itself, and the reader of `Toolyard` documents.
 
 mod audit;
+mod builtins;
 mod cluster;
+mod functions;
+mod sandbox;
 mod store;
 
 use std::{
@@ -22,7 +25,10 @@ use crate::{
 };
 
 pub use self::audit::{AuditTrail, KeptArguments};
+pub use self::builtins::{Builtins, ScriptRunner, Scripts};
 pub use self::cluster::Cluster;
+pub use self::functions::FunctionHosting;
+pub use self::sandbox::{Isolation, SandboxPolicy};
 pub use self::store::StorePlace;
 
 /// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
@@ -51,6 +57,12 @@ pub struct Process {
     pub cluster: Option<Cluster>,
     /// `audit`: who called what.
     pub audit: AuditTrail,
+    /// `sandbox`: where functions and scripts run.
+    pub sandbox: SandboxPolicy,
+    /// `functions`: how hosted functions run.
+    pub functions: FunctionHosting,
+    /// `builtins`: the tools of the gateway itself. None: there are none.
+    pub builtins: Option<Builtins>,
     /// `limits`.
     pub limits: Limits,
     /// `timeouts`.
@@ -74,6 +86,9 @@ impl Default for Process {
             store: None,
             cluster: None,
             audit: AuditTrail::default(),
+            sandbox: SandboxPolicy::default(),
+            functions: FunctionHosting::default(),
+            builtins: None,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             telemetry: Telemetry::default(),
@@ -112,6 +127,9 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         store: fields.optional("store", store::store),
         cluster: fields.optional("cluster", cluster::cluster),
         audit: fields.with_default("audit", audit::audit, default.audit),
+        sandbox: fields.with_default("sandbox", sandbox::sandbox, default.sandbox),
+        functions: fields.with_default("functions", functions::functions, default.functions),
+        builtins: fields.optional("builtins", builtins::builtins),
         limits: fields.with_default("limits", limits, default.limits),
         timeouts: fields.with_default("timeouts", timeouts, default.timeouts),
         telemetry: fields.with_default("telemetry", telemetry, default.telemetry),

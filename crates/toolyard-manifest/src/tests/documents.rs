@@ -145,6 +145,20 @@ allowedOrigins: [https://app.example.com]
 store: {memory: true}
 cluster: {address: 'http://10.0.0.5:8080', key: 0123456789abcdef0123456789abcdef}
 audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h}
+sandbox: {isolation: best-effort, python: /usr/bin/python3, packages: packages, packagesBytes: 1GiB}
+functions: {workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, queuedLogs: 4, logRetention: 1h}
+builtins:
+  scripts:
+    enabled: true
+    runner: kubernetes
+    network: true
+    packages: false
+    memory: 64MiB
+    cpu: '0.5'
+    processes: 5
+    disk: 1MiB
+    output: 64KiB
+    concurrent: 6
 limits:
   requestBodyBytes: 1MiB
   workers: 7
@@ -234,6 +248,39 @@ fn a_process_with_everything_set() {
             ),
             retention: 3600s,
         },
+        sandbox: SandboxPolicy {
+            isolation: BestEffort,
+            python: "/usr/bin/python3",
+            packages: Some(
+                "packages",
+            ),
+            packages_bytes: 1073741824,
+        },
+        functions: FunctionHosting {
+            workers: 1,
+            queued_calls: 2,
+            idle: 1s,
+            calls_per_worker: 3,
+            queued_logs: 4,
+            log_retention: 3600s,
+        },
+        builtins: Some(
+            Builtins {
+                scripts: Some(
+                    Scripts {
+                        runner: Kubernetes,
+                        network: true,
+                        packages: false,
+                        memory_bytes: 67108864,
+                        cpu_millis: 500,
+                        processes: 5,
+                        disk_bytes: 1048576,
+                        output_bytes: 65536,
+                        concurrent: 6,
+                    },
+                ),
+            },
+        ),
         limits: Limits {
             workers: 7,
             request_body_bytes: 1048576,
@@ -348,6 +395,21 @@ fn the_defaults_are_those_of_the_documentation() {
             file: None,
             retention: 7776000s,
         },
+        sandbox: SandboxPolicy {
+            isolation: Required,
+            python: "python3",
+            packages: None,
+            packages_bytes: 4294967296,
+        },
+        functions: FunctionHosting {
+            workers: 64,
+            queued_calls: 256,
+            idle: 300s,
+            calls_per_worker: 1000,
+            queued_logs: 10000,
+            log_retention: 2592000s,
+        },
+        builtins: None,
         limits: Limits {
             workers: 1,
             request_body_bytes: 4194304,

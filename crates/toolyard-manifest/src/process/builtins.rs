@@ -1,0 +1,106 @@
+//! The reader of `builtins`.
+
+use crate::cursor::{Choice, Cursor};
+
+/// `builtins` of a `Toolyard` document: the tools of the gateway itself. Where the section is there, so are all of them but
+/// for those that are switched off; without it there are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Builtins {
+    /// `scripts`: `execute_python_script`. None: it is switched off.
+    pub scripts: Option<Scripts>,
+}
+
+/// How `execute_python_script` runs scripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scripts {
+    /// `runner`: where they run. On this machine.
+    pub runner: ScriptRunner,
+    /// `network`: whether they reach the network. They do not.
+    pub network: bool,
+    /// `packages`: whether packages are installed for them, which needs the network. They are.
+    pub packages: bool,
+    /// `memory`: bytes that a script has, with all that it starts. 256 MiB.
+    pub memory_bytes: usize,
+    /// `cpu`: thousandths of a processor that it has. 500: half of one.
+    pub cpu_millis: u32,
+    /// `processes`: processes and threads that it may be. 64.
+    pub processes: usize,
+    /// `disk`: bytes that it may write to files. 64 MiB.
+    pub disk_bytes: usize,
+    /// `output`: bytes that are kept of what it prints. 1 MiB.
+    pub output_bytes: usize,
+    /// `concurrent`: scripts that run at a time; more are refused. 8.
+    pub concurrent: usize,
+}
+
+/// Where scripts run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptRunner {
+    /// `local`: on this machine, in the sandbox.
+    Local,
+    /// `kubernetes`: each in a pod of the cluster.
+    Kubernetes,
+}
+
+const RUNNER: Choice<ScriptRunner> = Choice {
+    noun: "runner of scripts",
+    words: &[("local", ScriptRunner::Local), ("kubernetes", ScriptRunner::Kubernetes)],
+    not_yet: &[],
+};
+
+/// With less Python does not start.
+const LEAST_MEMORY: usize = 32 << 20;
+/// The smallest files that there are take a page.
+const LEAST_DISK: usize = 64 << 10;
+/// With less not even the message of an error fits.
+const LEAST_OUTPUT: usize = 4 << 10;
+
+impl Default for Builtins {
+    fn default() -> Self {
+        Self { scripts: Some(Scripts::default()) }
+    }
+}
+
+impl Default for Scripts {
+    fn default() -> Self {
+        Self {
+            runner: ScriptRunner::Local,
+            network: false,
+            packages: true,
+            memory_bytes: 256 << 20,
+            cpu_millis: 500,
+            processes: 64,
+            disk_bytes: 64 << 20,
+            output_bytes: 1 << 20,
+            concurrent: 8,
+        }
+    }
+}
+
+pub(super) fn builtins(cursor: Cursor<'_>) -> Option<Builtins> {
+    let mut fields = cursor.fields()?;
+    let default = Builtins::default();
+    let scripts = fields.with_default("scripts", scripts, default.scripts);
+    fields.finish();
+    Some(Builtins { scripts })
+}
+
+/// Reads the object `scripts`; one that is switched off is none.
+fn scripts(cursor: Cursor<'_>) -> Option<Option<Scripts>> {
+    let mut fields = cursor.fields()?;
+    let default = Scripts::default();
+    let enabled = fields.with_default("enabled", Cursor::flag, true);
+    let scripts = Scripts {
+        runner: fields.with_default("runner", |cursor| cursor.choice(&RUNNER), default.runner),
+        network: fields.with_default("network", Cursor::flag, default.network),
+        packages: fields.with_default("packages", Cursor::flag, default.packages),
+        memory_bytes: fields.with_default("memory", |cursor| cursor.size(LEAST_MEMORY), default.memory_bytes),
+        cpu_millis: fields.with_default("cpu", Cursor::cpu, default.cpu_millis),
+        processes: fields.with_default("processes", Cursor::count, default.processes),
+        disk_bytes: fields.with_default("disk", |cursor| cursor.size(LEAST_DISK), default.disk_bytes),
+        output_bytes: fields.with_default("output", |cursor| cursor.size(LEAST_OUTPUT), default.output_bytes),
+        concurrent: fields.with_default("concurrent", Cursor::count, default.concurrent),
+    };
+    fields.finish();
+    Some(enabled.then_some(scripts))
+}
