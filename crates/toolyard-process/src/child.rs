@@ -90,6 +90,23 @@ impl Child {
         }
     }
 
+    /// Kills the program and all that it started, at once and without asking them to leave. What there was is gone
+    /// a moment later: [`ending`](Self::ending) tells.
+    pub fn kill(&self) {
+        match &self.hold {
+            // One byte is all that is ever said to a supervisor. Where it cannot be said, it is gone already.
+            Some(Hold::Supervisor { control }) => drop(control.try_write(&[0])),
+            Some(Hold::Group(group)) => group.signal(Signal::KILL),
+            None => {}
+        }
+    }
+
+    /// The process ids of the program and of all that it started, as far as they are known now.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        self.entry.as_ref().map(Entry::processes).unwrap_or_default()
+    }
+
     async fn gone(&self) {
         // A watcher that is gone has no more to tell.
         let _gone = self.state.clone().wait_for(|state| matches!(state, State::Gone(_))).await.map(drop);

@@ -136,6 +136,12 @@ impl Processes {
         Ok((started.child, started.pipes))
     }
 
+    /// How programs are started.
+    #[must_use]
+    pub fn spawner(&self) -> &Spawner {
+        &self.shared.spawner
+    }
+
     /// The programs that run, in the order in which they were started.
     #[must_use]
     pub fn list(&self) -> Vec<ProcessInfo> {
@@ -170,12 +176,16 @@ impl Shared {
 }
 
 impl Running {
-    fn info(&self) -> ProcessInfo {
+    fn tree(&self) -> Vec<Pid> {
         // Of what has left its parents, only the supervisor knows.
-        let tree = match self.supervisor {
+        match self.supervisor {
             Some(supervisor) => tree::descendants(supervisor),
             None => [vec![self.pid], tree::descendants(self.pid)].concat(),
-        };
+        }
+    }
+
+    fn info(&self) -> ProcessInfo {
+        let tree = self.tree();
         ProcessInfo {
             name: self.name.clone(),
             command: self.command.clone(),
@@ -185,6 +195,14 @@ impl Running {
             processes: tree.len(),
             memory_bytes: tree::memory_of(&tree),
         }
+    }
+}
+
+impl Entry {
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let running = self.shared.lock().running.get(&self.number).cloned();
+        let tree = running.map(|running| running.tree()).unwrap_or_default();
+        tree.into_iter().map(|pid| pid.as_raw_pid().unsigned_abs()).collect()
     }
 }
 

@@ -4,7 +4,8 @@
 //! It is the reaper of all orphans below it (`PR_SET_CHILD_SUBREAPER`): whatever a descendant does, forks twice,
 //! leaves its group, begins a session of its own, it stays below. The supervisor ends them all when its control
 //! socket is closed, which happens also when the gateway is killed; when it is told to by a signal; and when the
-//! program itself has ended. They are sent SIGTERM, have [`GRACE`] to leave, and are killed until none is left.
+//! program itself has ended. They are sent SIGTERM, have [`GRACE`] to leave, and are killed until none is left; they
+//! are killed at once where the gateway says so.
 //!
 //! One thread, and the program reads and writes the gateway's own pipes: nothing passes through here. Signals are
 //! what tokio is needed for, because to catch one without it takes unsafe code.
@@ -113,8 +114,10 @@ async fn supervise(mut command: Command, control: UnixStream) -> io::Result<()> 
     tree.report(&Report::Started(program));
     tokio::select! {
         () = tree.program_ended() => {}
-        // Nothing is ever said here: it is closed, or broken.
-        _ = gateway.read_u8() => {}
+        // It is closed, or broken; or a byte says that nobody is to be asked to leave.
+        said = gateway.read_u8() => if said.is_ok() {
+            tree.kill().await;
+        },
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
         _ = hangup.recv() => {}
@@ -166,9 +169,12 @@ impl Tree {
                 self.deaths.recv().await;
             }
         };
-        if timeout(GRACE, left).await.is_ok() {
-            return;
+        if timeout(GRACE, left).await.is_err() {
+            self.kill().await;
         }
+    }
+
+    async fn kill(&mut self) {
         while self.reap() {
             self.signal(Signal::KILL);
             let _round = timeout(ROUND, self.deaths.recv()).await;

@@ -62,6 +62,17 @@ async fn a_child_that_ignores_its_input_is_ended() {
 }
 
 #[tokio::test]
+async fn who_is_killed_is_not_asked_to_leave() {
+    let (child, mut pipes) =
+        start(&shell("trap '' TERM; sleep 1000 & echo ready; while :; do sleep 1000; done")).await.unwrap();
+    pipes.stdout.read_exact(&mut [0; 6]).await.unwrap();
+    assert!(child.processes().len() >= 2, "{:?}", child.processes());
+    child.kill();
+    assert_eq!(child.ending().wait().await.unwrap().code(), None);
+    assert_eq!(pipes.stdout.read(&mut [0; 1]).await.unwrap(), 0);
+}
+
+#[tokio::test]
 async fn what_cannot_start_is_named() {
     let program = Program { command: "/no/such/program".into(), ..Program::default() };
     assert_eq!(start(&program).await.unwrap_err().to_string(), r#"cannot start "/no/such/program""#);
