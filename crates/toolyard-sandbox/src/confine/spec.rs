@@ -1,0 +1,45 @@
+//! What a helper is told to do. It is an argument of the helper, which others on the machine can read: so there are
+//! names of variables in it, and no values.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CellProgram, Mount};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    pub(crate) walls: Walls,
+    /// The files of cgroups that who joins writes to.
+    pub(crate) join: Vec<PathBuf>,
+    pub(crate) network: bool,
+    pub(crate) limits: Limits,
+    pub(crate) mounts: Vec<Mount>,
+    /// Its home, where it begins, and what it may write to.
+    pub(crate) home: PathBuf,
+    /// Which variables of the helper's environment are the program's.
+    pub(crate) env: Vec<String>,
+    pub(crate) program: CellProgram,
+}
+
+/// Which walls to put up. One that cannot be put up is a failure: what the machine has was found out before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Walls {
+    /// Whether the program is another user than root.
+    pub(crate) user: bool,
+    pub(crate) namespaces: bool,
+    pub(crate) landlock: bool,
+    pub(crate) seccomp: bool,
+}
+
+/// Limits of each process.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    pub(crate) data_bytes: u64,
+    /// Address space, where no cgroup counts what processes share.
+    pub(crate) address_bytes: Option<u64>,
+    pub(crate) file_bytes: u64,
+    pub(crate) files: u64,
+    /// Processes of the user, where no cgroup counts them.
+    pub(crate) processes: Option<u64>,
+}
