@@ -13,6 +13,17 @@ impl Capabilities {
         Self(result.get("capabilities").and_then(|capabilities| capabilities.detach().to_object().ok()))
     }
 
+    /// Takes away what means nothing at a server that says nothing by itself.
+    pub(super) fn leave_to_connections(&mut self) {
+        let Some(known) = &mut self.0 else { return };
+        known.remove("logging");
+        let resources = known.get("resources").and_then(|resources| resources.to_object().ok());
+        if let Some(mut resources) = resources {
+            resources.remove("subscribe");
+            known.set("resources", resources.to_json());
+        }
+    }
+
     /// Whether the server may have lists of this kind. Some have tools and do not say so.
     pub(super) fn may_list(&self, kind: Kind) -> bool {
         kind == Kind::Tools || self.may(feature(kind))

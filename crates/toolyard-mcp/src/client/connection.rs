@@ -19,7 +19,7 @@ use super::followed::Followed;
 use super::repeat::Failure;
 use super::stale::{Lists, Stale};
 use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
-use super::{ClientOptions, convert};
+use super::{ClientOptions, convert, exchange};
 use crate::wire::headers::{self, HeaderParam};
 use crate::wire::{Era, Id, Revision, RpcError, error, message, method, method_for};
 
@@ -104,7 +104,11 @@ impl Connection {
 
     /// What the server holds for who uses this connection: a process has a memory, and so has a session.
     pub(super) fn has_state(&self) -> bool {
-        matches!(self.transport, Transport::Stdio(_)) || self.revision.era() == Era::Legacy
+        match self.transport {
+            Transport::Stdio(_) => true,
+            Transport::Exchange(_) => false,
+            Transport::Http(_) | Transport::Sse(_) => self.revision.era() == Era::Legacy,
+        }
     }
 
     /// Tells the server that the client's folders are others, if it knows the ones that were.
@@ -149,7 +153,7 @@ impl Connection {
     /// Whether there is nobody any more who could answer a call. The keeper learns of it a moment later.
     pub(super) fn is_over(&self) -> bool {
         let is_closed = match &self.transport {
-            Transport::Http(_) => false,
+            Transport::Http(_) | Transport::Exchange(_) => false,
             Transport::Sse(sse) => sse.is_over(),
             Transport::Stdio(stdio) => stdio.is_over(),
         };
@@ -170,6 +174,8 @@ impl Connection {
             }
             // The session is its stream, and goes with the last call.
             Transport::Sse(_) => {}
+            // There is none.
+            Transport::Exchange(_) => {}
         }
     }
 
@@ -204,8 +210,11 @@ impl Connection {
         let client = call.client.clone();
         self.callers.called_by(&client);
         let id = self.next_id();
-        let trace = self.trace_headers(&call.meta);
-        let (name, params) = convert::call_params(call, id, self.revision, &self.info);
+        let (trace, deadline) = (self.trace_headers(&call.meta), call.deadline);
+        let (name, mut params) = convert::call_params(call, id, self.revision, &self.info);
+        if let Transport::Exchange(_) = self.transport {
+            exchange::complete(method, &mut params);
+        }
         let mut headers = self.call_headers(method, &name, &params);
         headers.extend(trace);
         let message = message::request(&Id::number(id), method, &params);
@@ -213,7 +222,8 @@ impl Connection {
         let is_legacy = self.revision.era() == Era::Legacy;
         let attended = is_legacy.then(|| self.callers.begin(id, &client, &self.transport)).flatten();
         let spoken = self.signals.spoken.load(Ordering::Relaxed);
-        let mut request = pin!(self.transport.request(Outgoing { id, message, headers }, &client));
+        let outgoing = Outgoing { id, message, headers, deadline };
+        let mut request = pin!(self.transport.request(outgoing, &client));
         let answer = match attended {
             Some(attended) => attended.until(|| Box::pin(self.ping()), request.as_mut()).await,
             None => request.await,
@@ -294,7 +304,7 @@ impl Connection {
     fn trace_headers(&self, meta: &Object) -> HeaderMap {
         match &self.transport {
             Transport::Http(_) => trace::headers(|name| meta.get_str(name)),
-            Transport::Sse(_) | Transport::Stdio(_) => HeaderMap::new(),
+            Transport::Sse(_) | Transport::Stdio(_) | Transport::Exchange(_) => HeaderMap::new(),
         }
     }
 
@@ -330,7 +340,7 @@ impl Connection {
     ) -> Outgoing {
         let id = self.next_id();
         let message = message::request(&Id::number(id), method, &params(id, &self.info));
-        Outgoing { id, message, headers: self.method_headers(method) }
+        Outgoing { id, message, headers: self.method_headers(method), deadline: None }
     }
 
     pub(super) fn next_id(&self) -> u64 {

@@ -134,7 +134,8 @@ pub(super) fn is_transient(status: StatusCode) -> bool {
 /// The server did not answer.
 impl From<TransportError> for ToolError {
     fn from(error: TransportError) -> Self {
-        let (code, message) = match &error {
+        let (code, message) = match error {
+            TransportError::Exchange(error) => return error,
             TransportError::Unreachable(_) => (Code::Unavailable, "The server cannot be reached"),
             TransportError::Broken(_) | TransportError::Interrupted(_) => {
                 (Code::Unavailable, "The connection to the server broke")
@@ -145,7 +146,7 @@ impl From<TransportError> for ToolError {
             TransportError::SessionOver | TransportError::SessionLost => {
                 (Code::Unavailable, "The server has ended the session")
             }
-            TransportError::Status(status) if status.is_server_error() || is_transient(*status) => {
+            TransportError::Status(status) if status.is_server_error() || is_transient(status) => {
                 (Code::Unavailable, "The server failed to answer")
             }
             TransportError::Status(_) => (Code::ExecutionFailed, "The server refused the request"),

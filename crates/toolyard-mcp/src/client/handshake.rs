@@ -16,6 +16,7 @@ use super::capabilities::Capabilities;
 use super::connection::{Connection, OpenError, no_client, refused};
 use super::declared::Declared;
 use super::endpoint::HttpStyle;
+use super::exchange::Answerer;
 use super::follow::follow;
 use super::http::Http;
 use super::sse::Sse;
@@ -76,8 +77,9 @@ impl Connection {
         known: Option<Era>,
     ) -> Result<Self, OpenError> {
         let mut connection = Self::dial(name, endpoint, options.clone(), declared).await?;
-        // Only the legacy era has HTTP+SSE.
-        if known == Some(Era::Legacy) || matches!(connection.transport, Transport::Sse(_)) {
+        // Only the legacy era has HTTP+SSE, and functions begin with its handshake.
+        let is_legacy = matches!(connection.transport, Transport::Sse(_) | Transport::Exchange(_));
+        if known == Some(Era::Legacy) || is_legacy {
             connection.initialize().await?;
             return Ok(connection);
         }
@@ -120,6 +122,9 @@ impl Connection {
             Endpoint::Stdio { program, processes } => {
                 let (signals, callers) = (signals.clone(), callers.clone());
                 Transport::Stdio(Stdio::start(name, processes, program, &options, signals, callers).await?)
+            }
+            Endpoint::Exchange(exchange) => {
+                Transport::Exchange(Answerer::new(exchange.clone(), options.message_bytes))
             }
         };
         let info = Object::new().with("name", Json::string(&options.name));
@@ -166,6 +171,8 @@ impl Connection {
             }
             // It has but one stream, and that is followed.
             Transport::Sse(_) => {}
+            // It says nothing by itself.
+            Transport::Exchange(_) => {}
         }
     }
 
@@ -181,6 +188,7 @@ impl Connection {
             Transport::Http(http) => http.exchange(request, &no_client()).await?,
             Transport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
             Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
+            Transport::Exchange(answerer) => (answerer.request(request).await?, HeaderMap::new()),
         };
         if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern(_)))) {
             // It was slow to start: its late answer to the first question has committed it to the modern era.
@@ -193,6 +201,7 @@ impl Connection {
         match &mut self.transport {
             Transport::Stdio(stdio) => stdio.tell(vec![ready]).await?,
             Transport::Sse(sse) => sse.tell(ready).await?,
+            Transport::Exchange(_) => self.capabilities.leave_to_connections(),
             Transport::Http(http) => {
                 *http = http.clone().with_fixed(session_headers(&head, self.revision));
                 http.tell(ready).await?;
@@ -236,7 +245,8 @@ pub(super) fn listen(ids: &AtomicU64, info: &Json, filter: &Object) -> Outgoing 
     let mut params = Object::new().with("notifications", filter.to_json());
     convert::set_meta(&mut params, Object::new(), id, Revision::LATEST_MODERN, info, &NoClient);
     let message = message::request(&Id::number(id), method::LISTEN, &params);
-    Outgoing { id, message, headers: headers::of_method(Revision::LATEST_MODERN, method::LISTEN) }
+    let headers = headers::of_method(Revision::LATEST_MODERN, method::LISTEN);
+    Outgoing { id, message, headers, deadline: None }
 }
 
 /// The era of a server that refused the first question.

@@ -9,6 +9,7 @@ use toolyard_core::{Catalog, Phase};
 
 use super::connection::{Connection, OpenError};
 use super::declared::Declared;
+use super::exchange::Generation;
 use super::expiry::Expiry;
 use super::link::{Link, reason};
 use super::opener::Opener;
@@ -38,6 +39,8 @@ pub(super) struct Keeper {
     pub(super) usage: Option<Arc<Usage>>,
     /// Somebody wants to know what there is now.
     pub(super) refresh: Arc<Notify>,
+    /// Who answers, where that may be another one without a word.
+    pub(super) generation: Generation,
 }
 
 /// Why a connection is left.
@@ -46,12 +49,15 @@ enum Left {
     Lost,
     /// Nobody needs it now.
     Idle,
+    /// It is as good as before, and what it leads to may be another server.
+    Renewed,
 }
 
 impl Keeper {
-    pub(super) async fn keep(self) {
+    pub(super) async fn keep(mut self) {
         let mut pause = BACKOFF.0;
         loop {
+            self.generation.note();
             match self.connect().await {
                 Ok(connection) => {
                     let since = Instant::now();
@@ -60,6 +66,11 @@ impl Keeper {
                         never = connection.keep_subscribed() => match never {},
                     };
                     match left {
+                        // Calls go on with it until there is the next one.
+                        Left::Renewed => {
+                            pause = BACKOFF.0;
+                            continue;
+                        }
                         Left::Idle => {
                             connection.end_process().await;
                             self.called().await;
@@ -79,8 +90,14 @@ impl Keeper {
                 }
                 Err(error) => self.give_up(&error),
             }
-            // Whoever asks for it has a new attempt at once.
-            let _early = timeout(pause, self.refresh.notified()).await;
+            // Whoever asks for it has a new attempt at once, and so has who has changed the server.
+            let early = async {
+                tokio::select! {
+                    () = self.refresh.notified() => {}
+                    () = self.generation.renewed() => sleep(DAMPING).await,
+                }
+            };
+            let _early = timeout(pause, early).await;
             pause = (pause * 2).min(BACKOFF.1);
         }
     }
@@ -111,14 +128,21 @@ impl Keeper {
     /// Follows the server's changes until the connection is lost, or not used any more.
     async fn stay(&self, connection: &Arc<Connection>) -> Left {
         let since = Instant::now();
-        let mut expiry = Expiry::default();
+        let (mut expiry, mut generation) = (Expiry::default(), self.generation.clone());
         expiry.renew(Lists::ALL, &connection.capabilities, &self.catalog.borrow().hints);
         loop {
             tokio::select! {
                 () = connection.lost() => return Left::Lost,
                 () = connection.stale().wait() => sleep(DAMPING).await,
                 over = expiry.wait() => connection.stale().note(over),
-                () = self.refresh.notified() => connection.stale().note(Lists::ALL),
+                () = generation.renewed() => {
+                    sleep(DAMPING).await;
+                    return Left::Renewed;
+                }
+                () = self.refresh.notified() => match generation.may_change() {
+                    true => return Left::Renewed,
+                    false => connection.stale().note(Lists::ALL),
+                },
                 () = probe::unanswered(connection, self.opener.options.probe) => {
                     tracing::warn!(handler = %self.opener.name, "the server does not answer any more");
                     return Left::Lost;
@@ -199,9 +223,16 @@ impl Keeper {
         self.be_down(reason);
     }
 
-    /// Calls still find the tools, and are told that they are unavailable.
+    /// Calls still find the tools, and are told that they are unavailable. Where it takes no connection to make one, it
+    /// is tried all the same.
     fn be_down(&self, reason: String) {
-        self.link.send_replace(Link::Down(reason.as_str().into()));
+        self.link.send_if_modified(|link| {
+            let is_tried = self.generation.may_change() && link.connection().is_some();
+            if !is_tried {
+                *link = Link::Down(reason.as_str().into());
+            }
+            !is_tried
+        });
         let phase = Phase::Unavailable { reason };
         let catalog = Catalog { phase, protocol: None, ..Catalog::clone(&self.catalog.borrow()) };
         self.catalog.send_replace(Arc::new(catalog));

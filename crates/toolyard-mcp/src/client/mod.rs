@@ -7,7 +7,7 @@
 //! - `followed`, `subscriptions`: resources whose changes are told, and how a server is asked for that;
 //! - `asked`, `declared`: what a legacy server may ask, and whom; `visits`: who opens a URL for it; `old_task`: what it
 //!   runs as a task;
-//! - `transport`, `http`, `sse`, `stdio`: how messages get there;
+//! - `transport`, `http`, `sse`, `stdio`, `exchange`: how messages get there;
 //! - `repeat`, `session`: what is done where they do not.
 
 mod asked;
@@ -17,6 +17,7 @@ mod convert;
 mod declared;
 mod endpoint;
 mod events;
+mod exchange;
 mod expiry;
 mod filter;
 mod follow;
@@ -52,12 +53,13 @@ use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_core::{Backend, Call, Caller, Catalog, Code, Object, Outcome, Secrets, ToolError};
+use toolyard_core::{Backend, Call, Caller, Catalog, Code, Exchange, Object, Outcome, Secrets, ToolError};
 use toolyard_process::{Processes, Program};
 
 use connection::Connection;
 use declared::Declared;
 pub use endpoint::{HttpEndpoint, HttpStyle};
+use exchange::Generation;
 pub use filter::ToolFilter;
 use keeper::Keeper;
 use lane::{LaneKey, Owner};
@@ -87,6 +89,8 @@ pub enum Endpoint {
         /// What starts it.
         processes: Processes,
     },
+    /// Nowhere that a connection could lead to: a function.
+    Exchange(Arc<dyn Exchange>),
 }
 
 /// What is said of the gateway to servers, and what they may take.
@@ -140,6 +144,10 @@ impl McpBackend {
     /// Begins to connect, and to stay connected. `name` is for the log.
     #[must_use]
     pub fn start(name: &str, endpoint: Endpoint, options: ClientOptions) -> Self {
+        let options = match endpoint {
+            Endpoint::Exchange(_) => exchange::without_connection(options),
+            Endpoint::Http(_) | Endpoint::Stdio { .. } => options,
+        };
         let (catalog, catalog_now) = watch::channel(Arc::default());
         let (link, link_now) = watch::channel(Link::Connecting);
         let may_sleep = options.idle_time.is_some() && matches!(endpoint, Endpoint::Stdio { .. });
@@ -147,6 +155,7 @@ impl McpBackend {
         let (mode, attempts) = (options.lanes.mode, options.attempts);
         // Where each client has a lane of its own, this connection only lists, and nobody is asked through it.
         let declared = if mode == LaneMode::Client { Declared::everything() } else { Declared::nothing() };
+        let generation = Generation::of(&endpoint);
         let opener = Arc::new(Opener::new(name, endpoint, options));
         let lanes = Lanes::new(opener.clone());
         let refresh = Arc::<Notify>::default();
@@ -157,6 +166,7 @@ impl McpBackend {
             link,
             usage: usage.clone(),
             refresh: refresh.clone(),
+            generation,
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(keeper.keep());

@@ -44,6 +44,12 @@ enum Then {
     InNewSession,
 }
 
+impl Then {
+    fn after(error: &ToolError) -> Self {
+        if error.code() == Code::Unavailable { Self::Again } else { Self::Nothing }
+    }
+}
+
 impl Failure {
     /// No other attempt is to be made.
     pub(super) fn for_good(error: ToolError) -> Self {
@@ -114,6 +120,7 @@ fn outcome(tried: Tried<Result<Outcome, Failure>>) -> Result<Outcome, ToolError>
 impl From<TransportError> for Failure {
     fn from(error: TransportError) -> Self {
         let then = match &error {
+            TransportError::Exchange(error) => Then::after(error),
             TransportError::Unreachable(_) | TransportError::Broken(_) => Then::Again,
             TransportError::SessionOver => Then::InNewSession,
             _ => Then::Nothing,
@@ -125,7 +132,7 @@ impl From<TransportError> for Failure {
 /// What is wrong with the call, or with its answer; or there is no connection to make it on.
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Self {
-        let then = if error.code() == Code::Unavailable { Then::Again } else { Then::Nothing };
+        let then = Then::after(&error);
         Self { error, then }
     }
 }

@@ -34,8 +34,8 @@ impl Connection {
             (_, Era::Legacy) => self.subscribe_to_each().await,
             (Transport::Http(http), Era::Modern) => self.listen_over_http(http).await,
             (Transport::Stdio(stdio), Era::Modern) => self.listen_on_stdio(stdio).await,
-            // Only the legacy era has it.
-            (Transport::Sse(_), Era::Modern) => pending().await,
+            // Only the legacy era has them.
+            (Transport::Sse(_) | Transport::Exchange(_), Era::Modern) => pending().await,
         }
     }
 

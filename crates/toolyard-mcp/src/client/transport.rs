@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
-use toolyard_core::{Client, Json, Object};
+use tokio::time::Instant;
+use toolyard_core::{Client, Json, Object, ToolError};
 use toolyard_net::auth::Unreadable;
 
+use super::exchange::Answerer;
 use super::followed::Followed;
 use super::http::Http;
 use super::session;
@@ -44,6 +46,9 @@ pub(super) enum TransportError {
     Malformed(String),
     #[error("the server's answer is larger than {0} bytes")]
     TooLarge(usize),
+    /// Whoever had it answered knows why.
+    #[error(transparent)]
+    Exchange(#[from] ToolError),
 }
 
 /// What the server said to a request.
@@ -55,6 +60,8 @@ pub(super) struct Outgoing {
     pub(super) message: Bytes,
     /// What HTTP carries beside the message.
     pub(super) headers: HeaderMap,
+    /// When nobody waits for the answer any more, where that is known.
+    pub(super) deadline: Option<Instant>,
 }
 
 /// What a connection has to tell its keeper.
@@ -102,6 +109,7 @@ pub(super) enum Transport {
     Http(Http),
     Sse(Sse),
     Stdio(Stdio),
+    Exchange(Answerer),
 }
 
 impl Transport {
@@ -116,6 +124,7 @@ impl Transport {
             Self::Http(http) => http.request(request, client).await,
             Self::Sse(sse) => sse.request(request, client).await,
             Self::Stdio(stdio) => stdio.request(request, client).await,
+            Self::Exchange(answerer) => answerer.request(request).await,
         }?;
         match &answer {
             Err(error) if self.in_session() && session::is_over(error) => Err(TransportError::SessionOver),
@@ -128,7 +137,7 @@ impl Transport {
         match self {
             Self::Http(http) => http.in_session(),
             Self::Sse(_) => true,
-            Self::Stdio(_) => false,
+            Self::Stdio(_) | Self::Exchange(_) => false,
         }
     }
 
@@ -139,6 +148,8 @@ impl Transport {
             Self::Http(http) => http.post(response.concat().into()),
             Self::Sse(sse) => sse.answer(response).await,
             Self::Stdio(stdio) => drop(stdio.tell(response).await),
+            // It takes nothing that is no request.
+            Self::Exchange(_) => {}
         }
     }
 
@@ -148,6 +159,7 @@ impl Transport {
             Self::Http(http) => http.post(response.concat().into()),
             Self::Sse(sse) => sse.post(response),
             Self::Stdio(stdio) => stdio.post(response),
+            Self::Exchange(_) => {}
         }
     }
 }
