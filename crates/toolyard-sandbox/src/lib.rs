@@ -3,7 +3,8 @@
 //! - [`Sandbox`]: knows which walls this machine has, and starts programs within them;
 //! - [`Cell`]: what a program may have; [`CellProgram`]: a program of the system, or a function of our own binary;
 //! - [`Confined`]: a program that runs there, and how it ended;
-//! - [`enter_if_asked`]: what the binary does when it is started to put up the walls.
+//! - [`enter_if_asked`]: what the binary does when it is started to put up the walls;
+//! - [`packages`]: packages for Python, built once and kept.
 //!
 //! A program in a cell has this above it, each killed when the one above it ends:
 //!
@@ -24,6 +25,7 @@ mod confined;
 mod error;
 mod home;
 mod layers;
+pub mod packages;
 mod probe;
 mod sandbox;
 mod watchdog;
