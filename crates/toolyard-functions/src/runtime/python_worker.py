@@ -1,0 +1,182 @@
+"""A worker for functions in Python. It is started by the host as `python3 -I -S -c`, and speaks lines of JSON with it:
+see wire.rs. It stays warm: what a module holds is there in the next call of the same worker."""
+
+import base64
+import importlib
+import io
+import json
+import os
+import sys
+import threading
+import traceback
+
+
+class Log(io.TextIOBase):
+    """What is printed, as much of it as is kept."""
+
+    encoding = "utf-8"
+
+    def __init__(self, limit):
+        super().__init__()
+        self.limit = limit
+        self.parts = []
+        self.room = limit
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError("write() needs a str")
+        if self.room > 0 and text:
+            self.parts.append(text if len(text) <= self.room else text[: self.room] + "\n(cut here)\n")
+        self.room -= len(text)
+        return len(text)
+
+    def take(self):
+        parts, self.parts, self.room = self.parts, [], self.limit
+        return "".join(parts)
+
+
+def take_line():
+    """The pipes to the host, moved away from where what is printed goes: to the log of the process."""
+    import fcntl
+
+    reads = os.fdopen(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 64), "rb")
+    writes = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 64)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    return reads, writes
+
+
+def send(writes, *lines):
+    rest = memoryview(b"".join(line + b"\n" for line in lines))
+    while rest:
+        rest = rest[os.write(writes, rest) :]
+
+
+def head(**members):
+    return json.dumps(members).encode()
+
+
+def limit_memory(limit):
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def find_handler(load):
+    folder = load["folder"]
+    for name, content in load["files"]:
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(content))
+    os.chdir(folder)
+    sys.path.insert(0, folder)
+    if load["packages"]:
+        sys.path.append(load["packages"])
+    sys.dont_write_bytecode = True
+    os.environ.update(load["environment"])
+    module = importlib.import_module(load["entry"].removesuffix(".py"))
+    handler = getattr(module, load["handler"], None)
+    if not callable(handler):
+        raise LookupError("there is no function " + load["handler"])
+    import inspect
+
+    if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
+        raise LookupError("the handler is asynchronous: it has to be synchronous, and to return its answer")
+    return handler
+
+
+def not_loaded(error):
+    if isinstance(error, LookupError) and error.__traceback__.tb_next.tb_next is None:
+        return str(error)
+    text = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, SyntaxError):
+        return text
+    places = [place for place in traceback.extract_tb(error.__traceback__) if "importlib" not in place.filename]
+    last = places[-1]
+    return f"{text} ({os.path.basename(last.filename)}, line {last.lineno})"
+
+
+def thrown(error):
+    # The first frame is ours.
+    trace = error.__traceback__.tb_next or error.__traceback__
+    details = "".join(traceback.format_exception(type(error), error, trace, limit=-20))
+    return {"why": "thrown", "kind": type(error).__name__, "message": str(error)[:4000], "details": details[-16000:]}
+
+
+def write_answer(answer):
+    try:
+        return json.dumps(answer, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        # Half a character can be written with an escape alone.
+        return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
+
+
+def call(handler, event, context, limit):
+    """The answer, or how it failed."""
+    try:
+        answer = handler(json.loads(event), context)
+    except MemoryError:
+        return None, {"why": "out_of_memory"}
+    except BaseException as error:  # Also what wants to end the process: that is not a handler's to do.
+        return None, thrown(error)
+    try:
+        text = write_answer(answer)
+    except MemoryError:
+        return None, {"why": "out_of_memory"}
+    except BaseException as error:
+        return None, {
+            "why": "thrown",
+            "kind": "TypeError",
+            "message": f"the handler's answer is no JSON: {error}",
+            "details": "",
+        }
+    if len(text) > limit:
+        return None, {"why": "output_too_large"}
+    return text, None
+
+
+def main():
+    reads, writes = take_line()
+    ours = os.getpid()
+    load = json.loads(reads.readline())
+    log = sys.stdout = sys.stderr = Log(load["log_bytes"])
+    sys.stdin = io.StringIO()
+    limit_memory(load["memory_bytes"])
+    try:
+        handler = find_handler(load)
+    except BaseException as error:
+        if os.getpid() == ours:
+            send(writes, head(**{"is": "not_loaded", "message": not_loaded(error)}))
+        return
+    send(writes, head(**{"is": "ready"}))
+    while True:
+        line, event = reads.readline(), reads.readline()
+        if not event.endswith(b"\n"):
+            return
+        this = json.loads(line)
+        text, failure = call(handler, event, this["context"], load["output_bytes"])
+        if os.getpid() != ours:
+            return  # A child of the handler's has come back in its place.
+        sys.stdout = sys.stderr = log
+        about = {"call": this["call"], "log": log.take()}
+        # Threads that the handler left would print into the next call.
+        about["last"] = threading.active_count() > 1
+        if failure is None:
+            send(writes, head(**{"is": "returned"}, **about), text)
+        else:
+            about["last"] |= failure["why"] == "out_of_memory"
+            send(writes, head(**{"is": "failed"}, **about, failure=failure))
+        if about["last"]:
+            return
+
+
+main()
+# Neither threads nor what runs at the end of a program has a say.
+os._exit(0)

@@ -1,0 +1,281 @@
+//! One worker: a process that has the code of one version, and takes one call at a time.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use toolyard_core::Json;
+use toolyard_core::timestamp::iso_8601;
+
+use super::fetch::{self, Fetch};
+use super::launch::{Launched, Launcher, Process};
+use super::wire::{CallHead, Failure, Load, Reply, Told};
+use crate::code::{Code, Context, HANDLER};
+use crate::run::{Ran, RunError};
+
+/// How much of what a handler prints is kept, in bytes.
+const LOG_BYTES: usize = 64 << 10;
+
+/// How much is kept of what a process says on its standard error, in bytes: its last words.
+const LAST_WORDS: usize = 2 << 10;
+
+/// How long a line may be that is no answer, in bytes: what is printed grows when it is written as JSON, and a request
+/// that is to be made has a body.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// A worker. Dropping it ends its process at once.
+pub(super) struct Worker {
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    last_words: Arc<Mutex<Vec<u8>>>,
+    fetch: Option<Arc<dyn Fetch>>,
+    output_bytes: usize,
+    process: Process,
+    /// The task that listens for the last words.
+    _listener: JoinSet<()>,
+    /// How many calls it was given.
+    pub(super) calls: u64,
+    /// Whether it takes no further call.
+    pub(super) is_spent: bool,
+    /// Since when it has waited for a call.
+    pub(super) idle_since: Instant,
+}
+
+/// Why a worker has no answer.
+pub(super) enum CallError {
+    /// It had ended before it read anything of the call, which can be given to another one.
+    Untouched,
+    /// The call has failed.
+    Failed(RunError),
+}
+
+impl From<RunError> for CallError {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Worker {
+    /// Starts a process and has it load the code.
+    pub(super) async fn start(
+        launcher: &Launcher,
+        code: &Code,
+        fetch: Option<Arc<dyn Fetch>>,
+    ) -> Result<Self, RunError> {
+        let Launched { pipes, folder, packages, process } =
+            launcher.launch(code).await.map_err(RunError::Unavailable)?;
+        let last_words = Arc::default();
+        let mut listener = JoinSet::new();
+        listener.spawn(listen(pipes.stderr, Arc::clone(&last_words)));
+        let mut worker = Self {
+            stdin: pipes.stdin,
+            stdout: BufReader::new(pipes.stdout),
+            last_words,
+            fetch: fetch.filter(|_| code.network),
+            output_bytes: code.limits.output_bytes,
+            process,
+            _listener: listener,
+            calls: 0,
+            is_spent: false,
+            idle_since: Instant::now(),
+        };
+        worker.load(&load(code, folder, packages)?).await?;
+        Ok(worker)
+    }
+
+    async fn load(&mut self, load: &Load) -> Result<(), RunError> {
+        let broken = self.send(load).await;
+        match self.reply().await {
+            Ok(Reply::Ready) if broken.is_ok() => Ok(()),
+            Ok(Reply::NotLoaded { message }) => Err(RunError::NotLoaded { message }),
+            Ok(_) => Err(self.nonsense()),
+            Err(error) => Err(self.died(&error).await),
+        }
+    }
+
+    /// Whether it can take a call, as far as is known.
+    pub(super) fn is_alive(&self) -> bool {
+        !self.is_spent && self.process.child.ending().wait().now_or_never().is_none()
+    }
+
+    /// Has a call answered. Whoever drops the future drops the worker, too: it is still busy.
+    pub(super) async fn call(
+        &mut self,
+        event: &Json,
+        context: &Context,
+        left: Duration,
+    ) -> Result<Ran, CallError> {
+        self.calls += 1;
+        self.is_spent = true;
+        let message = message(self.calls, event, context, left);
+        let (sent, broken) = self.write(&message).await;
+        let reply = match broken {
+            None => self.reply().await,
+            Some(error) => Err(error),
+        };
+        match reply {
+            Ok(reply) => Ok(self.understand(reply).await?),
+            // What it has not read is still in the pipe.
+            Err(_) if rustix::io::ioctl_fionread(&self.stdin).is_ok_and(|unread| unread == sent) => {
+                Err(CallError::Untouched)
+            }
+            Err(error) => Err(self.died(&error).await.into()),
+        }
+    }
+
+    async fn understand(&mut self, reply: Reply) -> Result<Ran, RunError> {
+        match reply {
+            Reply::Returned { call, log, last } if call == self.calls => {
+                let answer = match line(&mut self.stdout, self.output_bytes).await {
+                    Ok(answer) => answer,
+                    Err(error) => return Err(self.died(&error).await),
+                };
+                let answer = Json::parse(Bytes::from(answer)).map_err(|error| RunError::Thrown {
+                    kind: "TypeError".to_owned(),
+                    message: format!("the handler's answer is no JSON: {error}"),
+                    details: String::new(),
+                })?;
+                self.is_spent = last;
+                Ok(Ran { answer, log })
+            }
+            Reply::Failed { call, last, failure, .. } if call == self.calls => {
+                self.is_spent = last;
+                Err(self.failure(failure))
+            }
+            _ => Err(self.nonsense()),
+        }
+    }
+
+    fn failure(&self, failure: Failure) -> RunError {
+        match failure {
+            Failure::Thrown { kind, message, details } => RunError::Thrown { kind, message, details },
+            Failure::NotLoaded { message } => RunError::NotLoaded { message },
+            Failure::TimedOut => RunError::TimedOut,
+            Failure::OutOfMemory => RunError::OutOfMemory,
+            Failure::OutputTooLarge => RunError::OutputTooLarge { limit: self.output_bytes },
+        }
+    }
+
+    /// What it says to a call, or to the code. What it wants fetched meanwhile is fetched.
+    async fn reply(&mut self) -> io::Result<Reply> {
+        loop {
+            let text = line(&mut self.stdout, LONGEST_LINE).await?;
+            let reply = serde_json::from_slice(&text)?;
+            let Reply::Fetch { request, .. } = reply else { return Ok(reply) };
+            let fetched = fetch::on_behalf(self.fetch.as_deref(), request).await;
+            self.send(&fetched).await?;
+        }
+    }
+
+    async fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_vec(message)?;
+        text.push(b'\n');
+        self.write(&text).await.1.map_or(Ok(()), Err)
+    }
+
+    /// How much could be written, and what stood in the way of the rest.
+    async fn write(&mut self, text: &[u8]) -> (u64, Option<io::Error>) {
+        let mut sent = 0;
+        while sent < text.len() {
+            match self.stdin.write(&text[sent..]).await {
+                Ok(more) => sent += more,
+                Err(error) => return (sent as u64, Some(error)),
+            }
+        }
+        (sent as u64, None)
+    }
+
+    fn nonsense(&self) -> RunError {
+        RunError::Died("it said what makes no sense".to_owned())
+    }
+
+    /// Why it does not answer. A process that has closed its pipe is about to end.
+    async fn died(&self, error: &io::Error) -> RunError {
+        if error.kind() == io::ErrorKind::InvalidData {
+            return self.nonsense();
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(1), self.process.child.ending().wait()).await;
+        let how = match ended {
+            Ok(Some(status)) => status.to_string(),
+            Ok(None) => "it is gone".to_owned(),
+            Err(_) => "it has closed its pipe".to_owned(),
+        };
+        let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = String::from_utf8_lossy(&words);
+        RunError::Died(format!("{how} {}", words.trim()).trim_end().to_owned())
+    }
+}
+
+/// What a worker is told of the code.
+fn load(code: &Code, folder: String, packages: Option<String>) -> Result<Load, RunError> {
+    let is_inside = |name: &str| {
+        let mut parts = std::path::Path::new(name).components();
+        parts.all(|part| matches!(part, std::path::Component::Normal(_)))
+    };
+    if let Some((name, _)) = code.files.iter().find(|(name, _)| !is_inside(name)) {
+        return Err(RunError::NotLoaded { message: format!("{name} is no name of a file in a folder") });
+    }
+    let files = code.files.iter().map(|(name, content)| (name.clone(), BASE64_STANDARD.encode(content)));
+    Ok(Load {
+        files: files.collect(),
+        entry: code.language.entry_file().to_owned(),
+        handler: HANDLER.to_owned(),
+        environment: code.environment.clone(),
+        packages,
+        folder,
+        network: code.network,
+        memory_bytes: code.limits.memory_bytes,
+        output_bytes: code.limits.output_bytes,
+        log_bytes: LOG_BYTES,
+    })
+}
+
+/// The two lines of a call.
+fn message(call: u64, event: &Json, context: &Context, left: Duration) -> Vec<u8> {
+    let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+    let told = Told {
+        function_id: context.function_id.to_string(),
+        version: context.version.to_string(),
+        request_id: context.request_id.to_string(),
+        deadline: iso_8601(context.deadline),
+        remaining_ms: left_ms,
+    };
+    let head = CallHead { call, left_ms, context: told };
+    // Texts and numbers can be written.
+    let mut message = serde_json::to_vec(&head).unwrap_or_default();
+    message.push(b'\n');
+    message.extend_from_slice(event.as_bytes());
+    message.push(b'\n');
+    message
+}
+
+/// One line of `limit` bytes at most, without its end.
+async fn line(from: &mut BufReader<ChildStdout>, limit: usize) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    from.take(limit as u64 + 1).read_until(b'\n', &mut line).await?;
+    match line.pop() {
+        Some(b'\n') => Ok(line),
+        Some(_) if line.len() >= limit => Err(io::ErrorKind::InvalidData.into()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Reads whatever a process says, so that it never waits for a reader, and keeps the end of it.
+async fn listen(mut from: impl AsyncRead + Unpin, words: Arc<Mutex<Vec<u8>>>) {
+    let mut some = [0; 4 << 10];
+    while let Ok(length @ 1..) = from.read(&mut some).await {
+        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+        words.extend_from_slice(&some[..length]);
+        let surplus = words.len().saturating_sub(LAST_WORDS);
+        words.drain(..surplus);
+    }
+}
