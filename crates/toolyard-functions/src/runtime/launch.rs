@@ -1,10 +1,10 @@
-//! How the process of a worker is started: the one place that knows.
+//! How the process of a worker is started: in a cell, which has neither the network nor any file of the gateway's.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tempfile::TempDir;
-use toolyard_process::{Child, Pipes, Processes, Program};
+use toolyard_process::Pipes;
+use toolyard_sandbox::{Cell, CellProgram, Confined, Mount, Sandbox, SandboxError};
 
 use super::guest;
 use crate::code::{Code, Language};
@@ -12,57 +12,52 @@ use crate::code::{Code, Language};
 /// What a worker for Python runs.
 const PYTHON_WORKER: &str = include_str!("python_worker.py");
 
+/// What a function has of the processors at most, as on the platform: two of them.
+const CPU_MILLIS: u32 = 2000;
+
+/// Room for its files and for those that it writes, in bytes.
+const DISK_BYTES: u64 = 64 << 20;
+
 /// Starts the processes of workers.
 #[derive(Clone)]
 pub(super) struct Launcher {
-    pub(super) processes: Processes,
-    /// A program that calls [`super::work_if_asked`] at its very beginning.
-    pub(super) program: PathBuf,
+    pub(super) sandbox: Sandbox,
     pub(super) python: PathBuf,
 }
 
-/// A process that was started.
-pub(super) struct Launched {
-    pub(super) pipes: Pipes,
-    /// The folder that is the worker's own, as it sees it.
-    pub(super) folder: String,
-    pub(super) packages: Option<String>,
-    pub(super) process: Process,
-}
-
-/// What there is of a process. Dropping it ends it.
-pub(super) struct Process {
-    pub(super) child: Child,
-    _folder: TempDir,
-}
-
 impl Launcher {
-    pub(super) async fn launch(&self, code: &Code) -> Result<Launched, String> {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let program = Program {
-            work_dir: Some(folder.path().to_owned()),
-            memory_bytes: Some(code.limits.memory_bytes),
-            ..self.program(code.language)
-        };
-        let name: Arc<str> = format!("function:{}", code.key).into();
-        let (child, pipes) =
-            self.processes.start(&name, &program).await.map_err(|error| error.to_string())?;
-        let packages = code.packages.as_ref().map(|folder| folder.to_string_lossy().into_owned());
-        Ok(Launched {
-            pipes,
-            folder: folder.path().to_string_lossy().into_owned(),
-            packages,
-            process: Process { child, _folder: folder },
-        })
+    /// Dropping what is started kills it.
+    pub(super) async fn launch(&self, code: &Code) -> Result<(Confined, Pipes), SandboxError> {
+        let name: Arc<str> = format!("function {}", code.key).into();
+        self.sandbox.start(&name, &cell(code), &self.program(code.language)).await
     }
 
-    fn program(&self, language: Language) -> Program {
-        let (command, args) = match language {
-            Language::Python => (&self.python, ["-I", "-S", "-c", PYTHON_WORKER].map(Into::into).to_vec()),
-            Language::JavaScript | Language::Lua => {
-                (&self.program, [guest::REQUEST, language.extension()].map(Into::into).to_vec())
-            }
-        };
-        Program { command: command.into(), args, ..Program::default() }
+    fn program(&self, language: Language) -> CellProgram {
+        match language {
+            Language::Python => CellProgram::Exec {
+                command: self.python.clone(),
+                args: ["-I", "-S", "-c", PYTHON_WORKER].map(str::to_owned).to_vec(),
+            },
+            Language::JavaScript | Language::Lua => CellProgram::Inner {
+                name: guest::NAME.to_owned(),
+                args: vec![language.extension().to_owned()],
+            },
+        }
+    }
+}
+
+/// The environment of a function is not that of its process, which others of the machine may be able to read: the worker
+/// is told of it.
+fn cell(code: &Code) -> Cell {
+    let is_python = code.language == Language::Python;
+    Cell {
+        // The others have `fetch`, which the host does for them.
+        network: code.network && is_python,
+        memory_bytes: code.limits.memory_bytes,
+        cpu_millis: CPU_MILLIS,
+        processes: if is_python { 64 } else { 4 },
+        disk_bytes: DISK_BYTES,
+        readable: code.packages.iter().map(Mount::same).collect(),
+        ..Cell::default()
     }
 }

@@ -27,15 +27,18 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::Json;
-use toolyard_process::Processes;
+use toolyard_sandbox::{Entry, Sandbox};
 
 pub use self::fetch::{Fetch, FetchRequest, FetchResponse};
-pub use self::guest::work_if_asked;
 use self::launch::Launcher;
 use self::pool::Pools;
 use self::worker::CallError;
 use crate::code::{Code, Context};
 use crate::run::{Ran, Run, RunError};
+
+/// What a binary has among its entries (see [`toolyard_sandbox::enter_if_asked`]) that is the sandbox's: a worker for
+/// JavaScript or Lua.
+pub const ENTRY: (&str, Entry) = (guest::NAME, guest::work);
 
 /// How much later than a handler is told to stop its process is killed: a limit that the engine itself keeps gives the
 /// better message.
@@ -44,10 +47,8 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How functions are run.
 #[derive(Clone)]
 pub struct RuntimeOptions {
-    /// What starts processes.
-    pub processes: Processes,
-    /// A program that calls [`work_if_asked`] at its very beginning: workers for JavaScript and Lua are started of it.
-    pub program: PathBuf,
+    /// Where workers run. Its binary knows [`ENTRY`].
+    pub sandbox: Sandbox,
     /// The interpreter of Python 3.
     pub python: PathBuf,
     /// What handlers fetch by, where their version may.
@@ -63,12 +64,11 @@ pub struct RuntimeOptions {
 }
 
 impl RuntimeOptions {
-    /// Workers of the program that runs, with bounds for a machine of a usual size.
+    /// Bounds for a machine of a usual size.
     #[must_use]
-    pub fn new(processes: Processes) -> Self {
+    pub fn new(sandbox: Sandbox) -> Self {
         Self {
-            processes,
-            program: "/proc/self/exe".into(),
+            sandbox,
             python: "python3".into(),
             fetch: None,
             workers: 64,
@@ -79,11 +79,7 @@ impl RuntimeOptions {
     }
 
     fn launcher(&self) -> Launcher {
-        Launcher {
-            processes: self.processes.clone(),
-            program: self.program.clone(),
-            python: self.python.clone(),
-        }
+        Launcher { sandbox: self.sandbox.clone(), python: self.python.clone() }
     }
 }
 

@@ -15,8 +15,6 @@ pub(crate) struct Load {
     pub(crate) environment: Vec<(String, String)>,
     /// A folder of packages, as the worker sees it.
     pub(crate) packages: Option<String>,
-    /// The folder that is the worker's own.
-    pub(crate) folder: String,
     pub(crate) network: bool,
     pub(crate) memory_bytes: u64,
     pub(crate) output_bytes: usize,

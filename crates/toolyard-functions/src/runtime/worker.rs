@@ -12,12 +12,13 @@ use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use toolyard_core::Json;
 use toolyard_core::timestamp::iso_8601;
+use toolyard_sandbox::{Confined, Verdict};
 
 use super::fetch::{self, Fetch};
-use super::launch::{Launched, Launcher, Process};
+use super::launch::Launcher;
 use super::wire::{CallHead, Failure, Load, Reply, Told};
 use crate::code::{Code, Context, HANDLER};
 use crate::run::{Ran, RunError};
@@ -39,7 +40,7 @@ pub(super) struct Worker {
     last_words: Arc<Mutex<Vec<u8>>>,
     fetch: Option<Arc<dyn Fetch>>,
     output_bytes: usize,
-    process: Process,
+    process: Confined,
     /// The task that listens for the last words.
     _listener: JoinSet<()>,
     /// How many calls it was given.
@@ -71,8 +72,8 @@ impl Worker {
         code: &Code,
         fetch: Option<Arc<dyn Fetch>>,
     ) -> Result<Self, RunError> {
-        let Launched { pipes, folder, packages, process } =
-            launcher.launch(code).await.map_err(RunError::Unavailable)?;
+        let started = launcher.launch(code).await;
+        let (process, pipes) = started.map_err(|error| RunError::Unavailable(said(&error)))?;
         let last_words = Arc::default();
         let mut listener = JoinSet::new();
         listener.spawn(listen(pipes.stderr, Arc::clone(&last_words)));
@@ -88,7 +89,7 @@ impl Worker {
             is_spent: false,
             idle_since: Instant::now(),
         };
-        worker.load(&load(code, folder, packages)?).await?;
+        worker.load(&load(code)?).await?;
         Ok(worker)
     }
 
@@ -104,7 +105,7 @@ impl Worker {
 
     /// Whether it can take a call, as far as is known.
     pub(super) fn is_alive(&self) -> bool {
-        !self.is_spent && self.process.child.ending().wait().now_or_never().is_none()
+        !self.is_spent && self.process.ending().wait().now_or_never().is_none()
     }
 
     /// Has a call answered. Whoever drops the future drops the worker, too: it is still busy.
@@ -203,20 +204,35 @@ impl Worker {
         if error.kind() == io::ErrorKind::InvalidData {
             return self.nonsense();
         }
-        let ended = tokio::time::timeout(Duration::from_secs(1), self.process.child.ending().wait()).await;
-        let how = match ended {
-            Ok(Some(status)) => status.to_string(),
-            Ok(None) => "it is gone".to_owned(),
-            Err(_) => "it has closed its pipe".to_owned(),
+        let how = match timeout(Duration::from_secs(1), self.process.verdict()).await {
+            Ok(Verdict::OutOfMemory) => return RunError::OutOfMemory,
+            Ok(Verdict::Refused) => return RunError::Unavailable(self.last_words()),
+            Ok(Verdict::Exited(status)) => format!("it has ended with status {status}"),
+            Ok(Verdict::Signalled(signal)) => format!("it was ended by signal {signal}"),
+            Ok(Verdict::TooManyProcesses) => "it started too many processes".to_owned(),
+            Ok(_) => "it is gone".to_owned(),
+            Err(_) => "it does not listen any more".to_owned(),
         };
+        match &*self.last_words() {
+            "" => RunError::Died(how),
+            words => RunError::Died(format!("{how}: {words}")),
+        }
+    }
+
+    fn last_words(&self) -> String {
         let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = String::from_utf8_lossy(&words);
-        RunError::Died(format!("{how} {}", words.trim()).trim_end().to_owned())
+        String::from_utf8_lossy(&words).trim().to_owned()
     }
 }
 
+/// An error with its causes.
+fn said(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// What a worker is told of the code.
-fn load(code: &Code, folder: String, packages: Option<String>) -> Result<Load, RunError> {
+fn load(code: &Code) -> Result<Load, RunError> {
     let is_inside = |name: &str| {
         let mut parts = std::path::Path::new(name).components();
         parts.all(|part| matches!(part, std::path::Component::Normal(_)))
@@ -230,8 +246,7 @@ fn load(code: &Code, folder: String, packages: Option<String>) -> Result<Load, R
         entry: code.language.entry_file().to_owned(),
         handler: HANDLER.to_owned(),
         environment: code.environment.clone(),
-        packages,
-        folder,
+        packages: code.packages.as_ref().map(|folder| folder.to_string_lossy().into_owned()),
         network: code.network,
         memory_bytes: code.limits.memory_bytes,
         output_bytes: code.limits.output_bytes,

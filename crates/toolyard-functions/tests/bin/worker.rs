@@ -2,5 +2,5 @@
 
 fn main() {
     toolyard_process::supervise_if_asked();
-    toolyard_functions::runtime::work_if_asked();
+    toolyard_sandbox::enter_if_asked(&[toolyard_functions::runtime::ENTRY]);
 }

@@ -33,7 +33,7 @@ fn error(code: i64, message: &str) -> Value {
 
 /// Asks as an object and as a string that is JSON.
 async fn check(language: Language, cases: &[(Value, Value)]) {
-    let runtimes = runtimes();
+    let runtimes = runtimes().await;
     let code = Arc::new(code(language, sample(language)));
     for (request, expected) in cases {
         for event in [request.to_string(), Value::String(request.to_string()).to_string()] {

@@ -9,19 +9,21 @@ use toolyard_functions::code::{Code, CodeLimits, Context, Language};
 use toolyard_functions::run::{Ran, RunError};
 use toolyard_functions::runtime::{RuntimeOptions, Runtimes};
 use toolyard_process::{Processes, Spawner};
+use toolyard_sandbox::{Isolation, Sandbox, SandboxOptions};
 
 /// Stands for the process of a worker and for its supervisor.
 pub(crate) const WORKER: &str = env!("CARGO_BIN_EXE_function-worker");
 
-pub(crate) fn options() -> RuntimeOptions {
-    let mut options = RuntimeOptions::new(Processes::new(Spawner::supervised_by(WORKER), 64));
-    options.program = WORKER.into();
-    options.python = "/usr/bin/python3".into();
-    options
+pub(crate) async fn options() -> RuntimeOptions {
+    let mut options = SandboxOptions::new(Processes::new(Spawner::supervised_by(WORKER), 64));
+    options.binary = WORKER.into();
+    // As far as the machine of the tests has walls: those are tested elsewhere.
+    options.isolation = Isolation::BestEffort;
+    RuntimeOptions::new(Sandbox::probe(options).await)
 }
 
-pub(crate) fn runtimes() -> Runtimes {
-    Runtimes::new(options())
+pub(crate) async fn runtimes() -> Runtimes {
+    Runtimes::new(options().await)
 }
 
 pub(crate) fn code(language: Language, source: &str) -> Code {

@@ -18,25 +18,17 @@ use base64::prelude::BASE64_STANDARD;
 use self::line::Line;
 use super::wire::{Failure, Load, Reply, Told};
 
-/// The first argument of a binary that is to be a worker. The second is the end of the names of its language's files.
-pub(super) const REQUEST: &str = "function-worker:";
+/// The name under which [`super::ENTRY`] is known.
+pub(super) const NAME: &str = "function-worker";
 
-/// What a binary does first of all in its `main`, where it is the one that workers are started of: where it was started
-/// as a worker it becomes one, and this does not return.
-pub fn work_if_asked() {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == REQUEST) {
-        let language = args.next().unwrap_or_default();
-        std::process::exit(i32::from(work(&language.to_string_lossy()).is_err()));
-    }
-}
-
-fn work(language: &str) -> io::Result<()> {
-    match language {
-        "js" => serve::<js::Engine>(&Line::new()),
-        "lua" => serve::<lua::Engine>(&Line::new()),
+/// What the process of a worker does. Its argument is the end of the names of its language's files.
+pub(super) fn work(args: &[String]) -> u8 {
+    let done = match args {
+        [language] if language == "js" => serve::<js::Engine>(&Line::new()),
+        [language] if language == "lua" => serve::<lua::Engine>(&Line::new()),
         _ => Err(io::ErrorKind::InvalidInput.into()),
-    }
+    };
+    u8::from(done.is_err())
 }
 
 /// A language, with the code of one function.
