@@ -21,8 +21,8 @@ pub struct SandboxOptions {
     pub processes: Processes,
     /// A binary that calls [`enter_if_asked`](crate::enter_if_asked) at its very beginning: ourselves.
     pub binary: PathBuf,
-    /// A cgroup to make others in, as a path in its hierarchy; the gateway's own by default. For tests, and for
-    /// machines on which groups are given otherwise than by systemd.
+    /// A cgroup to make others in: an absolute path in its hierarchy, or one from the gateway's own group, which is
+    /// the default. For machines on which groups are given otherwise than by systemd.
     pub cgroup_root: Option<PathBuf>,
 }
 

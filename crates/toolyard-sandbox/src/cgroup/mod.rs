@@ -8,6 +8,9 @@
 mod place;
 mod slot;
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +19,6 @@ pub(crate) use place::{Places, Sources};
 pub(crate) use slot::{Quota, Slot};
 
 use crate::Layer;
-
-/// As many groups are kept that nobody uses.
-const KEPT: usize = 64;
 
 /// What a cgroup can limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,10 +122,8 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take() else { return };
         slot.kill();
-        let mut idle = self.home.lock();
-        if idle.slots.len() < KEPT {
-            idle.slots.push(slot);
-        }
+        // As many are kept as were in use at a time, which is how many programs may run.
+        self.home.lock().slots.push(slot);
     }
 }
 
@@ -144,6 +142,6 @@ pub(crate) fn sweep(places: &Places) {
 
 fn write(path: &Path, value: impl AsRef<[u8]>) -> io::Result<()> {
     let said = |error: io::Error| io::Error::new(error.kind(), format!("write {}: {error}", path.display()));
-    let mut file = std::fs::File::options().write(true).open(path).map_err(said)?;
+    let mut file = std::fs::File::options().write(true).truncate(true).open(path).map_err(said)?;
     io::Write::write_all(&mut file, value.as_ref()).map_err(said)
 }

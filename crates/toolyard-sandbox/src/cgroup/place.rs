@@ -44,8 +44,8 @@ impl Sources {
 }
 
 impl Places {
-    /// Finds them, and tries whether groups can be made there. `root` is a group to make them in, as a path in its
-    /// hierarchy, instead of the one that the gateway is in.
+    /// Finds them, and tries whether groups can be made there. `root` is a group to make them in instead of
+    /// the one that the gateway is in: a path in its hierarchy, or one from the gateway's own group.
     pub(crate) fn find(sources: &Sources, root: Option<&Path>) -> Self {
         let find = |controller| {
             let place = place(sources, controller, root)?;
@@ -77,7 +77,7 @@ impl Places {
     }
 }
 
-fn place(sources: &Sources, controller: Controller, root: Option<&Path>) -> Result<Place, String> {
+pub(super) fn place(sources: &Sources, controller: Controller, root: Option<&Path>) -> Result<Place, String> {
     let name = controller.name();
     let missing = || format!("no cgroup controller {name:?} is mounted");
     let (mount, unified) = mounted(&sources.mounts, name)
@@ -85,10 +85,14 @@ fn place(sources: &Sources, controller: Controller, root: Option<&Path>) -> Resu
         .or_else(|| mounted(&sources.mounts, "").map(|mount| (mount, true)))
         .ok_or_else(missing)?;
     let own = own(&sources.own, if unified { "" } else { name }).ok_or_else(missing)?;
-    let within = root.map_or(own, |root| root.strip_prefix("/").unwrap_or(root).to_owned());
+    let within = match root.map(|root| (root, root.strip_prefix("/"))) {
+        Some((_, Ok(absolute))) => absolute.to_owned(),
+        Some((relative, Err(_))) => own.join(relative),
+        None => own,
+    };
     // Where only a part of the hierarchy is mounted, that is where its paths begin.
     let shown = within.strip_prefix(&mount.root).map_or_else(|_| within.clone(), Path::to_owned);
-    let mut folder = mount.folder.join(shown);
+    let mut folder: PathBuf = mount.folder.join(shown).components().collect();
     if folder.file_name().is_some_and(|name| name == LEAF) {
         folder.pop();
     }
@@ -148,7 +152,9 @@ fn try_out(place: &Place, controller: Controller) -> io::Result<()> {
         io::Error::new(error.kind(), format!("cannot make a cgroup in {}: {error}", place.folder.display()))
     };
     fs::create_dir(&folder).map_err(said)?;
-    let open = fs::File::options().write(true).open(folder.join("cgroup.procs"));
+    // In version 2, who moves a process must be able to write where it was as well as where it goes, or above both.
+    let procs = if place.unified { &place.folder } else { &folder }.join("cgroup.procs");
+    let open = fs::File::options().write(true).open(procs);
     fs::remove_dir(&folder)?;
     open.map(drop).map_err(said)
 }
@@ -192,7 +198,8 @@ fn started(id: u32) -> Option<u64> {
 
 /// Whether a group of this name belongs to a gateway that has ended.
 pub(super) fn is_left_over(name: &str) -> bool {
-    let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('-');
+    let Some(name) = name.strip_prefix(PREFIX) else { return false };
+    let mut parts = name.split('-');
     let (Some(Ok(id)), Some(Ok(start))) = (parts.next().map(str::parse), parts.next().map(str::parse)) else {
         return false;
     };

@@ -88,8 +88,11 @@ fn end_like(init: Pid, mut told: File) -> ! {
     };
     let status = ExitStatus::from_raw(status);
     if let Some(signal) = status.signal() {
-        // A signal that is ignored here comes to nothing; then the status has to say it.
-        let _ended = Signal::from_named_raw(signal).map(|signal| kill_process(getpid(), signal));
+        // Twice, because Rust catches some the first time, to tell of a stack that overflowed. One that is ignored
+        // here comes to nothing; then the status has to say it.
+        for signal in Signal::from_named_raw(signal).into_iter().cycle().take(2) {
+            let _ended = kill_process(getpid(), signal);
+        }
         std::process::exit(128 + signal);
     }
     std::process::exit(status.code().unwrap_or(REFUSED))

@@ -112,14 +112,18 @@ const NAMESPACES: i32 = sys::CLONE_NEWUSER
 /// Terminals: what puts characters into the input of another program.
 const TERMINALS: [u64; 2] = [sys::TIOCSTI, 0x541C];
 
-pub(super) fn restrict(network: bool) -> Result<(), Fault> {
-    let programs = programs(network).map_err(Fault::at("seccomp"))?;
+/// `files_in_memory` are those of `memfd_create`.
+pub(super) fn restrict(network: bool, files_in_memory: bool) -> Result<(), Fault> {
+    let programs = programs(network, files_in_memory).map_err(Fault::at("seccomp"))?;
     programs.iter().try_for_each(|program| apply_filter(program)).map_err(Fault::at("seccomp"))
 }
 
 /// The kernel asks all of them, and does what the strictest says.
-fn programs(network: bool) -> Outcome<Vec<BpfProgram>> {
+fn programs(network: bool, files_in_memory: bool) -> Outcome<Vec<BpfProgram>> {
     let mut rules: Rules = REFUSED.iter().chain(&REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    if !files_in_memory {
+        rules.insert(sys::SYS_memfd_create, Vec::new());
+    }
     rules.insert(sys::SYS_socket, sockets(network)?);
     rules.insert(sys::SYS_socketpair, sockets(false)?);
     let one = |arg, op, value| SeccompRule::new(vec![SeccompCondition::new(arg, Len::Dword, op, value)?]);
@@ -165,5 +169,5 @@ fn other_numbers() -> Option<BpfProgram> {
 
 /// Whether the kernel takes filters.
 pub(super) fn probe() -> Result<(), String> {
-    restrict(false).map_err(|Fault(why)| why)
+    restrict(false, false).map_err(|Fault(why)| why)
 }
