@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::OnceCell;
 use toolyard_process::{Pipes, Processes, Program};
 
 use crate::cgroup::{self, Places, Quota, Slots};
@@ -34,9 +35,15 @@ pub struct Sandbox {
 
 struct Shared {
     options: SandboxOptions,
+    /// Found out when somebody first needs it.
+    machine: OnceCell<Machine>,
+    homes: AtomicU64,
+}
+
+/// What this machine has.
+struct Machine {
     reports: Vec<LayerReport>,
     slots: Arc<Slots>,
-    homes: AtomicU64,
 }
 
 impl SandboxOptions {
@@ -49,29 +56,20 @@ impl SandboxOptions {
 }
 
 impl Sandbox {
-    /// Finds out which walls this machine has. Nothing fails here: what is missing is reported, and where isolation
-    /// is required, nothing can be started then.
-    pub async fn probe(options: SandboxOptions) -> Self {
-        let places = match options.isolation {
-            Isolation::None => Places::none("there is no isolation"),
-            Isolation::Required | Isolation::BestEffort => find_places(options.cgroup_root.clone()).await,
-        };
-        let mut reports = vec![probe::supervisor(&options.processes)];
-        reports.extend(probe::groups(&places));
-        if options.isolation == Isolation::None {
-            let none = |layer| LayerReport { layer, missing: Some("there is no isolation".to_owned()) };
-            reports.extend([Layer::Namespaces, Layer::Landlock, Layer::Seccomp].map(none));
-        } else {
-            reports.extend(probe::walls(&options.processes, &options.binary).await);
-        }
-        let slots = Arc::new(Slots::new(places));
-        Self { shared: Arc::new(Shared { options, reports, slots, homes: AtomicU64::new(0) }) }
+    /// A sandbox. Which walls the machine has is found out when somebody first needs to know.
+    #[must_use]
+    pub fn new(options: SandboxOptions) -> Self {
+        Self { shared: Arc::new(Shared { options, machine: OnceCell::new(), homes: AtomicU64::new(0) }) }
     }
 
-    /// Which walls this machine has, and why not the others.
-    #[must_use]
-    pub fn report(&self) -> &[LayerReport] {
-        &self.shared.reports
+    /// Which walls this machine has, and why not the others. Nothing fails here: where isolation is required, and
+    /// something is missing, nothing can be started.
+    pub async fn report(&self) -> &[LayerReport] {
+        &self.machine().await.reports
+    }
+
+    async fn machine(&self) -> &Machine {
+        self.shared.machine.get_or_init(|| Machine::probe(&self.shared.options)).await
     }
 
     /// How much isolation there has to be.
@@ -84,8 +82,9 @@ impl Sandbox {
     ///
     /// # Errors
     /// When isolation is required and this machine has not all walls: which, and what to do.
-    pub fn ready(&self) -> Result<(), SandboxError> {
-        let missing: Vec<_> = self.report().iter().filter(|report| !report.enforced()).cloned().collect();
+    pub async fn ready(&self) -> Result<(), SandboxError> {
+        let missing: Vec<_> =
+            self.report().await.iter().filter(|report| !report.enforced()).cloned().collect();
         match self.isolation() {
             Isolation::Required if !missing.is_empty() => Err(SandboxError::Unenforceable(missing)),
             _ => Ok(()),
@@ -104,14 +103,15 @@ impl Sandbox {
         cell: &Cell,
         program: &CellProgram,
     ) -> Result<(Confined, Pipes), SandboxError> {
-        self.ready()?;
+        self.ready().await?;
         cell.check()?;
+        let machine = self.machine().await;
         let quota =
             Quota { memory_bytes: cell.memory_bytes, cpu_millis: cell.cpu_millis, processes: cell.processes };
-        let lent = self.shared.slots.lend(&quota).map_err(SandboxError::at("limit a cgroup"))?;
-        let walls = self.walls();
+        let lent = machine.slots.lend(&quota).map_err(SandboxError::at("limit a cgroup"))?;
+        let walls = machine.walls(self.isolation());
         let home = self.home(walls)?;
-        let spec = self.spec(walls, lent.join(), home.path(), cell, program);
+        let spec = machine.spec(walls, lent.join(), home.path(), cell, program);
         let spec = serde_json::to_string(&spec).map_err(|error| SandboxError::Cell(error.to_string()))?;
         let helper = Program {
             command: self.shared.options.binary.clone().into(),
@@ -120,26 +120,8 @@ impl Sandbox {
             ..Program::default()
         };
         let (child, pipes) = self.shared.options.processes.start(name, &helper).await?;
-        let watched = self.isolation() != Isolation::None && !self.limits_trees();
+        let watched = self.isolation() != Isolation::None && !machine.limits_trees();
         Ok((Confined::new(Parts { child, lent, home, quota, watched }), pipes))
-    }
-
-    fn has(&self, layer: Layer) -> bool {
-        self.report().iter().any(|report| report.layer == layer && report.enforced())
-    }
-
-    /// Whether cgroups limit memory and processes, or somebody has to look at them.
-    fn limits_trees(&self) -> bool {
-        self.has(Layer::Memory) && self.has(Layer::Processes)
-    }
-
-    fn walls(&self) -> Walls {
-        Walls {
-            user: self.isolation() != Isolation::None,
-            namespaces: self.has(Layer::Namespaces),
-            landlock: self.has(Layer::Landlock),
-            seccomp: self.has(Layer::Seccomp),
-        }
     }
 
     /// In namespaces a cell has a folder of its own; without them it is one of the machine's.
@@ -149,6 +131,42 @@ impl Sandbox {
         }
         let number = self.shared.homes.fetch_add(1, Ordering::Relaxed);
         Home::make(number, walls.user).map_err(SandboxError::at("make a folder for a cell"))
+    }
+}
+
+impl Machine {
+    async fn probe(options: &SandboxOptions) -> Self {
+        let places = match options.isolation {
+            Isolation::None => Places::none("there is no isolation"),
+            Isolation::Required | Isolation::BestEffort => find_places(options.cgroup_root.clone()).await,
+        };
+        let mut reports = vec![probe::supervisor(&options.processes)];
+        reports.extend(probe::groups(&places));
+        if options.isolation == Isolation::None {
+            let none = |layer| LayerReport { layer, missing: Some("there is no isolation".to_owned()) };
+            reports.extend([Layer::Namespaces, Layer::Landlock, Layer::Seccomp].map(none));
+        } else {
+            reports.extend(probe::walls(&options.processes, &options.binary).await);
+        }
+        Self { reports, slots: Arc::new(Slots::new(places)) }
+    }
+
+    fn has(&self, layer: Layer) -> bool {
+        self.reports.iter().any(|report| report.layer == layer && report.enforced())
+    }
+
+    /// Whether cgroups limit memory and processes, or somebody has to look at them.
+    fn limits_trees(&self) -> bool {
+        self.has(Layer::Memory) && self.has(Layer::Processes)
+    }
+
+    fn walls(&self, isolation: Isolation) -> Walls {
+        Walls {
+            user: isolation != Isolation::None,
+            namespaces: self.has(Layer::Namespaces),
+            landlock: self.has(Layer::Landlock),
+            seccomp: self.has(Layer::Seccomp),
+        }
     }
 
     fn spec(

@@ -19,7 +19,7 @@ pub(crate) async fn options() -> RuntimeOptions {
     options.binary = WORKER.into();
     // As far as the machine of the tests has walls: those are tested elsewhere.
     options.isolation = Isolation::BestEffort;
-    RuntimeOptions::new(Sandbox::probe(options).await)
+    RuntimeOptions::new(Sandbox::new(options))
 }
 
 pub(crate) async fn runtimes() -> Runtimes {

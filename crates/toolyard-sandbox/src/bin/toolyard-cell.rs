@@ -91,8 +91,8 @@ async fn serve(request: Request) -> Result<Value, String> {
         "none" => Isolation::None,
         _ => Isolation::Required,
     };
-    let sandbox = Sandbox::probe(options).await;
-    let report: Vec<String> = sandbox.report().iter().map(ToString::to_string).collect();
+    let sandbox = Sandbox::new(options);
+    let report: Vec<String> = sandbox.report().await.iter().map(ToString::to_string).collect();
     let Some(program) = &request.program else { return Ok(json!({"report": report})) };
     let mut runs = Vec::new();
     for _ in 0..request.times {
