@@ -32,6 +32,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
             "toolyard-openapi",
             "toolyard-process",
             "toolyard-sandbox",
+            "toolyard-sdk",
             "toolyard-store",
         ],
     ),

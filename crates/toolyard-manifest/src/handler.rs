@@ -23,7 +23,13 @@ pub use self::{
     retry::RetryPolicy,
 };
 
-use crate::forms::HandlerName;
+use crate::{forms::HandlerName, process::Builtins};
+
+/// What nothing is tried again by.
+const ONCE: RetryPolicy = RetryPolicy::attempts(1);
+
+/// How long a call of a built-in tool may take: a script has up to five minutes, and its packages may have to be installed.
+const BUILTIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Where tools come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +52,26 @@ pub struct Handler {
     pub kind: HandlerKind,
     /// What its references stood for: see [`Handler::secrets`].
     pub from_outside: Vec<Secret>,
+}
+
+impl Handler {
+    /// The name of the handler that is the gateway itself, which no other has.
+    pub const BUILTINS: &str = "builtins";
+
+    /// The handler that is the gateway itself.
+    pub(crate) fn of_builtins(builtins: Builtins) -> Option<Self> {
+        Some(Self {
+            name: HandlerName::parse(Self::BUILTINS).ok()?,
+            registry: Self::BUILTINS.to_owned(),
+            timeout: BUILTIN_TIMEOUT,
+            prefix: Prefix::default(),
+            overrides: Vec::new(),
+            price: Price::default(),
+            probe: None,
+            kind: HandlerKind::Builtins(Box::new(builtins)),
+            from_outside: Vec::new(),
+        })
+    }
 }
 
 /// How servers that are connected and silent are asked whether they are there.
@@ -74,6 +100,8 @@ pub enum HandlerKind {
     Grpc(Box<GrpcHandler>),
     /// A service with a description of its operations, which are its tools.
     OpenApi(Box<OpenApiHandler>),
+    /// The gateway itself. No registry declares it: `builtins` of the process does.
+    Builtins(Box<Builtins>),
 }
 
 impl HandlerKind {
@@ -85,6 +113,7 @@ impl HandlerKind {
             Self::Http(_) => "http",
             Self::Grpc(_) => "grpc",
             Self::OpenApi(_) => "openapi",
+            Self::Builtins(_) => "builtins",
         }
     }
 
@@ -104,6 +133,7 @@ impl HandlerKind {
                 Some(base_url) => base_url.shown(),
                 None => openapi.spec.shown(),
             },
+            Self::Builtins(_) => "the gateway itself".to_owned(),
         }
     }
 
@@ -115,6 +145,7 @@ impl HandlerKind {
             Self::Http(http) => &http.retry.policy,
             Self::Grpc(grpc) => &grpc.retry.policy,
             Self::OpenApi(openapi) => &openapi.retry.policy,
+            Self::Builtins(_) => &ONCE,
         }
     }
 }

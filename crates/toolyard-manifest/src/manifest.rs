@@ -87,6 +87,9 @@ fn read(sources: &[Source], report: &Report<'_>) -> Manifest {
     if manifest.process.secrets_dir.is_none() {
         report.refuse_keys();
     }
+    // First, so that its tools have the names that their descriptions and results say.
+    let builtins = manifest.process.builtins.clone().and_then(Handler::of_builtins);
+    manifest.handlers.splice(0..0, builtins);
     manifest
 }
 

@@ -55,6 +55,9 @@ const ONLY: &[(&str, &[HandlerType], &str)] = &[
     ("tool", &[HandlerType::Http, HandlerType::Grpc], "it belongs to the types `http` and `grpc`"),
 ];
 
+/// What no two have.
+pub(crate) const HANDLER_NAME: &str = "handler of this name";
+
 /// What all types have.
 const RESILIENCE: &[&str] = &["retries", "retryPolicy", "auth"];
 
@@ -167,7 +170,7 @@ fn kind(
 
 fn handler_name(cursor: Cursor<'_>) -> Option<HandlerName> {
     let name = cursor.clone().parse(HandlerName::parse)?;
-    cursor.declare("handler of this name", name.as_str());
+    cursor.declare(HANDLER_NAME, name.as_str());
     Some(name)
 }
 

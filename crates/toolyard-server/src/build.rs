@@ -66,6 +66,7 @@ impl Builder {
                 Arc::new(NotYet::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
             }
             HandlerKind::OpenApi(openapi) => Arc::new(self.openapi(handler, openapi, &secrets)),
+            HandlerKind::Builtins(_) => Arc::new(NotYet::new(handler.kind.name(), None)),
         };
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
@@ -91,7 +92,7 @@ fn uses_tls(handler: &manifest::Handler) -> bool {
         },
         HandlerKind::Http(http) => http.url.is_tls(),
         HandlerKind::OpenApi(openapi) => openapi::uses_tls(openapi),
-        HandlerKind::Grpc(_) => false,
+        HandlerKind::Grpc(_) | HandlerKind::Builtins(_) => false,
     }
 }
 

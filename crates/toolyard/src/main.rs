@@ -113,6 +113,7 @@ impl std::error::Error for BadInput {}
 
 fn main() -> ExitCode {
     toolyard_process::supervise_if_asked();
+    toolyard_sandbox::enter_if_asked(&[toolyard_functions::runtime::ENTRY]);
     let cli = Cli::parse();
     let log = start_log(&cli.command);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {

@@ -18,7 +18,7 @@ pub struct RetryPolicy {
 impl RetryPolicy {
     /// The policy of so many attempts, and the defaults of the contract.
     #[must_use]
-    pub fn attempts(max_attempts: u32) -> Self {
+    pub const fn attempts(max_attempts: u32) -> Self {
         Self {
             max_attempts,
             initial_backoff: Duration::from_millis(100),

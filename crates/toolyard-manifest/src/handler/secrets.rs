@@ -90,6 +90,7 @@ impl Texts {
                 openapi.headers.iter().for_each(|(_, value)| self.header(value));
                 openapi.credentials.iter().for_each(|(_, wanted)| self.scheme(wanted));
             }
+            HandlerKind::Builtins(_) => {}
         }
     }
 

@@ -1,6 +1,10 @@
 //! The reader of `builtins`.
 
-use crate::cursor::{Choice, Cursor};
+use crate::{
+    cursor::{Choice, Cursor},
+    handler::Handler,
+    registry,
+};
 
 /// `builtins` of a `Toolyard` document: the tools of the gateway itself. Where the section is there, so are all of them but
 /// for those that are switched off; without it there are none.
@@ -78,6 +82,7 @@ impl Default for Scripts {
 }
 
 pub(super) fn builtins(cursor: Cursor<'_>) -> Option<Builtins> {
+    cursor.declare(registry::HANDLER_NAME, Handler::BUILTINS);
     let mut fields = cursor.fields()?;
     let default = Builtins::default();
     let scripts = fields.with_default("scripts", scripts, default.scripts);

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{problems, toolyard, valid};
+use super::{problems, registry, toolyard, valid};
 use crate::{Secret, StorePlace};
 
 #[test]
@@ -56,6 +56,67 @@ fn clusters() {
     tools.yaml:4:12: spec.cluster.key: this field is required
     tools.yaml:4:22: spec.cluster.address: `http://10.0.0.5/mcp` is not an origin of HTTP
       expected a scheme, a host and a port, such as http://10.0.0.5:8080
+    ");
+}
+
+#[test]
+fn what_runs_in_the_sandbox() {
+    assert_snapshot!(problems(&toolyard("sandbox: {isolation: best, packagesBytes: 1KiB}")), @"
+    tools.yaml:4:24: spec.sandbox.isolation: `best` is not a known kind of isolation
+      expected one of required, best-effort, none
+    tools.yaml:4:45: spec.sandbox.packagesBytes: this is too small
+      expected a size of 67108864 or more
+    ");
+    assert_snapshot!(problems(&toolyard("functions: {workers: 0, idle: 0s}")), @"
+    tools.yaml:4:24: spec.functions.workers: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:4:33: spec.functions.idle: this is zero
+      expected a duration above zero
+    ");
+    let scripts = "builtins: {scripts: {runner: pod, memory: 1MiB, cpu: 5m, disk: 1, output: 1}}";
+    assert_snapshot!(problems(&toolyard(scripts)), @r#"
+    tools.yaml:4:32: spec.builtins.scripts.runner: `pod` is not a known runner of scripts
+      expected one of local, kubernetes
+    tools.yaml:4:45: spec.builtins.scripts.memory: this is too small
+      expected a size of 33554432 or more
+    tools.yaml:4:56: spec.builtins.scripts.cpu: `5m` is not a share of processors
+      expected a number of processors, or of thousandths with an `m`: 2, "0.5", 500m
+      hint: from 10m to 1000
+    tools.yaml:4:66: spec.builtins.scripts.disk: this is too small
+      expected a size of 65536 or more
+    tools.yaml:4:77: spec.builtins.scripts.output: this is too small
+      expected a size of 4096 or more
+    "#);
+    assert_snapshot!(problems(&toolyard("builtins: {scripts: {cpu: 1.5}, search: {}}")), @r#"
+    tools.yaml:4:29: spec.builtins.scripts.cpu: found a number
+      expected a number of processors, or of thousandths with an `m`: 2, "0.5", 500m
+      hint: quotes make a text of a number with decimals
+    tools.yaml:4:35: spec.builtins.search: unknown field
+      expected scripts
+    "#);
+    assert_snapshot!(problems(&toolyard("builtins: {scripts: true}")), @"
+    tools.yaml:4:23: spec.builtins.scripts: found a boolean
+      expected an object
+    ");
+}
+
+#[test]
+fn the_gateways_own_tools_are_a_handler_in_front_of_all_others() {
+    let docs = |name: &str| {
+        let handler = "    type: mcp\n    mcpConfig: {transport: stdio, command: docs}\n";
+        registry(&format!("  - name: {name}\n{handler}"))
+    };
+    let check = |spec: &str, expected: &[&str]| {
+        let manifest = valid(&format!("{}---\n{}", docs("docs"), toolyard(spec)));
+        let names: Vec<_> = manifest.handlers.iter().map(|handler| handler.name.as_str()).collect();
+        assert_eq!(names, expected, "{spec}");
+    };
+    check("logs: {}", &["docs"]);
+    check("builtins: {}", &["builtins", "docs"]);
+    check("builtins: {scripts: {enabled: false}}", &["builtins", "docs"]);
+    assert_snapshot!(problems(&format!("{}---\n{}", docs("builtins"), toolyard("builtins: {}"))), @"
+    tools.yaml:13:13: spec.builtins: a second handler of this name
+      hint: the first one is at tools.yaml:6:11: spec.handlers[0].name
     ");
 }
 
