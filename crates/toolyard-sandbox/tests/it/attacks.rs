@@ -7,7 +7,8 @@ pub(crate) struct Attack {
     pub(crate) script: &'static str,
     /// How it may be refused: the whole of what is printed. Which of two walls is met first depends on the user.
     pub(crate) refused: &'static [&'static str],
-    /// Whether it succeeds without walls, and does no harm there: then it is tried, so that this is a test of walls.
+    /// Whether it succeeds without walls, and changes and reads nothing there that is not the test's own: then it is
+    /// tried, so that this is a test of walls. All others are only ever tried in a cell.
     pub(crate) control: bool,
 }
 
@@ -61,8 +62,8 @@ pub(crate) const NETWORK: [Attack; 7] = [
 ];
 
 pub(crate) const FILES: [Attack; 16] = [
-    attack("/etc/shadow", &["ENOENT"], true, "attempt(lambda: open('/etc/shadow').read())"),
-    attack("/etc/passwd", &["ENOENT"], true, "attempt(lambda: open('/etc/passwd').read())"),
+    attack("/etc/shadow", &["ENOENT"], true, "attempt(lambda: open('/etc/shadow'))"),
+    attack("/etc/passwd", &["ENOENT"], true, "attempt(lambda: open('/etc/passwd'))"),
     attack("a file of the gateway", &["ENOENT"], true, "attempt(lambda: open(secret).read())"),
     attack(
         "a file of the gateway by the root of process 1",
@@ -75,11 +76,16 @@ pub(crate) const FILES: [Attack; 16] = [
         &["clean"],
         true,
         "
-import glob
-seen = b''
-for path in glob.glob('/proc/[0-9]*/environ'):
-    try: seen += open(path, 'rb').read()
-    except OSError: pass
+seen, pid = b'', 'self'
+# Itself and those above it: the gateway is among them.
+while pid != '0':
+    try:
+        seen += open(f'/proc/{pid}/environ', 'rb').read()
+    except OSError:
+        pass
+    if b'canary' in seen:
+        break
+    pid = open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1]
 print('ESCAPED' if b'canary' in seen else 'clean')",
     ),
     attack(
@@ -89,7 +95,7 @@ print('ESCAPED' if b'canary' in seen else 'clean')",
         "attempt(lambda: open('/proc/1/environ', 'rb').read())",
     ),
     attack("the memory of process 1", &["EACCES"], false, "attempt(lambda: open('/proc/1/mem', 'rb'))"),
-    attack("the files of process 1", &["EACCES"], true, "attempt(lambda: os.listdir('/proc/1/fd'))"),
+    attack("the files of process 1", &["EACCES"], false, "attempt(lambda: os.listdir('/proc/1/fd'))"),
     attack("write to /", &["EROFS", "EACCES"], false, "attempt(lambda: open('/x', 'w'))"),
     attack("write to /usr", &["EROFS", "EACCES"], false, "attempt(lambda: open('/usr/x', 'w'))"),
     attack("write to /dev", &["EROFS", "EACCES"], false, "attempt(lambda: open('/dev/x', 'w'))"),
@@ -99,8 +105,8 @@ print('ESCAPED' if b'canary' in seen else 'clean')",
         true,
         "
 import stat
-attempt(lambda: os.mknod('/tmp/' + token, stat.S_IFCHR | 0o600, os.makedev(1, 3)))
-if os.path.exists('/tmp/' + token): os.remove('/tmp/' + token)",
+attempt(lambda: os.mknod(os.environ['HOME'] + '/' + token, stat.S_IFCHR | 0o600, os.makedev(1, 3)))
+if os.path.exists(os.environ['HOME'] + '/' + token): os.remove(os.environ['HOME'] + '/' + token)",
     ),
     attack(
         "write to /proc/sys",
@@ -217,13 +223,13 @@ attempt(lambda: syscall(0x40000000 | 39) if x86 else syscall(435, 0, 0))",
 pub(crate) const RIGHTS: [Attack; 3] = [
     attack("become root", &["EPERM", "EINVAL"], true, "attempt(lambda: os.setresuid(0, 0, 0))"),
     attack("change an owner", &["EPERM", "EINVAL"], true, "
-open('/tmp/' + token, 'w').close()
-attempt(lambda: os.chown('/tmp/' + token, 0, 0))
-os.remove('/tmp/' + token)"),
+open(os.environ['HOME'] + '/' + token, 'w').close()
+attempt(lambda: os.chown(os.environ['HOME'] + '/' + token, 0, 0))
+os.remove(os.environ['HOME'] + '/' + token)"),
     attack("a file that gives rights", &["65534 65534"], false, "
 import shutil, subprocess
-shutil.copy('/usr/bin/python3.11' if os.path.exists('/usr/bin/python3.11') else sys.executable, '/tmp/own')
-try: os.chmod('/tmp/own', 0o6755)
+shutil.copy('/usr/bin/python3.11' if os.path.exists('/usr/bin/python3.11') else sys.executable, os.environ['HOME'] + '/own')
+try: os.chmod(os.environ['HOME'] + '/own', 0o6755)
 except OSError: pass
-print(subprocess.run(['/tmp/own', '-I', '-c', 'import os; print(os.geteuid(), os.getegid())'], capture_output=True, text=True).stdout.strip())"),
+print(subprocess.run([os.environ['HOME'] + '/own', '-I', '-c', 'import os; print(os.geteuid(), os.getegid())'], capture_output=True, text=True).stdout.strip())"),
 ];
