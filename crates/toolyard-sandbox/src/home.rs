@@ -30,7 +30,12 @@ impl Home {
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let home = Self { path, ours: true };
         if for_nobody && geteuid().is_root() {
-            chown(&home.path, Some(crate::confine::NOBODY), Some(crate::confine::NOBODY))?;
+            let nobody = Some(crate::confine::NOBODY);
+            match chown(&home.path, nobody, nobody) {
+                // In a namespace that has one user only, the program stays that user.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                done => done?,
+            }
         }
         Ok(home)
     }

@@ -85,7 +85,10 @@ while pid != '0':
         pass
     if b'canary' in seen:
         break
-    pid = open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1]
+    try:
+        pid = open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1]
+    except OSError:
+        break
 print('ESCAPED' if b'canary' in seen else 'clean')",
     ),
     attack(
@@ -132,7 +135,8 @@ attempt(more)",
         false,
         "
 os.chdir('/tmp')
-print(sorted(name for name in os.listdir('../../../..') if name not in ('lib32', 'libx32')))",
+try: print(sorted(name for name in os.listdir('../../../..') if name not in ('lib32', 'libx32')))
+except OSError as error: print(errno.errorcode[error.errno])",
     ),
 ];
 

@@ -53,7 +53,7 @@ for _ in range(8):
 statuses = [os.wait()[1] for _ in range(8)]
 # With a cgroup of version 1 the system kills as many as it has to.
 print('ESCAPED' if not any(statuses) else 'killed')";
-    for who in WALLED {
+    for who in WALLED.into_iter().chain([Who::WithoutNamespaces]) {
         let ended = ended(who, script, json!({}));
         assert_eq!(ended["verdict"], "OutOfMemory", "{who:?} {ended}");
         assert_ne!(ended["out"], "ESCAPED\n", "{who:?} {ended}");
@@ -95,6 +95,18 @@ except OSError as error:
     print(errno.errorcode[error.errno], count, flush=True)
 os._exit(0)";
     check(script, &json!({"processes": 20}), "EAGAIN 19\n", "Exited(0)");
+}
+
+#[test]
+fn who_has_too_many_processes_is_found_from_outside() {
+    let script = "
+import os, time
+for _ in range(300):
+    if os.fork() == 0:
+        time.sleep(100)
+time.sleep(100)";
+    let ended = ended(Who::WithoutNamespaces, script, json!({"processes": 20}));
+    assert_eq!(ended["verdict"], "TooManyProcesses", "{ended}");
 }
 
 #[test]
@@ -163,7 +175,7 @@ while True: os.write(1, b'x' * 65536)";
 
 #[test]
 fn a_daemon_ends_with_its_cell() {
-    for who in WALLED {
+    for who in WALLED.into_iter().chain([Who::WithoutNamespaces]) {
         let token = format!("daemon-{}", unique());
         let script = format!(
             "

@@ -21,6 +21,8 @@ pub(crate) enum Who {
     Delegated,
     /// A user to whom none was given, with the walls that there are.
     Ordinary,
+    /// A user on a machine that gives no namespaces: Landlock and seccomp are all there is.
+    WithoutNamespaces,
     /// Root without walls, to see that an attempt would succeed.
     Unprotected,
 }
@@ -69,7 +71,7 @@ pub(crate) fn run(who: Who, mut request: Value) -> Value {
     }
     match who {
         Who::Root | Who::Delegated => {}
-        Who::Ordinary => request["isolation"] = json!("best-effort"),
+        Who::Ordinary | Who::WithoutNamespaces => request["isolation"] = json!("best-effort"),
         Who::Unprotected => request["isolation"] = json!("none"),
     }
     said(who, &request)
@@ -84,6 +86,15 @@ pub(crate) fn said(who: Who, request: &Value) -> Value {
             let mut command = process("setpriv");
             command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
             command.args(["--clear-groups", binary]);
+            command
+        }
+        Who::WithoutNamespaces => {
+            // In a namespace in which no others can be made. There its one user is called root, and is not.
+            let mut command = process("setpriv");
+            command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
+            command.args(["--clear-groups", "unshare", "--user", "--map-root-user", "sh", "-c"]);
+            let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+            command.args([script, "sh", binary]);
             command
         }
     };
