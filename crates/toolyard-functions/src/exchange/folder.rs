@@ -1,0 +1,196 @@
+//! What is in a folder now.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep};
+use toolyard_core::{Code, Exchange, Json, ToolError};
+
+use super::{answer, within};
+use crate::code::Context;
+use crate::edition::Edition;
+use crate::host::{Host, HostOptions, edition_of};
+use crate::project::Kind;
+use crate::project::folder::{Stamp, read};
+use crate::run::{Run, RunError};
+
+/// How long files have to be left alone before an edit counts as finished: few editors write in one go.
+const CALM: Duration = Duration::from_millis(50);
+
+/// How long a function may take to be loaded, and to say that it is there.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a function of MCP is asked to find out whether it can be loaded.
+const GREETING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"toolyard","version":"1"}}}"#;
+
+/// What a folder has come to: what runs, or why nothing does.
+type Now = Option<Result<Arc<Edition>, String>>;
+
+/// A function in a folder, or in a file, which is read again when it is changed. A change that cannot be loaded is logged,
+/// and what was there before goes on.
+///
+/// The files are looked at again and again. Notices of the system do not come from network file systems, are lost with the
+/// folder, and say little where a file is a link to a link.
+pub struct FolderExchange {
+    host: Host,
+    now: watch::Receiver<Now>,
+    generation: watch::Receiver<u64>,
+    _following: JoinSet<()>,
+}
+
+impl FolderExchange {
+    /// What is at this path, which is looked at every so often.
+    #[must_use]
+    pub fn new(host: Host, path: PathBuf, every: Duration) -> Self {
+        let (sender, now) = watch::channel(None);
+        let (generations, generation) = watch::channel(0);
+        let watched = Watched {
+            run: host.run().clone(),
+            options: host.options().clone(),
+            path,
+            now: sender,
+            generations,
+        };
+        let mut following = JoinSet::new();
+        following.spawn(watched.follow(every));
+        Self { host, now, generation, _following: following }
+    }
+
+    /// What runs now. Waits for the first reading of the folder.
+    ///
+    /// # Errors
+    /// Why nothing does.
+    pub async fn edition(&self) -> Result<Arc<Edition>, ToolError> {
+        let mut now = self.now.clone();
+        let now = now.wait_for(Option::is_some).await.map(|now| now.clone());
+        match now {
+            Ok(Some(Ok(edition))) => Ok(edition),
+            Ok(Some(Err(why))) => Err(ToolError::new(Code::Unavailable, why).unsent()),
+            Ok(None) | Err(_) => Err(ToolError::new(Code::Unavailable, "Nobody reads the folder").unsent()),
+        }
+    }
+}
+
+impl Exchange for FolderExchange {
+    fn exchange(&self, request: Json, deadline: Option<Instant>) -> BoxFuture<'_, Result<Json, ToolError>> {
+        Box::pin(async move {
+            let edition = within(deadline, self.edition()).await??;
+            answer(&self.host, &edition, &request, deadline).await
+        })
+    }
+
+    fn generation(&self) -> watch::Receiver<u64> {
+        self.generation.clone()
+    }
+}
+
+struct Watched {
+    run: Arc<dyn Run>,
+    options: HostOptions,
+    path: PathBuf,
+    now: watch::Sender<Now>,
+    generations: watch::Sender<u64>,
+}
+
+impl Watched {
+    async fn follow(self, every: Duration) {
+        let mut seen = stamp(&self.path).await;
+        loop {
+            let loaded = self.load().await;
+            self.replace(loaded);
+            seen = self.next(seen, every).await;
+        }
+    }
+
+    /// Waits until the files are others than before, and have been left alone for a moment.
+    async fn next(&self, mut seen: Stamp, every: Duration) -> Stamp {
+        loop {
+            sleep(every).await;
+            let mut now = stamp(&self.path).await;
+            if now == seen {
+                continue;
+            }
+            while now != seen {
+                seen = now;
+                sleep(CALM).await;
+                now = stamp(&self.path).await;
+            }
+            return seen;
+        }
+    }
+
+    fn replace(&self, loaded: Result<Arc<Edition>, String>) {
+        let before = self.now.borrow().clone();
+        let path = self.path.display();
+        match (loaded, before) {
+            (Ok(edition), Some(Ok(before))) if edition.code.key == before.code.key => {}
+            (Ok(edition), before) => {
+                tracing::info!(%path, function = %edition.id, "the function was read");
+                self.now.send_replace(Some(Ok(edition)));
+                if before.is_some() {
+                    self.generations.send_modify(|number| *number += 1);
+                }
+            }
+            (Err(why), Some(Ok(_))) => {
+                tracing::error!(%path, why, "the function cannot be read: the one that was read before goes on");
+            }
+            (Err(why), _) => {
+                tracing::error!(%path, why, "the function cannot be read");
+                self.now.send_replace(Some(Err(why)));
+            }
+        }
+    }
+
+    async fn load(&self) -> Result<Arc<Edition>, String> {
+        let path = self.path.clone();
+        let found = spawn_blocking(move || read(&path)).await.map_err(|_| "the task broke".to_owned())?;
+        let found = found.map_err(|error| error.to_string())?;
+        let id = found.id.unwrap_or_else(|| name_of(&self.path));
+        let edition =
+            edition_of(&self.options, &id, &found.project).await.map_err(|error| error.to_string())?;
+        self.try_out(&edition).await?;
+        Ok(Arc::new(edition))
+    }
+
+    /// Whether its code can be loaded. What it answers is its callers' affair.
+    async fn try_out(&self, edition: &Edition) -> Result<(), String> {
+        let tried = async {
+            self.run.load(&edition.code).await?;
+            if edition.kind == Kind::Mcp {
+                self.greet(edition).await?;
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(PATIENCE, tried).await {
+            Ok(Err(error @ RunError::NotLoaded { .. })) => Err(error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn greet(&self, edition: &Edition) -> Result<(), RunError> {
+        let Ok(event) = Json::parse(GREETING) else { return Ok(()) };
+        let context = Context {
+            function_id: edition.id.clone(),
+            version: edition.version.clone(),
+            request_id: "load".into(),
+            deadline: std::time::SystemTime::now() + PATIENCE,
+        };
+        self.run.run(&edition.code, &event, &context).await.map(drop)
+    }
+}
+
+/// What a function is called whose folder does not say.
+fn name_of(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    path.file_stem().map_or_else(|| "function".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A file system may take its time.
+async fn stamp(path: &Path) -> Stamp {
+    let path = path.to_owned();
+    spawn_blocking(move || Stamp::of(&path)).await.unwrap_or_default()
+}

@@ -1,0 +1,191 @@
+use futures_util::future::BoxFuture;
+
+use super::*;
+use crate::code::{Code, CodeLimits};
+use crate::run::Ran;
+
+/// Gives what a case says, and remembers nothing. `None`: it never ends.
+struct Says(Option<Result<&'static str, RunError>>);
+
+impl Run for Says {
+    fn run<'a>(
+        &'a self,
+        _: &'a Arc<Code>,
+        _: &'a Json,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Ran, RunError>> {
+        assert_eq!(
+            (&*context.function_id, &*context.version, &*context.request_id),
+            ("echo", "1.2.0", "r-1")
+        );
+        Box::pin(async {
+            let Some(said) = self.0.clone() else { return std::future::pending().await };
+            said.map(|answer| Ran { answer: Json::parse(answer).unwrap(), log: "printed".into() })
+        })
+    }
+}
+
+fn edition(kind: Kind, language: Language) -> Edition {
+    let code = Code {
+        key: "echo@1.2.0".into(),
+        language,
+        files: Vec::new(),
+        packages: None,
+        environment: Vec::new(),
+        network: false,
+        limits: CodeLimits::default(),
+    };
+    Edition {
+        id: "echo".into(),
+        version: "1.2.0".into(),
+        kind,
+        price: Price(7),
+        code: Arc::new(code),
+        tests: Vec::new(),
+        environment: None,
+    }
+}
+
+async fn invoked(
+    edition: &Edition,
+    event: &'static str,
+    said: Option<Result<&'static str, RunError>>,
+) -> Result<Invoked, InvokeError> {
+    let event = Json::parse(event).unwrap();
+    invoke(&Says(said), edition, &event, &"r-1".into(), None).await
+}
+
+fn thrown() -> RunError {
+    RunError::Thrown { kind: "ValueError".into(), message: "no".into(), details: "at line 3".into() }
+}
+
+#[tokio::test]
+async fn what_a_handler_of_mcp_comes_to() {
+    let check = async |event: &'static str, said: Result<&'static str, RunError>, expected: &str| {
+        let invoked = invoked(&edition(Kind::Mcp, Language::Python), event, Some(said)).await.unwrap();
+        assert_eq!(invoked.reply.to_json().as_text(), expected, "{event}");
+    };
+    const PING: &str = r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#;
+    let pong = r#"{"jsonrpc":"2.0","id":"a","result":{}}"#;
+    check(PING, Ok(pong), pong).await;
+    check(r#""{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}""#, Ok(pong), pong).await;
+    // What is no request is for the handler to refuse.
+    let refused = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#;
+    check("{}", Ok(refused), refused).await;
+    check("[]", Ok(refused), refused).await;
+    let failed = |id: &str, message: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"Internal error: {message}"}}}}"#
+        )
+    };
+    check(PING, Err(thrown()), &failed(r#""a""#, "ValueError: no")).await;
+    check(r#""{\"id\":7,\"method\":\"x\"}""#, Err(thrown()), &failed("7", "ValueError: no")).await;
+    check("17", Err(thrown()), &failed("null", "ValueError: no")).await;
+    let memory = failed(r#""a""#, "the function needed more memory than it may have");
+    check(PING, Err(RunError::OutOfMemory), &memory).await;
+    let wrong = failed(
+        r#""a""#,
+        "InvalidReturn: the handler has to return a JSON-RPC response: an object with `jsonrpc`",
+    );
+    for answer in ["null", "[]", "1", "{}", r#"{"statusCode":200,"body":{"jsonrpc":"2.0"}}"#] {
+        check(PING, Ok(answer), &wrong).await;
+    }
+}
+
+#[tokio::test]
+async fn a_notification_is_not_given_to_a_handler() {
+    let edition = edition(Kind::Mcp, Language::Lua);
+    let message = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    // It would never end.
+    let invoked = invoked(&edition, message, None).await.unwrap();
+    assert_eq!((invoked.reply, invoked.cost), (Reply::Nothing, Price::default()));
+}
+
+#[tokio::test]
+async fn what_a_handler_of_another_function_comes_to() {
+    let check = async |language, said: Result<&'static str, RunError>, expected: &str| {
+        let invoked =
+            invoked(&edition(Kind::Function, language), r#"{"method":"x"}"#, Some(said)).await.unwrap();
+        assert_eq!(invoked.reply.to_json().as_text(), expected);
+        assert_eq!(invoked.cost, Price(if expected.contains("cannot be loaded") { 0 } else { 7 }));
+    };
+    use Language::{JavaScript, Lua, Python};
+    for (answer, expected) in [
+        (r#"{"statusCode":200,"body":{"a":1.10}}"#, r#"{"statusCode":200,"body":{"a":1.10}}"#),
+        (r#"{"statusCode":404.0,"body":"no","more":1}"#, r#"{"statusCode":404,"body":"no"}"#),
+    ] {
+        check(Lua, Ok(answer), expected).await;
+    }
+    let wrong =
+        "the handler has to return {statusCode, body}: a status from 100 to 599, and an object or a string";
+    for answer in [
+        "null",
+        "{}",
+        r#"{"statusCode":200}"#,
+        r#"{"statusCode":200,"body":[]}"#,
+        r#"{"statusCode":200,"body":null}"#,
+        r#"{"statusCode":"200","body":""}"#,
+        r#"{"statusCode":99,"body":""}"#,
+        r#"{"statusCode":600,"body":""}"#,
+        r#"{"statusCode":200.5,"body":""}"#,
+        r#"{"statusCode":1e400,"body":""}"#,
+    ] {
+        check(
+            Python,
+            Ok(answer),
+            &format!(r#"{{"statusCode":500,"body":{{"error":"Runtime error: {wrong}"}}}}"#),
+        )
+        .await;
+    }
+    check(Python, Err(thrown()), r#"{"statusCode":500,"body":{"error":"Runtime error: no"}}"#).await;
+    check(
+        JavaScript,
+        Err(thrown()),
+        r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"ValueError","details":"no\nat line 3"}}"#,
+    )
+    .await;
+    check(
+        Python,
+        Err(RunError::NotLoaded { message: "line 1: what?".into() }),
+        r#"{"statusCode":500,"body":{"error":"Runtime error: the function cannot be loaded: line 1: what?"}}"#,
+    )
+    .await;
+    check(
+        Lua,
+        Err(RunError::OutputTooLarge { limit: 9 }),
+        r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"OutputTooLarge","details":"the answer of the function is longer than 9 bytes"}}"#,
+    )
+    .await;
+    check(
+        Lua,
+        Err(RunError::Died("signal 9".into())),
+        r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"Error","details":"the process of the function has died: signal 9"}}"#,
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_answered() {
+    let edition = edition(Kind::Function, Language::Python);
+    let check = async |said, expected: &str, status: u16, may_have_run: bool| {
+        let error = invoked(&edition, "{}", said).await.unwrap_err();
+        assert_eq!(
+            (&*error.to_string(), error.status(), error.may_have_run()),
+            (expected, status, may_have_run)
+        );
+    };
+    check(None, "no answer within 300000 ms", 408, true).await;
+    check(Some(Err(RunError::TimedOut)), "no answer within 300000 ms", 408, true).await;
+    check(
+        Some(Err(RunError::Busy)),
+        "as many calls of this version run as may run: try again later",
+        429,
+        false,
+    )
+    .await;
+    let unavailable = Some(Err(RunError::Unavailable("/secret/path".into())));
+    check(unavailable, "functions cannot run now", 503, false).await;
+    let deadline = Some(Instant::now() + Duration::from_secs(2));
+    let error = invoke(&Says(None), &edition, &Json::null(), &"r-1".into(), deadline).await.unwrap_err();
+    assert_eq!(error, InvokeError::TimedOut(Duration::from_secs(2)));
+}

@@ -1,0 +1,143 @@
+//! `function.json`, and the files of test cases.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
+use toolyard_core::Json;
+use toolyard_core::access::Price;
+
+use super::{Kind, TestCase, WrittenLimits};
+use crate::code::Language;
+
+/// What is said of a function.
+pub const SETTINGS: &str = "function.json";
+
+/// The folder of test cases.
+pub const TESTS: &str = "tests";
+
+/// `function.json`. What it does not say is as it is by default.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Settings {
+    pub(super) id: Option<String>,
+    pub(super) kind: Kind,
+    #[serde(deserialize_with = "language")]
+    pub(super) language: Option<Language>,
+    pub(super) limits: WrittenLimits,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) network: bool,
+    #[serde(deserialize_with = "price")]
+    pub(super) price: Price,
+    pub(super) notes: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            id: None,
+            kind: Kind::Mcp,
+            language: None,
+            limits: WrittenLimits::default(),
+            environment: BTreeMap::new(),
+            network: false,
+            price: Price::default(),
+            notes: String::new(),
+        }
+    }
+}
+
+fn language<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Language>, D::Error> {
+    crate::record::word::deserialize(deserializer).map(Some)
+}
+
+/// A price, as a text or a number.
+fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Price, D::Error> {
+    let text = match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    text.parse().map_err(de::Error::custom)
+}
+
+/// A file of a test case.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTest {
+    name: Option<String>,
+    event: Box<RawValue>,
+    expect: Option<Box<RawValue>>,
+}
+
+/// What is wrong with what was written, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSettings {
+    /// The member, such as `limits.seconds`; empty for the whole.
+    pub member: String,
+    /// What is wrong, with the line and column.
+    pub problem: String,
+    /// The name that was probably meant.
+    pub meant: Option<String>,
+}
+
+impl fmt::Display for BadSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.member.is_empty() && self.member != "." {
+            write!(f, "{}: ", self.member)?;
+        }
+        f.write_str(&self.problem)?;
+        match &self.meant {
+            Some(meant) => write!(f, "; is it `{meant}` that was meant?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, BadSettings> {
+        parse(text)
+    }
+}
+
+/// Reads a test case, which is called like its file unless it says otherwise.
+pub(super) fn test_case(name: &str, text: &[u8]) -> Result<TestCase, BadSettings> {
+    let WrittenTest { name: own, event, expect } = parse(text)?;
+    let json = |member: &str, raw: &RawValue| {
+        let bad = |error: toolyard_core::JsonError| BadSettings {
+            member: member.to_owned(),
+            problem: error.to_string(),
+            meant: None,
+        };
+        Json::parse(raw.get().to_owned()).map_err(bad)
+    };
+    let expect = expect.as_deref().map(|expect| json("expect", expect)).transpose()?;
+    Ok(TestCase { name: own.unwrap_or_else(|| name.to_owned()), event: json("event", &event)?, expect })
+}
+
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, BadSettings> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let read = serde_path_to_error::deserialize(&mut reader);
+    let bad = |error: serde_path_to_error::Error<serde_json::Error>| BadSettings {
+        member: error.path().to_string(),
+        meant: meant(&error.inner().to_string()),
+        problem: error.inner().to_string(),
+    };
+    let value = read.map_err(bad)?;
+    reader.end().map_err(|error| BadSettings {
+        member: String::new(),
+        problem: error.to_string(),
+        meant: None,
+    })?;
+    Ok(value)
+}
+
+/// Of what is said about a name that is not known, the known name that is like it.
+fn meant(problem: &str) -> Option<String> {
+    let mut names = problem.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
+    let wrong = names.next()?;
+    let likeness = |name: &str| strsim::jaro_winkler(&wrong.to_lowercase(), &name.to_lowercase());
+    let best = names.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    (likeness(best) > 0.8).then(|| best.to_owned())
+}
