@@ -2,8 +2,12 @@
 //!
 //! - [`http`]: a tool whose calls are plain HTTP requests;
 //! - [`openapi`]: the tools of a service that an OpenAPI document describes;
-//! - [`delivery`]: how the requests of both are sent.
+//! - [`function`]: a tool that is a function, whoever runs it;
+//! - [`cortexone`]: functions that a platform elsewhere runs;
+//! - [`delivery`]: how the requests of all are sent.
 
+pub mod cortexone;
 pub mod delivery;
+pub mod function;
 pub mod http;
 pub mod openapi;

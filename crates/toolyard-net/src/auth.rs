@@ -25,6 +25,8 @@ pub enum Scheme {
     Bearer,
     /// `user:password` (RFC 7617).
     Basic,
+    /// A key by itself, without the name of a scheme: no standard has it, and services want it.
+    Bare,
 }
 
 /// Where a secret is.
@@ -59,6 +61,7 @@ impl Auth {
         let text = match self.scheme {
             Scheme::Bearer => format!("Bearer {secret}"),
             Scheme::Basic => format!("Basic {}", STANDARD.encode(secret)),
+            Scheme::Bare => secret.to_owned(),
         };
         let mut value = HeaderValue::try_from(text).map_err(|_| Unreadable(None))?;
         value.set_sensitive(true);
@@ -105,6 +108,8 @@ mod tests {
     async fn a_secret_becomes_a_header_that_does_not_show_it() {
         check(Scheme::Bearer, "token", Some("Bearer token")).await;
         check(Scheme::Basic, "me:secret", Some("Basic bWU6c2VjcmV0")).await;
+        check(Scheme::Bare, "RIV_key", Some("RIV_key")).await;
+        check(Scheme::Bare, "two\nlines", None).await;
         check(Scheme::Bearer, "", None).await;
         check(Scheme::Bearer, "two\nlines", None).await;
         check(Scheme::Bearer, &"x".repeat(LONGEST + 1), None).await;

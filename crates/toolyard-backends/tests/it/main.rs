@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod cortexone;
 mod openapi;
 mod server;
 
