@@ -96,11 +96,19 @@ impl Slot {
         self.killed() > self.killed_before
     }
 
-    /// Memory in use now, what the kernel keeps for its processes included.
+    /// Memory in use now, what the kernel keeps for its processes included. Not so the cache of files that were
+    /// read once, which goes when memory is needed, and may be of the cell before.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         let Group { folder, unified } = self.memory.as_ref()?;
-        let file = if *unified { "memory.current" } else { "memory.usage_in_bytes" };
-        fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+        let (file, cache) = if *unified {
+            ("memory.current", "inactive_file ")
+        } else {
+            ("memory.usage_in_bytes", "total_inactive_file ")
+        };
+        let used: u64 = fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()?;
+        let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let cache = stat.lines().find_map(|line| line.strip_prefix(cache)?.parse().ok());
+        Some(used.saturating_sub(cache.unwrap_or_default()))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -131,8 +139,6 @@ fn limit_memory(folder: &Path, unified: bool, bytes: u64) -> io::Result<()> {
         let _no_swap = set("memory.swap.max", "0");
         return set("memory.oom.group", "1");
     }
-    // What the last cell left, in the cache of files above all, is not this one's.
-    let _less = set("memory.force_empty", "0");
     // Memory and swap together may not be less than memory, so that the order depends on what was before.
     let _absent = set("memory.memsw.limit_in_bytes", "-1");
     set("memory.limit_in_bytes", &bytes)?;

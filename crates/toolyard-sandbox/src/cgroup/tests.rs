@@ -39,7 +39,8 @@ fn a_group_of_version_2_limits_all_that_is_in_it() {
     let slot = lent.slot().unwrap();
     assert!(!slot.ran_out_of_memory());
     fs::write(folder.join("memory.events"), "low 0\noom 1\noom_kill 1\n").unwrap();
-    fs::write(folder.join("memory.current"), "4096\n").unwrap();
+    fs::write(folder.join("memory.current"), "12288\n").unwrap();
+    fs::write(folder.join("memory.stat"), "anon 4096\ninactive_file 8192\n").unwrap();
     assert_eq!((slot.ran_out_of_memory(), slot.memory_bytes()), (true, Some(4096)));
     slot.kill();
     assert_eq!(fs::read_to_string(folder.join("cgroup.kill")).unwrap(), "1");

@@ -48,8 +48,7 @@ fn nothing_outlives_a_gateway_that_is_killed() {
     gateway.kill().unwrap();
     gateway.wait().unwrap();
     until("it ends", || !runs(&token));
-    // The next gateway removes what is left of this one.
-    assert_eq!(groups(id), 1);
+    // The next gateway removes what is left of this one. (One of another test may have done so already.)
     run(Who::Root, json!({}));
     assert_eq!(groups(id), 0);
 }
