@@ -188,6 +188,8 @@ impl State {
         for pool in self.by_code.values_mut() {
             let kept = pool.idle.partition_point(|placed| placed.worker.idle_since.elapsed() > idle_time);
             old.extend(pool.idle.drain(..kept));
+            // Also those that have ended by themselves.
+            old.extend(pool.idle.extract_if(.., |placed| !placed.worker.is_alive()));
         }
         self.by_code.retain(|_, pool| pool.calls > 0 || !pool.idle.is_empty());
         old

@@ -4,11 +4,11 @@ see wire.rs. It stays warm: what a module holds is there in the next call of the
 import base64
 import importlib
 import io
-import json
 import os
 import sys
 import threading
 import traceback
+from json import dumps, loads
 
 
 class Log(io.TextIOBase):
@@ -58,7 +58,7 @@ def send(writes, *lines):
 
 
 def head(**members):
-    return json.dumps(members).encode()
+    return dumps(members).encode()
 
 
 def limit_memory(limit):
@@ -109,21 +109,25 @@ def thrown(error):
     # The first frame is ours.
     trace = error.__traceback__.tb_next or error.__traceback__
     details = "".join(traceback.format_exception(type(error), error, trace, limit=-20))
-    return {"why": "thrown", "kind": type(error).__name__, "message": str(error)[:4000], "details": details[-16000:]}
+    try:
+        message = str(error)
+    except BaseException:
+        message = ""
+    return {"why": "thrown", "kind": type(error).__name__, "message": message[:4000], "details": details[-16000:]}
 
 
 def write_answer(answer):
     try:
-        return json.dumps(answer, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        return dumps(answer, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         # Half a character can be written with an escape alone.
-        return json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
+        return dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
 
 def call(handler, event, context, limit):
     """The answer, or how it failed."""
     try:
-        answer = handler(json.loads(event), context)
+        answer = handler(loads(event), context)
     except MemoryError:
         return None, {"why": "out_of_memory"}
     except BaseException as error:  # Also what wants to end the process: that is not a handler's to do.
@@ -147,7 +151,7 @@ def call(handler, event, context, limit):
 def main():
     reads, writes = take_line()
     ours = os.getpid()
-    load = json.loads(reads.readline())
+    load = loads(reads.readline())
     log = sys.stdout = sys.stderr = Log(load["log_bytes"])
     sys.stdin = io.StringIO()
     limit_memory(load["memory_bytes"])
@@ -162,7 +166,7 @@ def main():
         line, event = reads.readline(), reads.readline()
         if not event.endswith(b"\n"):
             return
-        this = json.loads(line)
+        this = loads(line)
         text, failure = call(handler, event, this["context"], load["output_bytes"])
         if os.getpid() != ours:
             return  # A child of the handler's has come back in its place.

@@ -2,5 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod attacks;
+mod features;
+mod pool;
+mod round_trips;
 mod samples;
 mod setup;

@@ -14,12 +14,20 @@ use toolyard_sandbox::{Isolation, Sandbox, SandboxOptions};
 /// Stands for the process of a worker and for its supervisor.
 pub(crate) const WORKER: &str = env!("CARGO_BIN_EXE_function-worker");
 
-pub(crate) async fn options() -> RuntimeOptions {
-    let mut options = SandboxOptions::new(Processes::new(Spawner::supervised_by(WORKER), 64));
+pub(crate) fn processes() -> Processes {
+    Processes::new(Spawner::supervised_by(WORKER), 64)
+}
+
+pub(crate) async fn options_of(processes: &Processes) -> RuntimeOptions {
+    let mut options = SandboxOptions::new(processes.clone());
     options.binary = WORKER.into();
     // As far as the machine of the tests has walls: those are tested elsewhere.
     options.isolation = Isolation::BestEffort;
     RuntimeOptions::new(Sandbox::new(options))
+}
+
+pub(crate) async fn options() -> RuntimeOptions {
+    options_of(&processes()).await
 }
 
 pub(crate) async fn runtimes() -> Runtimes {

@@ -58,7 +58,7 @@ impl super::Engine for Engine {
             line: line.clone(),
         };
         let state = engine.prepare().map_err(|_| "there is not enough memory".to_owned())?;
-        state.context.with(|ctx| engine.check(&ctx, &state.runtime))?;
+        state.context.with(|ctx| engine.check(&ctx))?;
         Ok(engine)
     }
 
@@ -79,13 +79,20 @@ impl super::Engine for Engine {
     fn answer(&self, state: &State, call: Call) -> Result<Vec<u8>, Failure> {
         let deadline = call.deadline;
         state.deadline.set(Some(deadline));
-        state.context.with(|ctx| {
+        let result = state.context.with(|ctx| {
             self.run(&ctx, call).map_err(|stopped| {
-                // Nothing runs any more that is late, not even what tells of an error.
-                let is_late = Instant::now() > deadline;
-                if is_late { Failure::TimedOut } else { self.failure(&ctx, &state.runtime, stopped) }
+                // To tell of an error may run code of the handler's, and it may have been late before.
+                let failure = failure(&ctx, stopped);
+                if Instant::now() > deadline { Failure::TimedOut } else { failure }
             })
-        })
+        });
+        match result {
+            // There was no memory for an error.
+            Err(Failure::Thrown { kind, .. }) if kind == "null" && self.is_full(&state.runtime) => {
+                Err(Failure::OutOfMemory)
+            }
+            result => result,
+        }
     }
 }
 
@@ -102,6 +109,10 @@ impl From<rquickjs::Error> for Stopped {
 }
 
 impl Engine {
+    fn is_full(&self, runtime: &Runtime) -> bool {
+        usize::try_from(runtime.memory_usage().malloc_size).is_ok_and(|used| used > self.memory_bytes / 2)
+    }
+
     /// Runs what stands outside of functions, and finds the handler.
     fn read<'js>(&self, ctx: &Ctx<'js>) -> Result<Function<'js>, Stopped> {
         let mut options = EvalOptions::default();
@@ -115,11 +126,11 @@ impl Engine {
     }
 
     /// Whether there is a handler that can be called, and what is wrong with the code otherwise.
-    fn check(&self, ctx: &Ctx<'_>, runtime: &Runtime) -> Result<(), String> {
+    fn check(&self, ctx: &Ctx<'_>) -> Result<(), String> {
         match self.read(ctx) {
             Ok(handler) if is_async(ctx, &handler) => Err(ASYNCHRONOUS.to_owned()),
             Ok(_) => Ok(()),
-            Err(stopped) => Err(match self.failure(ctx, runtime, stopped) {
+            Err(stopped) => Err(match failure(ctx, stopped) {
                 Failure::Thrown { kind, message, details } => match details.lines().next() {
                     Some(place) => format!("{kind}: {message} {}", place.trim()),
                     None => format!("{kind}: {message}"),
@@ -168,30 +179,6 @@ impl Engine {
         globals.set("fetch", self.fetch(ctx)?)
     }
 
-    fn failure(&self, ctx: &Ctx<'_>, runtime: &Runtime, stopped: Stopped) -> Failure {
-        let error = match stopped {
-            Stopped::Failure(failure) => return failure,
-            Stopped::Error(error) => error,
-        };
-        let is_full = runtime.memory_usage().malloc_size
-            > i64::try_from(self.memory_bytes / 10 * 9).unwrap_or(i64::MAX);
-        match Err::<(), _>(error).catch(ctx) {
-            Ok(()) | Err(CaughtError::Error(rquickjs::Error::Allocation)) => Failure::OutOfMemory,
-            Err(CaughtError::Error(error)) => thrown("Error", error.to_string(), ""),
-            // There may have been no memory for an error.
-            Err(CaughtError::Value(value)) if is_full && value.is_null() => Failure::OutOfMemory,
-            Err(CaughtError::Value(value)) => thrown(value.type_name(), shown(ctx, &value), ""),
-            Err(CaughtError::Exception(exception)) => {
-                let kind = exception.get::<_, String>("name").unwrap_or_else(|_| "Error".to_owned());
-                let message = exception.message().unwrap_or_default();
-                if message == "out of memory" {
-                    return Failure::OutOfMemory;
-                }
-                thrown(&kind, message, &exception.stack().unwrap_or_default())
-            }
-        }
-    }
-
     fn fetch<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Function<'js>> {
         let (line, network) = (self.line.clone(), self.network);
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, values: Rest<Value<'js>>| {
@@ -203,6 +190,26 @@ impl Engine {
             let response = line.fetch(request).map_err(|message| thrown(&format!("fetch: {message}")))?;
             response_object(&ctx, response)
         })
+    }
+}
+
+fn failure(ctx: &Ctx<'_>, stopped: Stopped) -> Failure {
+    let error = match stopped {
+        Stopped::Failure(failure) => return failure,
+        Stopped::Error(error) => error,
+    };
+    match Err::<(), _>(error).catch(ctx) {
+        Ok(()) | Err(CaughtError::Error(rquickjs::Error::Allocation)) => Failure::OutOfMemory,
+        Err(CaughtError::Error(error)) => thrown("Error", error.to_string(), ""),
+        Err(CaughtError::Value(value)) => thrown(value.type_name(), shown(ctx, &value), ""),
+        Err(CaughtError::Exception(exception)) => {
+            let kind = exception.get::<_, String>("name").unwrap_or_else(|_| "Error".to_owned());
+            let message = exception.message().unwrap_or_default();
+            if message == "out of memory" {
+                return Failure::OutOfMemory;
+            }
+            thrown(&kind, message, &exception.stack().unwrap_or_default())
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Lua: PUC Lua 5.4 without what reaches out of it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
+use mlua::{Function, HookTriggers, IntoLuaMulti, Lua, LuaOptions, StdLib, Table, Value, VmState};
 
 use super::line::Line;
 use super::lua_globals::Globals;
@@ -15,6 +15,9 @@ use crate::runtime::wire::{Failure, Load, Told};
 
 /// How many instructions run between two looks at the clock: some 50 us.
 const LOOK_EVERY: u32 = 10_000;
+
+/// How long a table may be as JSON that is told of as an error, in bytes.
+const LONGEST_THROWN: usize = 4 << 10;
 
 pub(super) struct Engine {
     /// The source, compiled. It is our own: a state that a handler reaches cannot load any.
@@ -28,6 +31,8 @@ pub(super) struct State {
     lua: Lua,
     code: Function,
     array: Table,
+    /// `xpcall`, as it was before anybody could replace it.
+    protected: Function,
     deadline: Rc<Cell<Option<Instant>>>,
 }
 
@@ -82,13 +87,14 @@ impl Engine {
         let code = lua.load(&*self.code).set_mode(ChunkMode::Binary).into_function()?;
         let deadline = Rc::new(Cell::new(None));
         watch(&lua, deadline.clone(), LOOK_EVERY)?;
+        let protected = lua.globals().raw_get("xpcall")?;
         lua.set_memory_limit(self.memory_bytes)?;
-        Ok(State { lua, code, array, deadline })
+        Ok(State { lua, code, array, protected, deadline })
     }
 
     /// Runs what stands outside of functions, and finds the handler.
     fn read(&self, state: &State) -> Result<Function, Failure> {
-        state.code.call::<()>(()).map_err(failure)?;
+        state.call(&state.code, ())?;
         let handler: Value = state.lua.globals().raw_get(&*self.handler).map_err(failure)?;
         match handler {
             Value::Function(handler) => Ok(handler),
@@ -101,7 +107,7 @@ impl Engine {
         let event = lua_json::decode(&state.lua, &state.array, &call.event);
         let event = event.map_err(|_| Failure::OutOfMemory)?;
         let context = told(&state.lua, &call.context).map_err(failure)?;
-        let answer: Value = handler.call((event, context)).map_err(failure)?;
+        let answer = state.call(&handler, (event, context))?;
         if answer.is_nil() {
             return Err(no_json("nil"));
         }
@@ -110,6 +116,43 @@ impl Engine {
             NoJson::What(what) => no_json(&what),
         })
     }
+}
+
+impl State {
+    /// Calls a function, and takes note of whatever it throws: anything can be thrown.
+    fn call(&self, function: &Function, arguments: impl IntoLuaMulti) -> Result<Value, Failure> {
+        let caught = Rc::new(RefCell::new(None));
+        let (noted, array) = (caught.clone(), self.array.clone());
+        let note = self.lua.create_function(move |lua, value: Value| {
+            *noted.borrow_mut() = Some(thrown_value(lua, &array, value));
+            Ok(())
+        });
+        let note = note.map_err(failure)?;
+        let mut all = arguments.into_lua_multi(&self.lua).map_err(failure)?;
+        all.push_front(Value::Function(note));
+        all.push_front(Value::Function(function.clone()));
+        let (is_done, value): (bool, Value) = self.protected.call(all).map_err(failure)?;
+        if is_done {
+            return Ok(value);
+        }
+        // Where there was no memory, nobody could be told of it.
+        Err(caught.take().unwrap_or(Failure::OutOfMemory))
+    }
+}
+
+fn thrown_value(lua: &Lua, array: &Table, value: Value) -> Failure {
+    let kind = match &value {
+        Value::Error(error) => return failure((**error).clone()),
+        Value::String(_) => "error",
+        other => other.type_name(),
+    };
+    let message = match &value {
+        Value::Table(table) if table.metatable().is_none() => lua_json::encode(array, &value, LONGEST_THROWN)
+            .map_or_else(|_| "table".to_owned(), |text| String::from_utf8_lossy(&text).into_owned()),
+        other => other.to_string().unwrap_or_else(|_| kind.to_owned()),
+    };
+    let trace = lua.traceback(None, 1).map(|trace| trace.to_string_lossy());
+    Failure::Thrown { kind: kind.to_owned(), message, details: trace.unwrap_or_default() }
 }
 
 /// Stops what is late. A script may catch that (`pcall`) and go on: then it is stopped at every instruction.

@@ -1,0 +1,120 @@
+//! In JavaScript.
+
+use toolyard_functions::code::Language::JavaScript;
+
+use super::{LONG, SHORT, check};
+
+#[tokio::test]
+async fn what_does_not_end_is_ended() {
+    let cases = [
+        ("while (true) {}", "TimedOut"),
+        ("while (true) { try { while (true) {} } catch (e) {} }", "TimedOut"),
+        ("try { while (true) {} } finally { while (true) {} }", "TimedOut"),
+        ("return /^(a+)+$/.test('a'.repeat(60) + 'b')", "TimedOut"),
+        // No engine looks at the clock in there: the process is killed.
+        ("return 'a'.repeat(400000).indexOf('a'.repeat(200000) + 'b')", "TimedOut"),
+        ("return { toJSON() { while (true) {} } }", "TimedOut"),
+        ("while (true) {} function cortexone_handler() {}", "TimedOut"),
+        (
+            "const e = new Error('x'); Object.defineProperty(e, 'name', { get() { while (true) {} } }); throw e",
+            "TimedOut",
+        ),
+        ("while (true) console.log('endless')", "TimedOut"),
+    ];
+    check(JavaScript, SHORT, &cases).await;
+}
+
+#[tokio::test]
+async fn what_needs_too_much_memory_is_told_so() {
+    let cases = [
+        ("const all = []; while (true) all.push(new Array(1000).fill(all.length))", "OutOfMemory"),
+        ("let s = 'x'; while (true) s += s + '!'; return s", "InternalError: string too long"),
+        ("return new Uint8Array(1e9).length", "OutOfMemory"),
+        ("return new Array(1e8).fill(0).length", "OutOfMemory"),
+        ("const all = []; for (let i = 0; ; i++) all[i] = 'x'.repeat(100000) + i", "OutOfMemory"),
+        ("const f = () => f() + 1; return f()", "RangeError: Maximum call stack size exceeded"),
+        (
+            "let v = []; for (let i = 0; i < 1e5; i++) v = [v]; return v",
+            "RangeError: Maximum call stack size",
+        ),
+        (
+            "let v = []; for (let i = 0; i < 200; i++) v = [v]; return v",
+            "TypeError: the handler's answer is no JSON",
+        ),
+        ("return JSON.parse('['.repeat(1e6))", "RangeError: Maximum call stack size exceeded"),
+        ("return 'x'.repeat(65534)", "\"xxx"),
+        ("return 'x'.repeat(65535)", "OutputTooLarge { limit: 65536 }"),
+        ("return 'x'.repeat(10e6)", "OutputTooLarge { limit: 65536 }"),
+    ];
+    check(JavaScript, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn there_is_no_way_out() {
+    let cases = [
+        (
+            "return typeof require + typeof module + typeof setTimeout + typeof XMLHttpRequest",
+            "\"undefinedundefined",
+        ),
+        (
+            "return Object.keys(Function('return this')()).sort().join()",
+            "\"console,cortexone_handler,fetch,process\"",
+        ),
+        (
+            "return (() => {}).constructor.constructor('return typeof std + typeof os')()",
+            "\"undefinedundefined\"",
+        ),
+        ("return Object.getOwnPropertyNames(process).join() + JSON.stringify(process.env)", "\"env{}\""),
+        ("return import('std')", "not loaded: the handler is asynchronous"),
+        ("import x from 'std'; function cortexone_handler() {}", "not loaded: SyntaxError"),
+        ("return require('fs')", "ReferenceError: require is not defined"),
+        ("return console.log.constructor('return typeof load')()", "\"undefined\""),
+        ("return fetch('http://127.0.0.1/')", "TypeError: fetch is not enabled"),
+    ];
+    check(JavaScript, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_for_the_next_call() {
+    let cases = [
+        ("const had = {}.polluted; Object.prototype.polluted = 1; return had === undefined", "true"),
+        ("const had = [].map.hacked; Array.prototype.map.hacked = 1; return had === undefined", "true"),
+        ("const had = globalThis.kept; globalThis.kept = 1; return had === undefined", "true"),
+        ("var n = 0; function cortexone_handler() { n += 1; return n }", "1"),
+        ("JSON.stringify = () => 'hacked'; JSON.parse = null; console.log = null; return [1]", "[1]"),
+        ("process.env.X = 'x'; return Object.keys(process.env).length", "1"),
+    ];
+    check(JavaScript, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn mistakes_are_told() {
+    let cases = [
+        ("function other() {} // no cortexone_handler", "not loaded: there is no function cortexone_handler"),
+        ("var cortexone_handler = 1", "not loaded: there is no function cortexone_handler"),
+        ("const cortexone_handler = (event) => event.text", "\"event\""),
+        ("function cortexone_handler() {\n  return 1 +;\n}", "not loaded: SyntaxError: "),
+        ("throw new Error('top'); function cortexone_handler() {}", "not loaded: Error: top"),
+        ("async function cortexone_handler() {}", "not loaded: the handler is asynchronous"),
+        ("return Promise.resolve(1)", "not loaded: the handler is asynchronous"),
+        ("return (async () => 1)()", "not loaded: the handler is asynchronous"),
+        ("throw 'a text'", "string: a text"),
+        ("throw { code: 7 }", "object: {\"code\":7}"),
+        ("throw null", "null: null"),
+        ("throw new RangeError('too far')", "RangeError: too far"),
+        ("return event.missing.member", "TypeError: "),
+        ("return undefined", "TypeError: the handler's answer is no JSON: undefined"),
+        ("return () => 1", "TypeError: the handler's answer is no JSON: function"),
+        ("return Symbol('x')", "TypeError: the handler's answer is no JSON: symbol"),
+        ("return 10n", "TypeError: "),
+        ("const a = {}; a.a = a; return a", "TypeError: circular"),
+        // What `JSON.stringify` makes of it.
+        (
+            "return { nan: NaN, f() {}, u: undefined, d: new Date(0) }",
+            r#"{"nan":null,"d":"1970-01-01T00:00:00.000Z"}"#,
+        ),
+        ("console.log('a', 1, { b: [2] }, null); return 1", "1 after \"a 1 {\\\"b\\\":[2]} null\\n\""),
+        ("return '\\ud800'", "\"\\ud800\""),
+    ];
+    check(JavaScript, LONG, &cases).await;
+}

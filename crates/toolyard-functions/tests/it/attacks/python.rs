@@ -1,0 +1,113 @@
+//! In Python, where a worker stays: what it leaves is its own function's, and its process is the wall.
+
+use toolyard_functions::code::Language::Python;
+
+use super::{LONG, SHORT, check};
+
+#[tokio::test]
+async fn what_does_not_end_is_ended() {
+    let cases = [
+        ("while True: pass", "TimedOut"),
+        ("while True:\n  try:\n    while True: pass\n  except BaseException: pass", "TimedOut"),
+        ("import re\nreturn bool(re.match('(a+)+$', 'a' * 60 + 'b'))", "TimedOut"),
+        ("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: pass", "TimedOut"),
+        ("import time\ntime.sleep(1000)", "TimedOut"),
+        ("return 10 ** 10 ** 8", "TimedOut"),
+        ("while True: print('endless')", "TimedOut"),
+        ("import os\nwhile True: os.write(1, b'endless' * 1000)", "TimedOut"),
+        ("while True: pass\ndef cortexone_handler(event, context): pass", "TimedOut"),
+        // Without a pipe nothing can be said any more, and nothing is heard.
+        ("import os\nos.closerange(0, 1000)\nreturn 1", "Died"),
+        ("import os, time\nos.closerange(64, 1000)\ntime.sleep(1000)", "TimedOut"),
+    ];
+    check(Python, SHORT, &cases).await;
+}
+
+#[tokio::test]
+async fn what_needs_too_much_memory_is_told_so() {
+    let cases = [
+        ("return len(bytearray(1 << 30))", "OutOfMemory"),
+        ("x = []\nwhile True: x.append(bytearray(1 << 20))", "OutOfMemory"),
+        ("x = 'x'\nwhile True: x += x", "OutOfMemory"),
+        ("def f(): return f() + 1\nreturn f()", "RecursionError: maximum recursion depth exceeded"),
+        (
+            "x = []\nfor _ in range(100000): x = [x]\nreturn x",
+            "TypeError: the handler's answer is no JSON: maximum recursion",
+        ),
+        ("x = []\nfor _ in range(200): x = [x]\nreturn x", "TypeError: the handler's answer is no JSON"),
+        ("return 'x' * 65534", "\"xxx"),
+        ("return 'x' * 65535", "OutputTooLarge { limit: 65536 }"),
+    ];
+    check(Python, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn the_line_to_the_host_cannot_be_broken() {
+    let cases = [
+        ("import sys\nsys.exit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt('me')", "KeyboardInterrupt: me"),
+        ("import os\nos._exit(3)", "Died(\"it has ended with status 3\")"),
+        ("import os\nos.kill(os.getpid(), 9)", "Died(\"it was ended by signal 9\")"),
+        ("import os\nos.abort()", "Died(\"it was ended by signal 6"),
+        ("import os\nos.write(1, b'{\"is\":\"returned\"}\\n1\\n')\nreturn 2", "2"),
+        ("import os\nos.write(2, b'noise')\nreturn 2", "2"),
+        ("import sys\nsys.__stdout__.write('noise')\nsys.__stdout__.flush()\nreturn 2", "2"),
+        ("import os\nos.fork()\nreturn 2", "2"),
+        ("import os\nif os.fork() == 0: raise ValueError('child')\nreturn 2", "2"),
+        ("import sys\nsys.stdout.close()\nsys.stdout = None\nreturn 2", "2"),
+        ("return input()", "EOFError: "),
+        (
+            "import os\nfor fd in os.listdir('/proc/self/fd'):\n  try: os.write(int(fd), b'garbage\\n')\n  except OSError: pass\nreturn 2",
+            "Died(\"it said what makes no sense",
+        ),
+        ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nreturn 2", "2"),
+        ("import subprocess\nsubprocess.Popen(['sleep', '1000'])\nreturn 2", "2"),
+        ("import atexit, time\natexit.register(time.sleep, 1000)\nreturn 2", "2"),
+        ("import json\njson.dumps = lambda *a, **k: 'garbage'\nreturn 2", "2"),
+    ];
+    check(Python, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn mistakes_are_told() {
+    let cases = [
+        ("def other(): pass  # no cortexone_handler", "not loaded: there is no function cortexone_handler"),
+        ("cortexone_handler = 1", "not loaded: there is no function cortexone_handler"),
+        ("def cortexone_handler(event):\n  return 1 +\n", "not loaded: File \"/"),
+        (
+            "import no_such_module\ndef cortexone_handler(): pass",
+            "not loaded: ModuleNotFoundError: No module named 'no_such_module' (cortexone_function.py, line 1)",
+        ),
+        (
+            "raise ValueError('top')\ncortexone_handler = None",
+            "not loaded: ValueError: top (cortexone_function.py, line 1)",
+        ),
+        (
+            "{}['cortexone_handler']",
+            "not loaded: KeyError: 'cortexone_handler' (cortexone_function.py, line 1)",
+        ),
+        ("import sys\nsys.exit(1)\ndef cortexone_handler(): pass", "not loaded: SystemExit: 1"),
+        ("async def cortexone_handler(event, context): return 1", "not loaded: the handler is asynchronous"),
+        ("raise ValueError('a text')", "ValueError: a text"),
+        ("return event['missing']", "KeyError: 'missing'"),
+        ("class E(Exception):\n  def __str__(self): raise ValueError('again')\nraise E", "E: "),
+        (
+            "return print",
+            "TypeError: the handler's answer is no JSON: Object of type builtin_function_or_method is not JSON serializable",
+        ),
+        (
+            "x = []\nx.append(x)\nreturn x",
+            "TypeError: the handler's answer is no JSON: Circular reference detected",
+        ),
+        (
+            "return float('nan')",
+            "TypeError: the handler's answer is no JSON: Out of range float values are not JSON compliant",
+        ),
+        ("return {(1, 2): 3}", "TypeError: the handler's answer is no JSON: keys must be"),
+        ("return '\\ud800'", "\"\\ud800\""),
+        ("return None", "null"),
+        ("print('a', 1)\nreturn 1", "1 after \"a 1\\n\""),
+        ("import sys\nprint('a', file=sys.stderr)\nreturn 1", "1 after \"a\\n\""),
+    ];
+    check(Python, LONG, &cases).await;
+}

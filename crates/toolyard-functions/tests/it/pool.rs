@@ -1,0 +1,188 @@
+//! How workers come and go.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
+use toolyard_core::Json;
+use toolyard_functions::code::{Code, Context, Language};
+use toolyard_functions::run::RunError;
+use toolyard_functions::runtime::Runtimes;
+
+use crate::setup::{answer, code, context, options_of, processes, run};
+
+const COUNTING: &str =
+    "n = 0\ndef cortexone_handler(event, context):\n    global n\n    n += 1\n    return n";
+
+/// Sleeps without looking at the clock of the engine, as long as there is time.
+const ENDLESS: &str = "function cortexone_handler() while true do end end";
+
+fn counting() -> Arc<Code> {
+    Arc::new(code(Language::Python, COUNTING))
+}
+
+fn endless(limit: Duration, concurrent: usize) -> Arc<Code> {
+    let mut code = code(Language::Lua, ENDLESS);
+    code.limits.wall = limit;
+    code.limits.concurrent = concurrent;
+    Arc::new(code)
+}
+
+/// Waits until something holds.
+async fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        tokio::time::sleep(Duration::from_micros(100)).await;
+    }
+}
+
+/// The worker itself, which is the last of those that put walls around it.
+fn worker_below(pid: u32) -> Pid {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    match children.split_whitespace().next() {
+        Some(child) => worker_below(child.parse().unwrap()),
+        None => Pid::from_raw(pid.cast_signed()).unwrap(),
+    }
+}
+
+fn is_dead(pid: Pid) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()));
+    state.is_ok_and(|state| state.contains(") Z ")) || kill_process(pid, Signal::CONT).is_err()
+}
+
+#[tokio::test]
+async fn a_worker_is_used_again_and_replaced_after_so_many_calls() {
+    let mut options = options_of(&processes()).await;
+    options.calls_per_worker = 3;
+    let (runtimes, code) = (Runtimes::new(options), counting());
+    let mut answers = Vec::new();
+    for _ in 0..7 {
+        answers.push(answer(run(&runtimes, &code, "{}").await));
+    }
+    assert_eq!(answers.join(" "), "1 2 3 1 2 3 1");
+}
+
+#[tokio::test]
+async fn a_worker_that_was_killed_between_calls_is_not_noticed() {
+    let sources =
+        [COUNTING, "function cortexone_handler() { return 1 }", "function cortexone_handler() return 1 end"];
+    for (language, source) in Language::ALL.into_iter().zip(sources) {
+        let processes = processes();
+        let runtimes = Runtimes::new(options_of(&processes).await);
+        let code = Arc::new(code(language, source));
+        for _ in 0..10 {
+            assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
+            for process in processes.list() {
+                let worker = worker_below(process.pid);
+                kill_process(worker, Signal::KILL).unwrap();
+                // Dead, but those above it have not told us yet.
+                until(|| is_dead(worker)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_takes_its_worker_along() {
+    let processes = processes();
+    let runtimes = Runtimes::new(options_of(&processes).await);
+    let code = endless(Duration::from_secs(50), 4);
+    runtimes.load(&code).await.unwrap();
+    {
+        let call = run(&runtimes, &code, "{}");
+        tokio::pin!(call);
+        let began = until(|| runtimes.info()[0].running == 1);
+        tokio::select! {
+            () = began => {}
+            result = &mut call => panic!("{result:?}"),
+        }
+        assert_eq!(processes.list().len(), 1);
+    }
+    until(|| processes.list().is_empty()).await;
+    assert_eq!(runtimes.info()[0].idle, 0);
+}
+
+#[tokio::test]
+async fn more_calls_than_may_wait_are_turned_away() {
+    let mut options = options_of(&processes()).await;
+    options.waiting = 1;
+    let runtimes = Runtimes::new(options);
+    let code = endless(Duration::from_millis(500), 1);
+    let event = Json::null();
+    // Whose time is over before there is a turn.
+    let hurried = Context { deadline: SystemTime::now() + Duration::from_millis(100), ..context() };
+    let calls =
+        (run(&runtimes, &code, "{}"), runtimes.run(&code, &event, &hurried), run(&runtimes, &code, "{}"));
+    let (first, second, third) = tokio::join!(calls.0, calls.1, calls.2);
+    assert_eq!(first.unwrap_err(), RunError::TimedOut);
+    assert_eq!(second.unwrap_err(), RunError::Busy);
+    assert_eq!(third.unwrap_err(), RunError::Busy);
+    until(|| runtimes.info()[0].running == 0 && runtimes.info()[0].waiting == 0).await;
+}
+
+#[tokio::test]
+async fn calls_of_one_version_run_at_a_time_as_many_as_may() {
+    let processes = processes();
+    let runtimes = Runtimes::new(options_of(&processes).await);
+    let mut slow =
+        code(Language::Python, "import time\ndef cortexone_handler(e, c): time.sleep(0.05); return e");
+    slow.limits.concurrent = 2;
+    let slow = Arc::new(slow);
+    let results = join_all((0..6).map(|_| run(&runtimes, &slow, "[7]"))).await;
+    assert!(results.into_iter().all(|result| answer(result) == "[7]"));
+    assert_eq!(processes.list().len(), 2);
+}
+
+#[tokio::test]
+async fn where_all_places_are_taken_the_idle_make_room() {
+    let processes = processes();
+    let mut options = options_of(&processes).await;
+    options.workers = 1;
+    let runtimes = Runtimes::new(options);
+    let codes: Vec<_> = (0..3)
+        .map(|number| {
+            Arc::new(code(Language::Lua, &format!("function cortexone_handler() return {number} end")))
+        })
+        .collect();
+    for _ in 0..2 {
+        let calls = codes.iter().flat_map(|code| [run(&runtimes, code, "{}"), run(&runtimes, code, "{}")]);
+        let answers: Vec<_> = join_all(calls).await.into_iter().map(answer).collect();
+        assert_eq!(answers.join(""), "001122");
+    }
+    until(|| processes.list().len() == 1).await;
+}
+
+#[tokio::test]
+async fn who_is_idle_for_long_ends() {
+    let processes = processes();
+    let mut options = options_of(&processes).await;
+    options.idle_time = Duration::from_millis(100);
+    let (runtimes, code) = (Runtimes::new(options), counting());
+    for _ in 0..2 {
+        assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
+        until(|| processes.list().is_empty() && runtimes.info().is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn all_workers_end_with_the_last_of_those_who_have_them() {
+    let processes = processes();
+    let runtimes = Runtimes::new(options_of(&processes).await);
+    run(&runtimes, &counting(), "{}").await.unwrap();
+    let other = runtimes.clone();
+    drop(runtimes);
+    assert_eq!(processes.list().len(), 1);
+    drop(other);
+    until(|| processes.list().is_empty()).await;
+}
+
+#[tokio::test]
+async fn who_cannot_be_started_is_unavailable() {
+    let mut options = options_of(&processes()).await;
+    options.python = "no-such-python".into();
+    let error = run(&Runtimes::new(options), &counting(), "{}").await.unwrap_err();
+    assert!(
+        matches!(&error, RunError::Unavailable(why) if why.contains("start the program: No such file")),
+        "{error:?}"
+    );
+}
