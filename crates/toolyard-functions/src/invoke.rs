@@ -105,7 +105,8 @@ impl InvokeError {
     /// Whether the handler was called, or may have been: such a call is paid for.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
-        matches!(self, Self::TimedOut(_))
+        // Without any time it was not begun.
+        matches!(self, Self::TimedOut(time) if !time.is_zero())
     }
 }
 
@@ -129,6 +130,9 @@ pub async fn invoke(
     let last = begun + edition.code.limits.wall;
     let deadline = deadline.map_or(last, |deadline| deadline.min(last));
     let time = deadline.saturating_duration_since(begun);
+    if time.is_zero() {
+        return Err(InvokeError::TimedOut(time));
+    }
     let context = Context {
         function_id: edition.id.clone(),
         version: edition.version.clone(),

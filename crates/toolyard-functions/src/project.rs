@@ -83,6 +83,16 @@ const LONGEST_NOTES: usize = 4000;
 /// The most variables, and the longest value of one, in bytes.
 const ENVIRONMENT: (usize, usize) = (100, 32 << 10);
 
+/// The longest id of a function, in bytes.
+const LONGEST_ID: usize = 100;
+
+/// Whether a function can be called that: it stands in addresses, names of files and logs.
+#[must_use]
+pub fn is_id(id: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    id.len() <= LONGEST_ID && id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(is_plain)
+}
+
 /// Why a project is no function.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProjectError {

@@ -38,6 +38,7 @@ type Now = Option<Result<Arc<Edition>, String>>;
 pub struct FolderExchange {
     host: Host,
     now: watch::Receiver<Now>,
+    problem: watch::Receiver<Option<String>>,
     generation: watch::Receiver<u64>,
     _following: JoinSet<()>,
 }
@@ -47,17 +48,19 @@ impl FolderExchange {
     #[must_use]
     pub fn new(host: Host, path: PathBuf, every: Duration) -> Self {
         let (sender, now) = watch::channel(None);
+        let (problems, problem) = watch::channel(None);
         let (generations, generation) = watch::channel(0);
-        let watched = Watched {
-            run: host.run().clone(),
-            options: host.options().clone(),
-            path,
-            now: sender,
-            generations,
-        };
+        let (run, options) = (host.run().clone(), host.options().clone());
+        let watched = Watched { run, options, path, now: sender, problems, generations };
         let mut following = JoinSet::new();
         following.spawn(watched.follow(every));
-        Self { host, now, generation, _following: following }
+        Self { host, now, problem, generation, _following: following }
+    }
+
+    /// Why what is in the folder now cannot be used, whether or not something that was read before goes on.
+    #[must_use]
+    pub fn problem(&self) -> watch::Receiver<Option<String>> {
+        self.problem.clone()
     }
 
     /// What runs now. Waits for the first reading of the folder.
@@ -93,6 +96,7 @@ struct Watched {
     options: HostOptions,
     path: PathBuf,
     now: watch::Sender<Now>,
+    problems: watch::Sender<Option<String>>,
     generations: watch::Sender<u64>,
 }
 
@@ -126,6 +130,7 @@ impl Watched {
     fn replace(&self, loaded: Result<Arc<Edition>, String>) {
         let before = self.now.borrow().clone();
         let path = self.path.display();
+        let problem = loaded.as_ref().err().cloned();
         match (loaded, before) {
             (Ok(edition), Some(Ok(before))) if edition.code.key == before.code.key => {}
             (Ok(edition), before) => {
@@ -143,6 +148,7 @@ impl Watched {
                 self.now.send_replace(Some(Err(why)));
             }
         }
+        self.problems.send_replace(problem);
     }
 
     async fn load(&self) -> Result<Arc<Edition>, String> {

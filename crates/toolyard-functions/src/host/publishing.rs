@@ -11,7 +11,7 @@ use crate::edition::Edition;
 use crate::error::FunctionError;
 use crate::invoke;
 use crate::parts;
-use crate::project::{Project, TestCase};
+use crate::project::{Project, TestCase, is_id};
 use crate::record::{Content, Published, Record, Stored, digest, millis, word};
 use crate::shelf::unreadable;
 use crate::version::{Bump, Version, Wanted};
@@ -21,9 +21,6 @@ const MOST_FUNCTIONS: usize = 10_000;
 
 /// The most versions of a function.
 const MOST_VERSIONS: usize = 1000;
-
-/// The longest id, in bytes.
-const LONGEST_ID: usize = 100;
 
 /// What was published.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,7 +51,9 @@ impl Host {
     /// # Errors
     /// When it is no function, or another kind of one than before, or the store is in trouble.
     pub async fn save_draft(&self, id: &str, project: &Project) -> Result<FunctionSummary, FunctionError> {
-        check_id(id)?;
+        if !is_id(id) {
+            return Err(FunctionError::BadId(id.to_owned()));
+        }
         project.check()?;
         let shelf = &self.shared.shelf;
         let (content, mut parts) = Content::of(project);
@@ -282,12 +281,4 @@ impl Host {
             }
         }
     }
-}
-
-fn check_id(id: &str) -> Result<(), FunctionError> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let is_id = id.len() <= LONGEST_ID
-        && id.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && id.chars().all(is_plain);
-    is_id.then_some(()).ok_or_else(|| FunctionError::BadId(id.to_owned()))
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::settings::{BadSettings, SETTINGS, Settings, TESTS, test_case};
-use super::{MOST_BYTES, MOST_FILES, MOST_TESTS, Project, ProjectError, TestCase};
+use super::{MOST_BYTES, MOST_FILES, MOST_TESTS, Project, ProjectError, TestCase, most};
 use crate::code::Language;
 
 /// Folders that are no part of a function.
@@ -97,7 +97,7 @@ fn read_file(path: &Path) -> Result<Found, FolderError> {
     let extension = path.extension().unwrap_or_default();
     let language = Language::ALL.into_iter().find(|language| extension == language.extension());
     let language = language.ok_or_else(|| FolderError::NoLanguage(path.to_owned()))?;
-    let project = Project::of_source(super::Kind::Mcp, language, bytes_of(path, MOST_BYTES)?);
+    let project = Project::of_source(super::Kind::Mcp, language, bytes_of(path, MOST_BYTES + 1)?);
     Ok(Found { id: None, project })
 }
 
@@ -149,15 +149,21 @@ fn tests(folder: &Path) -> Result<Vec<TestCase>, FolderError> {
 fn files(root: &Path) -> Result<Vec<(String, Bytes)>, FolderError> {
     let inside = root.canonicalize().map_err(at(root))?;
     let mut files = Vec::new();
-    let mut room = MOST_BYTES;
+    let mut room = MOST_BYTES + 1;
     for path in walk(root, &inside)? {
-        let bytes = bytes_of(&path, room + 1)?;
+        // What is cut off makes the sum too large.
+        let bytes = bytes_of(&path, room)?;
         room = room.saturating_sub(bytes.len());
         files.push((relative(root, &path), bytes));
-        if files.len() > MOST_FILES || room == 0 {
+        if room == 0 {
             break;
         }
     }
+    // Before anything else is said: the handler may be among those that were not looked at.
+    let found = files.iter().map(|(_, bytes)| bytes.len()).sum();
+    let few =
+        most("files", files.len(), MOST_FILES).and_then(|()| most("bytes in its files", found, MOST_BYTES));
+    few.map_err(|problem| FolderError::Bad { path: root.to_owned(), problem })?;
     Ok(files)
 }
 
@@ -219,7 +225,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
 fn bytes_of(path: &Path, most: usize) -> Result<Bytes, FolderError> {
     let file = File::open(path).map_err(at(path))?;
     let mut bytes = Vec::new();
-    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(at(path))?;
+    file.take(most as u64).read_to_end(&mut bytes).map_err(at(path))?;
     Ok(bytes.into())
 }
 
@@ -276,3 +282,6 @@ fn mark(found: &Metadata) -> Option<Mark> {
         modified: (found.mtime(), found.mtime_nsec()),
     })
 }
+
+#[cfg(test)]
+mod tests;

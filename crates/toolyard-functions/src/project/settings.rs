@@ -84,7 +84,7 @@ pub struct BadSettings {
 
 impl fmt::Display for BadSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.member.is_empty() && self.member != "." {
+        if !self.member.is_empty() {
             write!(f, "{}: ", self.member)?;
         }
         f.write_str(&self.problem)?;
@@ -117,10 +117,16 @@ pub(super) fn test_case(name: &str, text: &[u8]) -> Result<TestCase, BadSettings
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, BadSettings> {
+    // Otherwise the members could come as an array, in their order.
+    if text.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+        let problem = "an object is expected".to_owned();
+        return Err(BadSettings { member: String::new(), problem, meant: None });
+    }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let read = serde_path_to_error::deserialize(&mut reader);
     let bad = |error: serde_path_to_error::Error<serde_json::Error>| BadSettings {
-        member: error.path().to_string(),
+        // What has no name, such as the whole, is a dot there, and what was not read to its end a question mark.
+        member: error.path().to_string().trim_end_matches(['.', '?']).to_owned(),
         meant: meant(&error.inner().to_string()),
         problem: error.inner().to_string(),
     };
@@ -140,4 +146,73 @@ fn meant(problem: &str) -> Option<String> {
     let likeness = |name: &str| strsim::jaro_winkler(&wrong.to_lowercase(), &name.to_lowercase());
     let best = names.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
     (likeness(best) > 0.8).then(|| best.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_function() {
+        let text = r#"{ "id": "weather", "kind": "function", "language": "lua", "limits": { "seconds": 5 },
+            "environment": { "TOKEN": "${TOKEN}" }, "network": true, "price": 0.002, "notes": "first" }"#;
+        let settings = Settings::parse(text.as_bytes()).unwrap();
+        assert_eq!((settings.id.as_deref(), settings.kind), (Some("weather"), Kind::Function));
+        assert_eq!((settings.language, settings.price), (Some(Language::Lua), Price(2000)));
+        assert_eq!((settings.network, &*settings.notes, settings.environment.len()), (true, "first", 1));
+        assert_eq!(Settings::parse(b"{}").unwrap().kind, Kind::Mcp);
+        assert_eq!(Settings::parse(br#"{"price":"1.5"}"#).unwrap().price, Price(1_500_000));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(Settings::parse(text.as_bytes()).err().unwrap().to_string(), expected, "{text}");
+        };
+        check("", "EOF while parsing a value at line 1 column 0");
+        check("{", "EOF while parsing an object at line 1 column 1");
+        check("{} x", "trailing characters at line 1 column 4");
+        check("[]", "an object is expected");
+        check(
+            r#"{"kinds":"mcp"}"#,
+            "kinds: unknown field `kinds`, expected one of `id`, `kind`, `language`, `limits`, `environment`, `network`, `price`, `notes` at line 1 column 8; is it `kind` that was meant?",
+        );
+        check(
+            r#"{"Id":"a"}"#,
+            "Id: unknown field `Id`, expected one of `id`, `kind`, `language`, `limits`, `environment`, `network`, `price`, `notes` at line 1 column 5; is it `id` that was meant?",
+        );
+        check(
+            "{\n  \"limits\": { \"second\": 1 } }",
+            "limits.second: unknown field `second`, expected one of `seconds`, `memoryMiB`, `outputKiB`, `concurrent` at line 2 column 22; is it `seconds` that was meant?",
+        );
+        check(
+            r#"{"limits":{"memoryMib":1}}"#,
+            "limits.memoryMib: unknown field `memoryMib`, expected one of `seconds`, `memoryMiB`, `outputKiB`, `concurrent` at line 1 column 22; is it `memoryMiB` that was meant?",
+        );
+        check(
+            r#"{"kind":"mpc"}"#,
+            "kind: unknown variant `mpc`, expected `mcp` or `function` at line 1 column 13",
+        );
+        check(
+            r#"{"language":"cobol"}"#,
+            r#"language: "cobol" is no language: python, javascript or lua at line 1 column 20"#,
+        );
+        check(
+            r#"{"limits":{"seconds":-1}}"#,
+            "limits.seconds: invalid value: integer `-1`, expected u64 at line 1 column 23",
+        );
+        check(
+            r#"{"price":-1}"#,
+            "price: a price is a number that is not negative, with at most 6 decimals at line 1 column 12",
+        );
+        check(
+            r#"{"price":"free"}"#,
+            "price: a price is a number that is not negative, with at most 6 decimals at line 1 column 16",
+        );
+        check(
+            r#"{"environment":{"A":1}}"#,
+            "environment.A: invalid type: integer `1`, expected a string at line 1 column 21",
+        );
+        check(r#"{"id":"a","id":"b"}"#, "duplicate field `id` at line 1 column 14");
+    }
 }

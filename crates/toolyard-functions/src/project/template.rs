@@ -42,8 +42,14 @@ pub fn files(kind: Kind, language: Language, name: &str) -> Vec<(&'static str, S
 /// Writes the files of a new function into a folder, which is made; gives their paths. Nothing that is there is replaced.
 ///
 /// # Errors
-/// When one of them is there already, or cannot be written.
+/// When the name is no id, or one of the files is there already or cannot be written.
 pub fn write(folder: &Path, kind: Kind, language: Language, name: &str) -> io::Result<Vec<PathBuf>> {
+    if !super::is_id(name) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{name:?} cannot be the id of a function"),
+        ));
+    }
     let files: Vec<_> =
         files(kind, language, name).into_iter().map(|(path, text)| (folder.join(path), text)).collect();
     if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {

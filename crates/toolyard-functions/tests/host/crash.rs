@@ -1,0 +1,103 @@
+//! A gateway that is killed while it publishes: this test binary again.
+
+#![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
+#![expect(clippy::print_stdout, reason = "it is how the child says what was acknowledged")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use toolyard_core::store::Store;
+use toolyard_functions::{Bump, Host, Wanted};
+use toolyard_store::open;
+
+use crate::scripted::{host, project};
+use crate::server::Server;
+
+const PLACE: &str = "TOOLYARD_FUNCTIONS_PLACE";
+
+/// How often a gateway is killed, and after how many versions.
+const KILLS: [usize; 6] = [0, 1, 2, 3, 5, 8];
+
+/// Those who publish at a time, so that a kill meets them at different points.
+const WRITERS: usize = 4;
+
+#[tokio::test]
+async fn sqlite_is_whole_after_a_kill() {
+    let folder = TempDir::new().unwrap();
+    kill_again_and_again(folder.path().join("toolyard.db").to_str().unwrap()).await;
+}
+
+#[tokio::test]
+async fn postgres_is_whole_after_a_kill() {
+    let server = Server::start();
+    kill_again_and_again(&server.url()).await;
+}
+
+#[tokio::test]
+#[ignore = "it is what the processes do that other tests start"]
+async fn main() {
+    let store = open(&crate::at(&std::env::var(PLACE).unwrap())).await.unwrap();
+    let host = host(&store);
+    futures_util::future::join_all((0..WRITERS).map(|writer| publish(&host, writer))).await;
+}
+
+/// Publishes until it is killed, and says what was acknowledged.
+async fn publish(host: &Host, writer: usize) {
+    let id = format!("f{writer}");
+    for number in 0_u64.. {
+        let source = format!("{} {number}", std::process::id()).repeat(500);
+        let draft = host.save_draft(&id, &project(&source)).await.unwrap().draft.unwrap();
+        let published = host.publish(&id, Bump::Patch, Some(&draft.digest)).await.unwrap();
+        println!("\nkept {id} {} {}", published.version, draft.digest);
+    }
+}
+
+fn start(place: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "crash::main", "--ignored", "--nocapture"]).env(PLACE, place);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    (child, out)
+}
+
+async fn kill_again_and_again(place: &str) {
+    let mut kept = Vec::new();
+    for versions in KILLS {
+        let (mut child, out) = start(place);
+        let mut lines = out
+            .lines()
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("kept ").map(str::to_owned));
+        // A little more each time, so that it is killed at another point.
+        kept.extend(lines.by_ref().take(versions * 7 + 1));
+        child.kill().unwrap();
+        kept.extend(lines);
+        child.wait().unwrap();
+    }
+    let store = open(&crate::at(place)).await.unwrap();
+    assert_whole(&store, &kept).await;
+}
+
+/// Everything that was acknowledged is there, and everything that is there can be loaded.
+async fn assert_whole(store: &Arc<dyn Store>, kept: &[String]) {
+    assert!(kept.len() > KILLS.len());
+    let host = host(store);
+    for line in kept {
+        let [id, version, digest] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}?") };
+        let shown = host.show_version(id, version.parse().unwrap()).await.unwrap();
+        assert_eq!(shown.digest, digest, "{line}");
+    }
+    for function in host.list().await.unwrap() {
+        assert_eq!(function.problem, None);
+        let shown = host.show(&function.id).await.unwrap();
+        for version in &shown.published {
+            host.resolve(&function.id, Wanted::Exact(version.version)).await.unwrap();
+        }
+        host.resolve(&function.id, Wanted::Draft).await.unwrap();
+        // And it goes on.
+        host.publish(&function.id, Bump::Major, None).await.unwrap();
+    }
+}

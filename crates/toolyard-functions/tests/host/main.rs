@@ -1,0 +1,26 @@
+//! The host as its users have it: one suite over each store, and what happens when gateways meet, or one is killed.
+//!
+//! What runs here is a script of the test, not a language: the host's own part is what is looked at.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod counting;
+mod crash;
+mod exchange;
+mod gateways;
+mod scripted;
+mod suite;
+
+#[expect(dead_code, reason = "it can do more than is needed here")]
+#[path = "../../../toolyard-store/tests/it/server.rs"]
+mod server;
+
+use toolyard_store::{Location, PostgresUrl, StoreOptions};
+
+/// The options of a store at a place: a URL or a path.
+fn at(place: &str) -> StoreOptions {
+    StoreOptions::at(match place.starts_with("postgres://") {
+        true => Location::Postgres(PostgresUrl::parse(place).unwrap()),
+        false => Location::File(place.into()),
+    })
+}
