@@ -2,6 +2,7 @@
 
 mod cpu;
 mod duration;
+mod function;
 mod header;
 mod listen;
 mod name;
@@ -18,6 +19,7 @@ use toolyard_core::access::Price;
 pub(crate) use self::{
     cpu::{CPU, cpu},
     duration::{DURATION, duration},
+    function::{function_id, function_version, platform_url},
     header::{
         header_name, header_value, is_header_name, is_mcp_header_name, secret_header_value, token,
         user_and_password,

@@ -1,6 +1,7 @@
 //! A handler: one entry of a `ToolRegistry`, from which the gateway builds a backend.
 
 mod auth;
+mod function;
 mod grpc;
 mod http;
 mod mcp;
@@ -15,6 +16,7 @@ use toolyard_core::access::Price;
 
 pub use self::{
     auth::{Auth, AuthScheme, Credential, Secret},
+    function::{CortexOneHandler, FunctionHandler, FunctionSource},
     grpc::{GrpcHandler, GrpcRetry, Tls},
     http::{HttpHandler, HttpRetry, Mapping, StaticBody, ToolDefinition, Url},
     mcp::{Args, Env, Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, ToolFilter},
@@ -102,6 +104,10 @@ pub enum HandlerKind {
     OpenApi(Box<OpenApiHandler>),
     /// The gateway itself. No registry declares it: `builtins` of the process does.
     Builtins(Box<Builtins>),
+    /// A function that this gateway hosts: an MCP server, or one tool.
+    Function(Box<FunctionHandler>),
+    /// The same on the `CortexOne` platform.
+    CortexOne(Box<CortexOneHandler>),
 }
 
 impl HandlerKind {
@@ -114,6 +120,8 @@ impl HandlerKind {
             Self::Grpc(_) => "grpc",
             Self::OpenApi(_) => "openapi",
             Self::Builtins(_) => "builtins",
+            Self::Function(_) => "function",
+            Self::CortexOne(_) => "cortexone",
         }
     }
 
@@ -134,6 +142,8 @@ impl HandlerKind {
                 None => openapi.spec.shown(),
             },
             Self::Builtins(_) => "the gateway itself".to_owned(),
+            Self::Function(function) => function.source.shown(),
+            Self::CortexOne(function) => function.url(),
         }
     }
 
@@ -146,6 +156,8 @@ impl HandlerKind {
             Self::Grpc(grpc) => &grpc.retry.policy,
             Self::OpenApi(openapi) => &openapi.retry.policy,
             Self::Builtins(_) => &ONCE,
+            Self::Function(function) => &function.retry,
+            Self::CortexOne(function) => &function.retry.policy,
         }
     }
 }

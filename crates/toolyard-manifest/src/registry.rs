@@ -5,6 +5,7 @@
 
 mod auth;
 mod endpoint;
+mod function;
 mod grpc;
 mod http;
 mod mcp;
@@ -38,6 +39,8 @@ const HANDLER_TYPE: Choice<HandlerType> = Choice {
         ("http", HandlerType::Http),
         ("grpc", HandlerType::Grpc),
         ("openapi", HandlerType::OpenApi),
+        ("function", HandlerType::Function),
+        ("cortexone", HandlerType::CortexOne),
     ],
     not_yet: &["client"],
 };
@@ -52,7 +55,13 @@ const ONLY: &[(&str, &[HandlerType], &str)] = &[
     ("grpcConfig", &[HandlerType::Grpc], "it belongs to the type `grpc`"),
     ("openAPIConfig", &[HandlerType::OpenApi], "it belongs to the type `openapi`"),
     ("endpoint", &[HandlerType::Http, HandlerType::Grpc], "it belongs to the types `http` and `grpc`"),
-    ("tool", &[HandlerType::Http, HandlerType::Grpc], "it belongs to the types `http` and `grpc`"),
+    ("functionConfig", &[HandlerType::Function], "it belongs to the type `function`"),
+    ("cortexoneConfig", &[HandlerType::CortexOne], "it belongs to the type `cortexone`"),
+    (
+        "tool",
+        &[HandlerType::Http, HandlerType::Grpc, HandlerType::Function, HandlerType::CortexOne],
+        "it belongs to the types `http`, `grpc`, `function` and `cortexone`",
+    ),
 ];
 
 /// What no two have.
@@ -67,6 +76,8 @@ enum HandlerType {
     Http,
     Grpc,
     OpenApi,
+    Function,
+    CortexOne,
 }
 
 /// The handlers of a document, whose `apiVersion` and `kind` have been taken.
@@ -164,6 +175,12 @@ fn kind(
         }
         HandlerType::OpenApi => {
             openapi::handler(fields).map(|openapi| HandlerKind::OpenApi(Box::new(openapi)))
+        }
+        HandlerType::Function => {
+            function::hosted(fields).map(|function| HandlerKind::Function(Box::new(function)))
+        }
+        HandlerType::CortexOne => {
+            function::on_platform(fields).map(|function| HandlerKind::CortexOne(Box::new(function)))
         }
     }
 }

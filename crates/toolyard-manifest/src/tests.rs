@@ -5,6 +5,7 @@ mod complete_example;
 mod documents;
 mod draft;
 mod files;
+mod function;
 mod grpc;
 mod http;
 mod import;

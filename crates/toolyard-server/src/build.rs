@@ -1,6 +1,7 @@
 //! A handler of the manifest becomes a backend. A new kind of handler is one more arm here.
 
 mod auth;
+mod function;
 mod http;
 mod mcp;
 mod names;
@@ -20,6 +21,7 @@ use toolyard_manifest::{
 use toolyard_net::client::Client;
 use toolyard_process::Processes;
 
+pub use function::Functions;
 use not_yet::NotYet;
 
 /// Builds handlers, of what all of them share. A backend starts to connect when it is built; nothing is waited for.
@@ -28,6 +30,7 @@ pub struct Builder {
     client: Client,
     has_roots: bool,
     processes: Processes,
+    functions: Option<Arc<dyn Functions>>,
 }
 
 impl Builder {
@@ -36,7 +39,14 @@ impl Builder {
     /// # Errors
     /// When the TLS library is unusable.
     pub fn new(process: Process, processes: Processes) -> io::Result<Self> {
-        Ok(Self { process, client: Client::without_roots()?, has_roots: false, processes })
+        let client = Client::without_roots()?;
+        Ok(Self { process, client, has_roots: false, processes, functions: None })
+    }
+
+    /// The same with functions that this gateway hosts.
+    #[must_use]
+    pub fn with_functions(self, functions: Arc<dyn Functions>) -> Self {
+        Self { functions: Some(functions), ..self }
     }
 
     /// Gets what building these handlers may fail of: the system's root certificates, if one of them needs these.
@@ -67,6 +77,8 @@ impl Builder {
             }
             HandlerKind::OpenApi(openapi) => Arc::new(self.openapi(handler, openapi, &secrets)),
             HandlerKind::Builtins(_) => Arc::new(NotYet::new(handler.kind.name(), None)),
+            HandlerKind::Function(function) => self.function(handler, function, &secrets),
+            HandlerKind::CortexOne(function) => self.cortexone(handler, function, &secrets),
         };
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
@@ -92,7 +104,8 @@ fn uses_tls(handler: &manifest::Handler) -> bool {
         },
         HandlerKind::Http(http) => http.url.is_tls(),
         HandlerKind::OpenApi(openapi) => openapi::uses_tls(openapi),
-        HandlerKind::Grpc(_) | HandlerKind::Builtins(_) => false,
+        HandlerKind::CortexOne(function) => function.base_url.is_tls(),
+        HandlerKind::Grpc(_) | HandlerKind::Function(_) | HandlerKind::Builtins(_) => false,
     }
 }
 

@@ -81,6 +81,8 @@ impl Texts {
                 http.static_body.iter().flat_map(|body| body.iter()).for_each(|(_, value)| self.value(value));
             }
             HandlerKind::Grpc(grpc) => self.auth(grpc.auth.as_ref()),
+            HandlerKind::Function(_) => {}
+            HandlerKind::CortexOne(function) => self.credential(&function.api_key),
             HandlerKind::OpenApi(openapi) => {
                 if let OpenApiSpec::Url(url) = &openapi.spec {
                     self.query(&url.uri().to_string());

@@ -59,14 +59,14 @@ pub(super) fn of_handler<P: Policy>(fields: &mut Fields<'_>, configured: Option<
     RetryPolicy::attempts(retries + 1).into()
 }
 
-/// That of an MCP server. What a status means there is the transport's business.
+/// That of an MCP server, and of a function. What a status means there is the transport's business.
 impl Policy for RetryPolicy {
     fn read(cursor: Cursor<'_>) -> Option<Self> {
         let mut fields = cursor.fields()?;
         let policy = policy(&mut fields);
         fields.misplaced(
             OF_RESPONSES,
-            "calls of MCP are tried again where the server cannot be reached or the connection breaks, and nowhere \
+            "such calls are tried again where the server cannot be reached or the connection breaks, and nowhere \
              else",
         );
         fields.finish();

@@ -207,9 +207,9 @@ fn calls_are_tried_again_where_the_author_says_so() {
     let of_http = "retryPolicy: {maxAttempts: 2, retryOn: [503], respectRetryAfter: true}";
     assert_snapshot!(problems(&over_http(of_http)), @"
     tools.yaml:11:37: spec.handlers[0].mcpConfig.retryPolicy.retryOn: `retryOn` does not belong here
-      hint: calls of MCP are tried again where the server cannot be reached or the connection breaks, and nowhere else
+      hint: such calls are tried again where the server cannot be reached or the connection breaks, and nowhere else
     tools.yaml:11:53: spec.handlers[0].mcpConfig.retryPolicy.respectRetryAfter: `respectRetryAfter` does not belong here
-      hint: calls of MCP are tried again where the server cannot be reached or the connection breaks, and nowhere else
+      hint: such calls are tried again where the server cannot be reached or the connection breaks, and nowhere else
     ");
     assert_snapshot!(problems(&with("retries: 1", &over_http("retryPolicy: {maxAttempts: 1}"))), @"
     tools.yaml:8:5: spec.handlers[0].retries: `retries` does not belong here
@@ -312,7 +312,7 @@ fn what_the_environment_holds_is_never_shown() {
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "${TOKEN}\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `${TOKEN}` is not a known handler type
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
     ");
     assert_snapshot!(problems(&mcp("transport: streamable-http\nendpoint: '${TOKEN}'")), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
@@ -322,11 +322,11 @@ fn what_the_environment_holds_is_never_shown() {
     let twice = "  - {name: '${TOKEN}', type: client}\n  - {name: '${TOKEN}', type: client}\n";
     assert_snapshot!(problems(&registry(twice)), @"
     tools.yaml:6:30: spec.handlers[0].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
     tools.yaml:7:12: spec.handlers[1].name: a second handler of this name
       hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
     tools.yaml:7:30: spec.handlers[1].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
     ");
 }
 

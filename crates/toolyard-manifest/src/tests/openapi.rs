@@ -369,7 +369,7 @@ fn mistakes() {
     ");
     assert_snapshot!(problems(&(openapi("specURL: https://a.example") + "    tool: {}\n    endpoint: {}\n")), @"
     tools.yaml:10:5: spec.handlers[0].tool: `tool` does not belong here
-      hint: it belongs to the types `http` and `grpc`
+      hint: it belongs to the types `http`, `grpc`, `function` and `cortexone`
     tools.yaml:11:5: spec.handlers[0].endpoint: `endpoint` does not belong here
       hint: it belongs to the types `http` and `grpc`
     ");

@@ -129,11 +129,11 @@ fn handler_names_are_unique_in_all_registries() {
     let broken = "  - {name: a, type: client}\n  - {name: a, type: ftp}\n";
     assert_snapshot!(problems(&registry(broken)), @"
     tools.yaml:6:21: spec.handlers[0].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
     tools.yaml:7:12: spec.handlers[1].name: a second handler of this name
       hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
     tools.yaml:7:21: spec.handlers[1].type: `ftp` is not a known handler type
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
     ");
 }
 
@@ -150,16 +150,16 @@ fn registry_names_are_unique() {
 fn handler_types() {
     assert_snapshot!(problems(&handler("").replace("mcp\n", "mpc\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `mpc` is not a known handler type
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
       hint: did you mean `mcp`?
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "ftp\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: `ftp` is not a known handler type
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
     ");
     assert_snapshot!(problems(&handler("").replace("mcp\n", "client\n")), @"
     tools.yaml:7:11: spec.handlers[0].type: handler type `client` is not yet supported
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
     ");
     assert_snapshot!(problems(&registry("  - name: a\n    type: mcp\n")), @"tools.yaml:6:5: spec.handlers[0].mcpConfig: this field is required");
 }

@@ -173,6 +173,8 @@ spec:
       tool: {name: get, description: Gets, inputSchema: {type: object}}
       grpcConfig: {}
     - {name: d, type: openapi, openAPIConfig: {specURL: 'https://a.example'}}
+    - {name: e, type: function, functionConfig: {id: a}}
+    - {name: f, type: cortexone, cortexoneConfig: {id: a, version: '1', apiKey: a}}
 ---
 apiVersion: toolyard.dev/v1alpha1
 kind: Toolyard

@@ -53,6 +53,13 @@ fn what_stands_where_secrets_do() {
     );
     hides(
         &registry(
+            "  - {name: a, type: cortexone, cortexoneConfig: {id: some-id, version: latest, apiKey: written-out}}\n",
+        ),
+        "some-id written-out",
+        "some-id [REDACTED]",
+    );
+    hides(
+        &registry(
             "  - name: a\n    type: openapi\n    openAPIConfig:\n      specURL: http://a/api.json?k=in-query\n      \
              serverVariables: {region: eu-west, key: '${TOKEN}'}\n      \
              credentials: {a: {value: 'me:a-password'}, b: {clientId: some-client, clientSecret: of-the-client, \

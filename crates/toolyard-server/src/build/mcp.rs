@@ -14,7 +14,7 @@ use super::{Builder, auth, headers, retry};
 
 impl Builder {
     pub(super) fn mcp(&self, handler: &Handler, mcp: &McpHandler, secrets: &Secrets) -> McpBackend {
-        let options = ClientOptions { secrets: secrets.clone(), ..self.options(handler, mcp) };
+        let options = self.options(handler, mcp, secrets);
         McpBackend::start(handler.name.as_str(), self.endpoint(&mcp.transport, secrets), options)
     }
 
@@ -47,7 +47,7 @@ impl Builder {
         }
     }
 
-    fn options(&self, handler: &Handler, mcp: &McpHandler) -> ClientOptions {
+    fn options(&self, handler: &Handler, mcp: &McpHandler, secrets: &Secrets) -> ClientOptions {
         let Process { limits, timeouts, .. } = &self.process;
         let ToolFilter { allow, block } = mcp.filter.clone();
         let retry = retry(&mcp.retry);
@@ -62,19 +62,32 @@ impl Builder {
             time: probe.timeout,
         };
         ClientOptions {
-            name: "toolyard".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            message_bytes: limits.response_bytes,
-            tools: limits.tools_per_handler,
-            connect_time: timeouts.connect,
-            probe_time: timeouts.era_probe,
             idle_time: timeouts.process_idle,
             filter: client::ToolFilter { allow, block },
             // The only attempt has all the time of the call.
             attempts: Attempts { retry, time: (retry.attempts > 1).then_some(handler.timeout) },
             lanes: LaneOptions { mode, most: limits.lanes_per_handler, idle_time: timeouts.lane_idle },
             probe: handler.probe.map(probe),
-            secrets: Secrets::default(),
+            ..self.client_options(secrets)
+        }
+    }
+
+    /// What is the same for all servers.
+    pub(super) fn client_options(&self, secrets: &Secrets) -> ClientOptions {
+        let Process { limits, timeouts, .. } = &self.process;
+        ClientOptions {
+            name: "toolyard".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            message_bytes: limits.response_bytes,
+            tools: limits.tools_per_handler,
+            connect_time: timeouts.connect,
+            probe_time: timeouts.era_probe,
+            idle_time: None,
+            filter: client::ToolFilter::default(),
+            attempts: Attempts::one(),
+            lanes: LaneOptions::SHARED,
+            probe: None,
+            secrets: secrets.clone(),
         }
     }
 }

@@ -19,6 +19,7 @@ mod fidelity;
 mod floods;
 mod following;
 mod freshness;
+mod functions;
 mod http1;
 mod http_tools;
 mod json;

@@ -39,6 +39,7 @@ fn every_example_is_a_manifest() {
     });
     insta::assert_snapshot!(handlers.collect::<Vec<_>>().join("\n"), @"
     asking-servers.yaml: everything
+    cortexone.yaml: my-server, weather
     http-server.yaml: search
     http-tool.yaml: search, users
     openapi.yaml: petstore, tickets

@@ -92,7 +92,7 @@ fn a_check_of_what_is_wrong() {
     a/also.json:1:10: kind: `Tool` is not a known kind of document
       expected one of ToolRegistry, Toolyard
     a/broken.yaml:6:27: spec.handlers[0].type: `mpc` is not a known handler type
-      expected one of mcp, http, grpc, openapi
+      expected one of mcp, http, grpc, openapi, function, cortexone
       hint: did you mean `mcp`?
     a/broken.yaml:7:31: spec.handlers[1].retry: unknown field
       expected one of name, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, price
