@@ -39,7 +39,8 @@ pub struct Cell {
     /// What it may read beside the system's programs and libraries. Where walls are missing it sees the machine's own
     /// paths, so that a path is best the same inside.
     pub readable: Vec<Mount>,
-    /// Its environment, beside `HOME`, `LANG`, `PATH` and `TMPDIR`.
+    /// Its environment, beside `HOME`, `LANG`, `PATH` and `TMPDIR`. It is for programs: a function of our own binary
+    /// does not find it.
     pub env: Vec<(OsString, OsString)>,
 }
 

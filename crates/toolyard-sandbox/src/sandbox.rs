@@ -1,5 +1,6 @@
 //! The sandbox: starts programs within walls.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use tokio::sync::OnceCell;
 use toolyard_process::{Pipes, Processes, Program};
 
 use crate::cgroup::{self, Places, Quota, Slots};
-use crate::confine::{Limits, REQUEST, Spec, Walls};
+use crate::confine::{Limits, REQUEST, Spec, VARIABLE, Walls};
 use crate::confined::{Confined, Parts};
 use crate::home::Home;
 use crate::{Cell, CellProgram, Isolation, Layer, LayerReport, SandboxError, probe};
@@ -116,7 +117,7 @@ impl Sandbox {
         let helper = Program {
             command: self.shared.options.binary.clone().into(),
             args: vec![REQUEST.into(), spec.into()],
-            env: cell.env.clone(),
+            env: cell.env.iter().map(marked).collect(),
             ..Program::default()
         };
         let (child, pipes) = self.shared.options.processes.start(name, &helper).await?;
@@ -193,10 +194,17 @@ impl Machine {
             limits,
             mounts: cell.readable.clone(),
             home: home.to_owned(),
-            env: cell.env.iter().filter_map(|(name, _)| name.to_str().map(str::to_owned)).collect(),
             program: program.clone(),
         }
     }
+}
+
+/// The helper and what is above it are outside of the walls: what a variable says to those who load or run them, such
+/// as `LD_PRELOAD`, it must not say there.
+fn marked((name, value): &(OsString, OsString)) -> (OsString, OsString) {
+    let mut marked = OsString::from(VARIABLE);
+    marked.push(name);
+    (marked, value.clone())
 }
 
 /// To make groups and to remove those of the dead may block for a moment.

@@ -25,9 +25,10 @@ mod root;
 mod seccomp;
 mod spec;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -41,6 +42,9 @@ pub(crate) const REQUEST: &str = "confine:";
 
 /// The only argument of one that is to find out which walls the machine has.
 pub(crate) const PROBE: &str = "confine-probe:";
+
+/// What the names of the program's variables begin with in the helper's environment.
+pub(crate) const VARIABLE: &str = "TOOLYARD_CELL_";
 
 /// How a helper ends that could not put up the walls; what it failed at is on standard error.
 pub(crate) const REFUSED: i32 = 125;
@@ -129,8 +133,14 @@ fn become_program(spec: &Spec, entries: &[(&str, Entry)]) -> Result<Never, Fault
             let mut program = Command::new(command);
             program.args(args).env_clear().env("PATH", PATH).env("LANG", "C.UTF-8");
             program.env("HOME", &spec.home).env("TMPDIR", &spec.home);
-            program.envs(spec.env.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+            program.envs(std::env::vars_os().filter_map(|(name, value)| Some((unmarked(&name)?, value))));
             Err(Fault::at("start the program")(program.exec()))
         }
     }
+}
+
+/// The program's own name for a variable of the helper's.
+fn unmarked(name: &OsStr) -> Option<OsString> {
+    let name = name.as_bytes().strip_prefix(VARIABLE.as_bytes())?;
+    Some(OsStr::from_bytes(name).to_owned())
 }

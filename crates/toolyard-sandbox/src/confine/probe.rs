@@ -44,7 +44,6 @@ fn namespaces() -> Result<(), String> {
         },
         mounts: Vec::new(),
         home: PathBuf::from("/tmp"),
-        env: Vec::new(),
         program: CellProgram::Inner { name: String::new(), args: Vec::new() },
     };
     let tried = namespaces::leave_root()

@@ -1,5 +1,5 @@
-//! What a helper is told to do. It is an argument of the helper, which others on the machine can read: so there are
-//! names of variables in it, and no values.
+//! What a helper is told to do. It is an argument of the helper, which others on the machine can read: so what
+//! the program's environment is to be is not in it. That is in the helper's own, below other names.
 
 use std::path::PathBuf;
 
@@ -17,8 +17,6 @@ pub(crate) struct Spec {
     pub(crate) mounts: Vec<Mount>,
     /// Its home, where it begins, and what it may write to.
     pub(crate) home: PathBuf,
-    /// Which variables of the helper's environment are the program's.
-    pub(crate) env: Vec<String>,
     pub(crate) program: CellProgram,
 }
 

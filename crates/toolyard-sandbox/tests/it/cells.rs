@@ -29,6 +29,19 @@ fn a_program_has_the_environment_that_it_was_given() {
 }
 
 #[test]
+fn the_environment_of_a_program_says_nothing_to_the_gateway() {
+    // The loader complains of a library that is not there, once in each process that it loads.
+    let script = "import os; print(os.environ['LD_PRELOAD'])";
+    let request = json!({"program": python(script, &[]), "env": [["LD_PRELOAD", "/no/such/library"]]});
+    for who in [Who::Root, Who::Delegated, Who::Ordinary] {
+        let ended = run(who, request.clone());
+        assert_eq!(ended["out"], "/no/such/library\n", "{who:?} {ended}");
+        let log = ended["log"].as_str().unwrap();
+        assert_eq!(log.matches("cannot be preloaded").count(), 1, "{who:?} {log}");
+    }
+}
+
+#[test]
 fn what_is_readable_is_there_and_read_only() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::chown(folder.path(), Some(65534), Some(65534)).unwrap();
