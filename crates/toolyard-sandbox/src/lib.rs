@@ -28,6 +28,7 @@ mod layers;
 pub mod packages;
 mod probe;
 mod sandbox;
+pub mod script;
 mod watchdog;
 
 pub use cell::{Cell, CellProgram, Isolation, Mount};
