@@ -1,6 +1,7 @@
 //! The foreign software that the tests talk to: installed once, from committed pins.
 
 mod debian;
+mod kubernetes;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +30,7 @@ impl Peers {
             peers.install()?;
             std::fs::write(&stamp, pins).with_context(|| format!("write {}", stamp.display()))?;
         }
+        kubernetes::install(&peers.folder)?;
         peers.build_fixture_server()?;
         Ok(peers)
     }

@@ -7,13 +7,16 @@ use crate::process;
 /// A shell command that succeeds where a thing is there, and the Debian packages that bring it.
 type Package = (&'static str, &'static [&'static str]);
 
-const PACKAGES: [Package; 6] = [
+const PACKAGES: [Package; 8] = [
     ("command -v node", &["nodejs"]),
     ("command -v npm", &["npm"]),
     // Debian splits what `python3 -m venv` needs into a package of its own.
     ("python3 -c 'import ensurepip'", &["python3", "python3-venv"]),
     // What the documents of the OpenAPI corpus are packed with.
     ("command -v xz", &["xz-utils"]),
+    // What the API server of Kubernetes is unpacked and built with.
+    ("command -v dpkg-source && command -v make && command -v patch", &["dpkg-dev", "make", "patch"]),
+    ("command -v rsync", &["rsync"]),
     // It stands where no search path leads. The tests start servers of their own.
     ("ls /usr/lib/postgresql/*/bin/postgres", &["postgresql"]),
     // It reads templates from a place of the system, so it cannot be unpacked somewhere else.

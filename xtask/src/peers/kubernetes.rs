@@ -1,0 +1,175 @@
+//! The API server of Kubernetes. No registry has the program, so it is built from Debian's own source package, with
+//! Debian's Go: once a machine, which takes some minutes, and kept outside of the repository.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+
+use super::debian;
+use crate::process;
+
+/// What Debian 12 has. It is the version that the server says it is, too.
+const VERSION: &str = "1.20.2";
+
+const PROGRAM: &str = "kube-apiserver";
+
+/// The Go that this version is built with, and a library of which the source package has a version that does not
+/// work with it: the server would end at the first custom resource.
+const PACKAGES: [&str; 3] = ["golang-1.19-go", "golang-1.19-src", "golang-github-modern-go-reflect2-dev"];
+const LIBRARY: &str = "github.com/modern-go/reflect2";
+
+/// Sees to it that the peers have the program.
+pub(super) fn install(peers: &Path) -> anyhow::Result<()> {
+    let link = peers.join("kubernetes").join(PROGRAM);
+    if link.exists() {
+        return Ok(());
+    }
+    let cache = cache(peers);
+    let program = cache.join(PROGRAM);
+    if !program.exists() {
+        std::fs::create_dir_all(&cache).with_context(|| format!("create {}", cache.display()))?;
+        build(&cache).with_context(|| {
+            format!(
+                "build {PROGRAM} {VERSION} from Debian's source package; or put one at {}",
+                program.display()
+            )
+        })?;
+    }
+    std::fs::create_dir_all(peers.join("kubernetes")).context("create a folder")?;
+    // One that leads nowhere may be there.
+    std::fs::remove_file(&link).ok();
+    std::os::unix::fs::symlink(&program, &link).with_context(|| format!("link {}", link.display()))
+}
+
+/// A folder that outlives checkouts.
+fn cache(peers: &Path) -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let user = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+    let cache = user.map_or_else(|| peers.join("cache"), |user| user.join("toolyard"));
+    cache.join("kubernetes").join(VERSION)
+}
+
+fn build(cache: &Path) -> anyhow::Result<()> {
+    println!("building {PROGRAM} {VERSION}: once a machine, some minutes");
+    // In the folder that the program goes to, so that it can be moved there in one step.
+    let folder = TempDir::new_in(cache).context("create a folder for the build")?;
+    let folder = folder.path();
+    debian::unpack(&PACKAGES, folder)?;
+    let source = fetch_source(folder)?;
+    replace_library(folder, &source)?;
+    process::run(&mut make(folder, &source)?)?;
+    let built = source.join("_output/bin").join(PROGRAM);
+    std::fs::rename(&built, cache.join(PROGRAM)).with_context(|| format!("keep {}", built.display()))
+}
+
+/// The unpacked sources. The system's own lists of packages stay as they are.
+fn fetch_source(folder: &Path) -> anyhow::Result<PathBuf> {
+    let sources = folder.join("apt/sources");
+    std::fs::create_dir_all(&sources).context("create a folder")?;
+    std::fs::create_dir_all(folder.join("apt/lists/partial")).context("create a folder")?;
+    std::fs::create_dir_all(folder.join("apt/cache/archives/partial")).context("create a folder")?;
+    write_sources(Path::new("/etc/apt"), &sources)?;
+
+    // A source of somebody else may have no source packages, which is no concern of ours.
+    let update = apt_get(folder).arg("update").status().context("start apt-get")?;
+    process::run(apt_get(folder).current_dir(folder).args(["source", "--download-only", "kubernetes"]))
+        .with_context(|| format!("fetch the source package (apt-get update ended with {update})"))?;
+    let description = debian::find(folder, "dsc")?;
+    ensure!(
+        description.to_string_lossy().contains(VERSION),
+        "the system has another version of it: {}",
+        description.display()
+    );
+    let source = folder.join("source");
+    process::run(
+        Command::new("dpkg-source").args(["--no-check", "--extract"]).arg(description).arg(&source),
+    )?;
+    Ok(source)
+}
+
+/// As the system's apt, with lists and a cache of its own, and the sources that stand beside them.
+fn apt_get(folder: &Path) -> Command {
+    let place = |option: &str, path: &str| {
+        let mut setting = OsString::from(format!("{option}="));
+        setting.push(folder.join(path));
+        setting
+    };
+    let mut apt = Command::new("apt-get");
+    apt.args(["--quiet", "-o", "Dir::Etc::sourcelist=/dev/null", "-o", "APT::Sandbox::User="]);
+    for (option, path) in [
+        ("Dir::Etc::sourceparts", "apt/sources"),
+        ("Dir::State::lists", "apt/lists"),
+        ("Dir::Cache", "apt/cache"),
+    ] {
+        apt.arg("-o").arg(place(option, path));
+    }
+    apt
+}
+
+/// Writes the sources that apt is configured with, as sources of source packages.
+fn write_sources(apt: &Path, to: &Path) -> anyhow::Result<()> {
+    let parts = std::fs::read_dir(apt.join("sources.list.d")).into_iter().flatten();
+    let parts = parts.filter_map(|entry| Some(entry.ok()?.path()));
+    for file in parts.chain([apt.join("sources.list")]) {
+        let is_read = file.extension().is_some_and(|end| end == "list" || end == "sources");
+        let (Some(name), Ok(text)) = (file.file_name(), std::fs::read_to_string(&file)) else { continue };
+        if is_read {
+            std::fs::write(to.join(name), of_sources(&text)).context("write a list of sources")?;
+        }
+    }
+    Ok(())
+}
+
+/// Both forms that apt has: a line for each source, and paragraphs.
+fn of_sources(text: &str) -> String {
+    let line = |line: &str| match line.split_once(char::is_whitespace) {
+        Some(("deb", rest)) => format!("deb-src {rest}\n"),
+        Some(("Types:", _)) => "Types: deb-src\n".to_owned(),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn replace_library(folder: &Path, source: &Path) -> anyhow::Result<()> {
+    let theirs = source.join("vendor").join(LIBRARY);
+    let debians = folder.join("usr/share/gocode/src").join(LIBRARY);
+    std::fs::remove_dir_all(&theirs).with_context(|| format!("remove {}", theirs.display()))?;
+    std::fs::rename(&debians, &theirs).with_context(|| format!("replace {}", theirs.display()))
+}
+
+/// The build that the package's own rules describe: it wants its sources at a certain place of a folder for Go.
+fn make(folder: &Path, source: &Path) -> anyhow::Result<Command> {
+    let place = source.join(".go/src/k8s.io");
+    std::fs::create_dir_all(&place).with_context(|| format!("create {}", place.display()))?;
+    std::os::unix::fs::symlink("../../..", place.join("kubernetes")).context("link the sources")?;
+    let go = folder.join("usr/lib/go-1.19");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([go.join("bin")].into_iter().chain(std::env::split_paths(&path)))?;
+    // Others want the machine, too.
+    let mut make = Command::new("nice");
+    make.args(["make", "--silent", &format!("WHAT=cmd/{PROGRAM}")]).current_dir(source);
+    make.env("PATH", path).env("GOROOT", go).env("GOPATH", source.join(".go"));
+    make.env("GOCACHE", folder.join("go-cache")).env("GOENV", "off").env_remove("GOFLAGS");
+    make.env("GO111MODULE", "off").env("CGO_ENABLED", "0").env("KUBE_GIT_VERSION", format!("v{VERSION}"));
+    Ok(make)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_packages_become_sources_of_source_packages() {
+        let check = |text, expected| assert_eq!(of_sources(text), expected, "{text}");
+        check("deb http://a/debian bookworm main\n", "deb-src http://a/debian bookworm main\n");
+        check("deb\t[x=y] http://a b c\n# deb d", "deb-src [x=y] http://a b c\n# deb d\n");
+        check("deb-src http://a b c\n", "deb-src http://a b c\n");
+        check(
+            "Types: deb\nURIs: http://a\n\nTypes: deb deb-src\n",
+            "Types: deb-src\nURIs: http://a\n\nTypes: deb-src\n",
+        );
+    }
+}
