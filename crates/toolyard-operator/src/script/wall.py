@@ -1,0 +1,44 @@
+# Takes away the network from this process and all that it starts, and becomes the script. Policies of a cluster
+# hold for all containers of a pod, and only where its network enforces them.
+import ctypes, os, struct, sys
+
+# What the audit calls the architecture, the number of socket(), and where numbers of another ABI begin.
+KNOWN = {"x86_64": (0xC000003E, 41, 0x40000000), "aarch64": (0xC00000B7, 198, 0xFFFFFFFF)}
+IO_URING_SETUP, AF_UNIX, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = 425, 1, 38, 22, 2
+LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
+REFUSED, ALLOWED, KILLED = 0x00050001, 0x7FFF0000, 0x80000000
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+
+def wall():
+    arch, socket, foreign = KNOWN[os.uname().machine]
+    steps = [
+        (LOAD, 0, 0, 4),
+        (EQUAL, 0, 8, arch),
+        (LOAD, 0, 0, 0),
+        (AT_LEAST, 4, 0, foreign),
+        (EQUAL, 3, 0, IO_URING_SETUP),
+        (EQUAL, 0, 3, socket),
+        (LOAD, 0, 0, 16),
+        (EQUAL, 1, 0, AF_UNIX),
+        (RETURN, 0, 0, REFUSED),
+        (RETURN, 0, 0, ALLOWED),
+        (RETURN, 0, 0, KILLED),
+    ]
+    code = b"".join(struct.pack("HBBI", *step) for step in steps)
+    prctl, word = ctypes.CDLL(None, use_errno=True).prctl, ctypes.c_ulong
+    program = Program(len(steps), code)
+    if prctl(PR_SET_NO_NEW_PRIVS, word(1), word(0), word(0), word(0)):
+        raise OSError(ctypes.get_errno(), "no_new_privs")
+    if prctl(PR_SET_SECCOMP, word(FILTER), ctypes.byref(program), word(0), word(0)):
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+try:
+    wall()
+except Exception as problem:
+    sys.exit(f"The network cannot be taken away from scripts here: {problem!r}")
+os.execv(sys.executable, ["python", "-c", os.environ["ROCKBOT_SCRIPT"]])
