@@ -157,7 +157,7 @@ pub(crate) async fn sweep(pods: &Api<Pod>, options: &PodOptions) -> Result<usize
 /// Whether nobody can wait for a pod any more, whoever has made it: another gateway of the same name may have.
 fn is_orphan(pod: &Pod, now: Timestamp, after: Duration) -> bool {
     let deadline = pod.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).unwrap_or_default();
-    let life = Duration::from_secs(deadline.unsigned_abs()) + after;
+    let life = Duration::from_secs(deadline.unsigned_abs()).saturating_add(after);
     let created = pod.metadata.creation_timestamp.as_ref();
     created.is_some_and(|created| now.duration_since(created.0).unsigned_abs() > life && now > created.0)
 }

@@ -45,7 +45,7 @@ pub struct PodOptions {
     /// How much longer a pod may take than its script may, for its image. Nothing by default: the time of a script is
     /// that of its pod.
     pub start_time: Duration,
-    /// How many scripts may run at once. One more is refused.
+    /// How many scripts may run at once, 1000 at most. One more is refused.
     pub concurrent: usize,
     /// How many bytes of a script's output are kept, the first ones.
     pub output_bytes: usize,
@@ -82,6 +82,9 @@ impl Default for PodOptions {
 /// A name of 63 has a part of the call's id (9) and a number (33) behind the prefix.
 const LONGEST_PREFIX: usize = 21;
 
+/// More would be too much for one namespace.
+const MOST_SCRIPTS: usize = 1000;
+
 impl PodOptions {
     /// What the names of pods are made of.
     ///
@@ -99,8 +102,11 @@ impl PodOptions {
                 "The prefix of pods is at most {LONGEST_PREFIX} lower-case letters, digits and hyphens: {prefix}"
             ));
         }
-        if self.concurrent == 0 || self.output_bytes == 0 {
-            return refuse("No script could run, or say something".to_owned());
+        if !(1..=MOST_SCRIPTS).contains(&self.concurrent) {
+            return refuse(format!("Scripts that run at once are between 1 and {MOST_SCRIPTS}"));
+        }
+        if self.output_bytes == 0 {
+            return refuse("No script could say something".to_owned());
         }
         Ok(())
     }
@@ -108,6 +114,6 @@ impl PodOptions {
     /// How much longer a pod may take than its script.
     pub(crate) fn allowance(&self, packages: &[String]) -> Duration {
         let install = if packages.is_empty() { Duration::ZERO } else { self.install_time };
-        self.start_time + install
+        self.start_time.saturating_add(install)
     }
 }

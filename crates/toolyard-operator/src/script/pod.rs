@@ -36,6 +36,9 @@ const LONGEST_TEXT: usize = 128 * 1024 - "ROCKBOT_SCRIPT=".len() - 1;
 const LONGEST_REQUIREMENT: usize = 1000;
 const MOST_PACKAGES: usize = 100;
 
+/// No pod lives longer.
+pub(crate) const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A label's value, and a name, has at most so many characters.
 const LONGEST_NAME: usize = 63;
 
@@ -61,7 +64,7 @@ pub fn pod(script: &Script, options: &PodOptions, guid: &str) -> Pod {
 /// How long a pod may take, from when its node has it.
 #[must_use]
 pub fn deadline(script: &Script, options: &PodOptions) -> Duration {
-    let deadline = script.timeout + options.allowance(&script.packages);
+    let deadline = script.timeout.saturating_add(options.allowance(&script.packages)).min(LONGEST_LIFE);
     Duration::from_secs(deadline.as_secs() + u64::from(deadline.subsec_nanos() > 0))
         .max(Duration::from_secs(1))
 }

@@ -16,7 +16,7 @@ use toolyard_core::script::{Runner, Script, ScriptOutcome, TIMED_OUT};
 use super::cleaner::{self, Cleaner};
 use super::options::PodOptions;
 use super::output;
-use super::pod::{self, PACKAGES, SCRIPT, deadline, pod};
+use super::pod::{self, LONGEST_LIFE, PACKAGES, SCRIPT, deadline, pod};
 use super::sightings::{ANSWER, Sightings};
 use super::state::{Ending, State, Wait};
 use crate::error::OperatorError;
@@ -42,7 +42,7 @@ impl PodRunner {
     pub fn new(client: Client, options: PodOptions) -> Result<Self, OperatorError> {
         options.check()?;
         let pods = Api::namespaced(client, &options.namespace);
-        let places = Arc::new(Semaphore::new(options.concurrent.min(u16::MAX.into())));
+        let places = Arc::new(Semaphore::new(options.concurrent));
         let options = Arc::new(options);
         let cleaner = Cleaner::start(pods.clone(), options.clone());
         Ok(Self { pods, options, places, cleaner })
@@ -76,7 +76,7 @@ impl PodRunner {
     /// Waits until no pod is left of scripts that have ended, or that nobody waits for, but not longer than `limit`.
     /// Says whether none is. What is left goes with its deadline, and the next runner deletes it.
     pub async fn drained(&self, limit: Duration) -> bool {
-        let all = u32::try_from(self.options.concurrent).unwrap_or(u32::MAX).min(u16::MAX.into());
+        let all = u32::try_from(self.options.concurrent).unwrap_or(u32::MAX);
         timeout(limit, self.places.acquire_many(all)).await.is_ok()
     }
 
@@ -166,7 +166,7 @@ impl PodRunner {
                 let log = output::of_packages(&self.pods, name, PACKAGES).await.unwrap_or_default();
                 return Some(Err(OperatorError::Packages { exit_code, log }));
             }
-            State::Failed(error) => return Some(Err(error)),
+            State::Failed(error) => return Some(Err(wait.known(error))),
         }
         None
     }
@@ -209,7 +209,7 @@ impl Waiting {
     fn new(script: &Script, options: &PodOptions) -> Self {
         Self {
             until: Instant::now() + deadline(script, options) + GRACE,
-            timeout: script.timeout,
+            timeout: script.timeout.min(LONGEST_LIFE),
             has_allowance: !options.allowance(&script.packages).is_zero(),
             reason: Some(Wait { reason: "Pending".to_owned(), detail: String::new() }),
         }
@@ -224,6 +224,16 @@ impl Waiting {
     fn has_begun(&mut self) {
         if self.reason.take().is_some() && self.has_allowance {
             self.until = self.until.min(Instant::now() + self.timeout);
+        }
+    }
+
+    /// A node that has lost a container does not say that it has begun.
+    fn known(&self, error: OperatorError) -> OperatorError {
+        match error {
+            OperatorError::NotStarted { reason, detail } if self.reason.is_none() => {
+                OperatorError::Lost { reason, detail }
+            }
+            error => error,
         }
     }
 

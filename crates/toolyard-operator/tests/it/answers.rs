@@ -165,6 +165,19 @@ async fn a_script_that_was_not_begun_in_time_has_not_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_has_run_is_not_said_not_to_have() {
+    let forgotten =
+        json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."});
+    for (seen, expected) in [
+        (vec![running(), forgotten.clone()], "unavailable The script's pod was lost: Evicted (may have run)"),
+        (vec![forgotten], "unavailable The script's pod did not start: Evicted (has not run)"),
+    ] {
+        let cluster = cluster(move |asked, _| asked.starts_with(WATCH).then(|| watched(&seen)));
+        assert_eq!(run(&cluster, script("a")).await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cluster_that_goes_away_leaves_the_end_open() {
     let cluster =
         cluster(|asked, _| (asked.starts_with(WATCH) || asked == LOOK).then(|| refused(503, "away")));

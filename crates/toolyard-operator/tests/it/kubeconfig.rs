@@ -6,11 +6,15 @@ use serde_json::{Value, json};
 use toolyard_operator::Cluster;
 
 async fn refusal(user: &Value, context: Option<&str>) -> Option<String> {
+    refusal_at(&json!({"server": "http://127.0.0.1:1"}), user, context).await
+}
+
+async fn refusal_at(cluster: &Value, user: &Value, context: Option<&str>) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "a",
-        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "clusters": [{"name": "a", "cluster": cluster}],
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
         "users": [{"name": "a", "user": user}],
     });
@@ -42,6 +46,8 @@ async fn a_user_whom_a_program_names_is_refused_before_it_runs() {
 async fn what_is_not_there_cannot_be_used() {
     let expected = Some("The description of the cluster cannot be used");
     assert_eq!(refusal(&json!({}), Some("b")).await.as_deref(), expected);
+    let proxied = json!({"server": "http://127.0.0.1:1", "proxy-url": "http://127.0.0.1:2"});
+    assert_eq!(refusal_at(&proxied, &json!({}), None).await.as_deref(), expected);
     let cluster = Cluster::Kubeconfig { path: "/nowhere".into(), context: None };
     assert_eq!(cluster.client().await.err().map(|error| error.to_string()).as_deref(), expected);
     // This test does not run in a pod.

@@ -258,6 +258,7 @@ fn options_of_which_no_name_can_be_made_are_refused() {
     }
     let silent = [
         PodOptions { concurrent: 0, ..PodOptions::default() },
+        PodOptions { concurrent: usize::MAX, ..PodOptions::default() },
         PodOptions { output_bytes: 0, ..PodOptions::default() },
     ];
     for options in silent {
@@ -266,7 +267,7 @@ fn options_of_which_no_name_can_be_made_are_refused() {
 }
 
 #[test]
-fn a_deadline_is_rounded_up_and_never_zero() {
+fn a_deadline_is_rounded_up_never_zero_and_a_day_at_most() {
     let check = |millis, seconds| {
         let script = Script { timeout: Duration::from_millis(millis), ..script() };
         assert_eq!(deadline(&script, &PodOptions::default()).as_secs(), seconds, "{millis} ms");
@@ -276,6 +277,7 @@ fn a_deadline_is_rounded_up_and_never_zero() {
     check(1000, 1);
     check(1001, 2);
     check(300_000, 300);
+    check(u64::MAX, 24 * 60 * 60);
 }
 
 #[test]
