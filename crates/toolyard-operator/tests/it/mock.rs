@@ -1,6 +1,7 @@
 //! A cluster that answers what a test says, and remembers what it was asked.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::{Request, Response};
 use kube::Client;
@@ -46,11 +47,15 @@ impl Cluster {
         asked.into_iter().filter(|asked| !asked.starts_with("GET ?&labelSelector")).collect()
     }
 
-    /// Waits until it was asked something `count` times.
+    /// Waits until it was asked something `count` times. The clock of the tests stands still while anybody works.
     pub(crate) async fn was_asked(&self, what: &str, count: usize) {
-        while self.asked().iter().filter(|asked| asked.starts_with(what)).count() < count {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        let asked = async {
+            while self.asked().iter().filter(|asked| asked.starts_with(what)).count() < count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let asked = tokio::time::timeout(Duration::from_secs(600), asked).await;
+        assert!(asked.is_ok(), "it was not asked {what}, but {:?}", self.asked());
     }
 }
 
