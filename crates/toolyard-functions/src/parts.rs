@@ -97,12 +97,8 @@ pub(crate) async fn get(store: &dyn Store, name: &str) -> Result<Result<Bytes, U
 
 /// Removes the parts that nothing needs, and that were put some time ago; gives how many that was.
 pub(crate) async fn sweep(store: &dyn Store) -> Result<usize, StoreError> {
-    sweep_older_than(store, GRACE).await
-}
-
-pub(crate) async fn sweep_older_than(store: &dyn Store, age: Duration) -> Result<usize, StoreError> {
     // First the marks: what is put from now on changes its mark.
-    let old = old(store, age).await?;
+    let old = old(store).await?;
     if old.is_empty() {
         return Ok(0);
     }
@@ -120,7 +116,7 @@ pub(crate) async fn sweep_older_than(store: &dyn Store, age: Duration) -> Result
 }
 
 /// The parts that were marked some time ago, with the versions of their marks.
-async fn old(store: &dyn Store, age: Duration) -> Result<Vec<(String, u64)>, StoreError> {
+async fn old(store: &dyn Store) -> Result<Vec<(String, u64)>, StoreError> {
     let mut old = Vec::new();
     let mut last: Option<String> = None;
     loop {
@@ -129,7 +125,7 @@ async fn old(store: &dyn Store, age: Duration) -> Result<Vec<(String, u64)>, Sto
         last = page.last().map(|(name, _)| name.clone());
         let is_old = |value: &Value| {
             let mark = Mark::read(value);
-            mark.is_older_than(if mark.going { REMOVAL } else { age })
+            mark.is_older_than(if mark.going { REMOVAL } else { GRACE })
         };
         old.extend(
             page.into_iter().filter(|(_, value)| is_old(value)).map(|(name, value)| (name, value.version)),
@@ -167,3 +163,6 @@ fn known<T>(found: Result<T, Unusable>) -> Result<Option<T>, StoreError> {
         Err(_) => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;

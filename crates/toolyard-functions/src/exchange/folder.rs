@@ -7,25 +7,20 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{Code, Exchange, Json, ToolError};
 
 use super::{answer, within};
-use crate::code::Context;
 use crate::edition::Edition;
 use crate::host::{Host, HostOptions, edition_of};
-use crate::project::Kind;
 use crate::project::folder::{Stamp, read};
 use crate::run::{Run, RunError};
 
 /// How long files have to be left alone before an edit counts as finished: few editors write in one go.
 const CALM: Duration = Duration::from_millis(50);
 
-/// How long a function may take to be loaded, and to say that it is there.
+/// How long a function may take to be loaded.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What a function of MCP is asked to find out whether it can be loaded.
-const GREETING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"toolyard","version":"1"}}}"#;
 
 /// What a folder has come to: what runs, or why nothing does.
 type Now = Option<Result<Arc<Edition>, String>>;
@@ -162,30 +157,13 @@ impl Watched {
         Ok(Arc::new(edition))
     }
 
-    /// Whether its code can be loaded. What it answers is its callers' affair.
+    /// Whether its code can be loaded. What its handler would answer is its callers' affair.
     async fn try_out(&self, edition: &Edition) -> Result<(), String> {
-        let tried = async {
-            self.run.load(&edition.code).await?;
-            if edition.kind == Kind::Mcp {
-                self.greet(edition).await?;
-            }
-            Ok(())
-        };
-        match tokio::time::timeout(PATIENCE, tried).await {
+        match timeout(PATIENCE, self.run.load(&edition.code)).await {
             Ok(Err(error @ RunError::NotLoaded { .. })) => Err(error.to_string()),
-            _ => Ok(()),
+            // What has nothing to do with the code is found out by calls.
+            Ok(_) | Err(_) => Ok(()),
         }
-    }
-
-    async fn greet(&self, edition: &Edition) -> Result<(), RunError> {
-        let Ok(event) = Json::parse(GREETING) else { return Ok(()) };
-        let context = Context {
-            function_id: edition.id.clone(),
-            version: edition.version.clone(),
-            request_id: "load".into(),
-            deadline: std::time::SystemTime::now() + PATIENCE,
-        };
-        self.run.run(&edition.code, &event, &context).await.map(drop)
     }
 }
 

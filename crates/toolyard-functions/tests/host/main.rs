@@ -1,6 +1,6 @@
 //! The host as its users have it: one suite over each store, and what happens when gateways meet, or one is killed.
 //!
-//! What runs here is a script of the test, not a language: the host's own part is what is looked at.
+//! What runs is a script of the test where the host's own part is looked at, and workers in `languages`.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -8,6 +8,7 @@ mod counting;
 mod crash;
 mod exchange;
 mod gateways;
+mod languages;
 mod scripted;
 mod suite;
 
