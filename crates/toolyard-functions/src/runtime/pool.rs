@@ -117,7 +117,7 @@ impl Pools {
             let started = timeout(code.limits.wall, Worker::start(&launcher, &code, fetch)).await;
             // Where it cannot be started the next call will say why.
             if let (Ok(Ok(worker)), Some(pools)) = (started, pools.upgrade()) {
-                pools.keep(&code.key, Placed { worker, _place: place });
+                pools.keep_spare(&code.key, Placed { worker, _place: place });
             }
         });
     }
@@ -133,6 +133,14 @@ impl Pools {
         match state.by_code.get_mut(key) {
             Some(pool) => pool.idle.push(placed),
             None => drop(state),
+        }
+    }
+
+    /// Keeps a worker that was started for later, where none has come to be free meanwhile.
+    fn keep_spare(&self, key: &Arc<str>, placed: Placed) {
+        let is_wanted = self.lock().by_code.get(key).is_some_and(Pool::wants_spare);
+        if is_wanted {
+            self.keep(key, placed);
         }
     }
 
@@ -197,6 +205,10 @@ impl State {
 }
 
 impl Pool {
+    fn wants_spare(&self) -> bool {
+        self.idle.is_empty() && self.turns.available_permits() > 0
+    }
+
     fn info(&self, key: &Arc<str>) -> WorkerInfo {
         let running = self.concurrent - self.turns.available_permits();
         let waiting = self.calls.saturating_sub(running);

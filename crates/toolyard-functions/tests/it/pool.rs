@@ -63,6 +63,19 @@ async fn a_worker_is_used_again_and_replaced_after_so_many_calls() {
 }
 
 #[tokio::test]
+async fn one_worker_is_ready_for_later_and_no_more() {
+    let processes = processes();
+    let mut options = options_of(&processes).await;
+    options.calls_per_worker = 1;
+    let runtimes = Runtimes::new(options);
+    let code = Arc::new(code(Language::Lua, "function cortexone_handler() return 1 end"));
+    for _ in 0..10 {
+        assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
+    }
+    until(|| runtimes.info()[0].idle == 1 && processes.list().len() == 1).await;
+}
+
+#[tokio::test]
 async fn a_worker_that_was_killed_between_calls_is_not_noticed() {
     let sources =
         [COUNTING, "function cortexone_handler() { return 1 }", "function cortexone_handler() return 1 end"];
