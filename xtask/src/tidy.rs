@@ -30,6 +30,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
             "toolyard-mcp",
             "toolyard-net",
             "toolyard-openapi",
+            "toolyard-operator",
             "toolyard-process",
             "toolyard-sandbox",
             "toolyard-sdk",

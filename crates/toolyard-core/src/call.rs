@@ -68,7 +68,7 @@ pub enum Target {
     /// A call of a tool that its server goes on with as a task.
     Task(Task),
     /// A hosted function that is invoked by itself, by its id and version: see [`Functions`](crate::Functions). Its event
-    /// is the parameter `event`.
+    /// is the arguments.
     Function(Arc<str>),
 }
 

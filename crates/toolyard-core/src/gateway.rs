@@ -86,7 +86,7 @@ impl Gateway {
     /// What a call is to reach, for whoever makes it.
     async fn find(&self, call: &Call) -> Result<Arc<Entry>, ToolError> {
         match &call.target {
-            Target::Function(name) => self.functions.find(name),
+            Target::Function(name) => self.functions.find(name).await,
             target => self.settled_for(&call.caller).await.resolve(target).cloned(),
         }
     }

@@ -3,9 +3,11 @@
 //! - [`ProjectError`] and the bounds of everything;
 //! - [`TestCase`]: what a version has to answer before it is published;
 //! - [`folder`]: a function in a folder; [`settings`]: what `function.json` says;
+//! - [`SentProject`]: a function as it is sent to a gateway;
 //! - [`template`]: where an author begins.
 
 pub mod folder;
+mod sent;
 pub mod settings;
 pub mod template;
 
@@ -21,18 +23,21 @@ use toolyard_core::access::Price;
 
 use crate::code::{CodeLimits, Language};
 
+pub use sent::{SentError, SentProject};
+
 /// What a function answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// JSON-RPC requests, as a server of MCP: its handler returns the response.
+    #[default]
     Mcp,
     /// Events of its own: its handler returns `{statusCode, body}`.
     Function,
 }
 
 /// A function as its author has it. What is published is a copy of it, under a number.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Project {
     /// What it answers.
     pub kind: Kind,

@@ -56,8 +56,8 @@ pub use self::{
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
     process::{
-        AuditTrail, Builtins, Cluster, FunctionHosting, Isolation, KeptArguments, Process, SandboxPolicy,
-        ScriptRunner, Scripts, StorePlace,
+        AuditTrail, Builtins, Cluster, FunctionHosting, Isolation, KeptArguments, PodSettings, Process,
+        SandboxPolicy, ScriptRunner, Scripts, StorePlace,
     },
     report::Environment,
     source::{Source, files},

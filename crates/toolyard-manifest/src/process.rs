@@ -25,7 +25,7 @@ use crate::{
 };
 
 pub use self::audit::{AuditTrail, KeptArguments};
-pub use self::builtins::{Builtins, ScriptRunner, Scripts};
+pub use self::builtins::{Builtins, PodSettings, ScriptRunner, Scripts};
 pub use self::cluster::Cluster;
 pub use self::functions::FunctionHosting;
 pub use self::sandbox::{Isolation, SandboxPolicy};

@@ -1,6 +1,7 @@
 //! A handler of the manifest becomes a backend. A new kind of handler is one more arm here.
 
 mod auth;
+mod builtins;
 mod function;
 mod http;
 mod mcp;
@@ -21,6 +22,7 @@ use toolyard_manifest::{
 use toolyard_net::client::Client;
 use toolyard_process::Processes;
 
+use crate::hosting::Hosting;
 pub use function::Functions;
 use not_yet::NotYet;
 
@@ -31,6 +33,7 @@ pub struct Builder {
     has_roots: bool,
     processes: Processes,
     functions: Option<Arc<dyn Functions>>,
+    hosting: Option<Hosting>,
 }
 
 impl Builder {
@@ -40,13 +43,19 @@ impl Builder {
     /// When the TLS library is unusable.
     pub fn new(process: Process, processes: Processes) -> io::Result<Self> {
         let client = Client::without_roots()?;
-        Ok(Self { process, client, has_roots: false, processes, functions: None })
+        Ok(Self { process, client, has_roots: false, processes, functions: None, hosting: None })
     }
 
     /// The same with functions that this gateway hosts.
     #[must_use]
     pub fn with_functions(self, functions: Arc<dyn Functions>) -> Self {
         Self { functions: Some(functions), ..self }
+    }
+
+    /// The same with what runs other people's code here.
+    #[must_use]
+    pub fn with_hosting(self, hosting: Hosting) -> Self {
+        Self { hosting: Some(hosting.clone()), ..self.with_functions(Arc::new(hosting)) }
     }
 
     /// Gets what building these handlers may fail of: the system's root certificates, if one of them needs these.
@@ -76,7 +85,7 @@ impl Builder {
                 Arc::new(NotYet::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
             }
             HandlerKind::OpenApi(openapi) => Arc::new(self.openapi(handler, openapi, &secrets)),
-            HandlerKind::Builtins(_) => Arc::new(NotYet::new(handler.kind.name(), None)),
+            HandlerKind::Builtins(builtins) => self.builtins(builtins),
             HandlerKind::Function(function) => self.function(handler, function, &secrets),
             HandlerKind::CortexOne(function) => self.cortexone(handler, function, &secrets),
         };

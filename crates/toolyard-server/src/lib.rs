@@ -3,6 +3,7 @@
 //! - [`server`]: starts everything in its order, and stops it;
 //! - [`build`]: a handler of the manifest becomes a backend;
 //! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
+//! - [`hosting`]: hosted functions, and scripts;
 //! - [`edits`]: the files of the manifest, followed;
 //! - `site`: where the gateway listens, and its certificate;
 //! - [`routes`]: the doors; [`keys`]: who may come in; [`rest`]: what is behind the doors that are not MCP's;
@@ -18,6 +19,7 @@ pub mod build;
 pub mod counters;
 pub mod edits;
 pub mod fleet;
+pub mod hosting;
 pub mod keys;
 pub mod log;
 pub mod rest;

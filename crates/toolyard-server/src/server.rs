@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use toolyard_core::gate::GateSize;
 use toolyard_core::store::{Store, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
-use toolyard_manifest::{Listen, Manifest, Process};
+use toolyard_manifest::{Limits, Listen, Manifest, Process};
 use toolyard_mcp::server::Frontend;
 use toolyard_net::listener::{self, Listener, ListenerLimits};
 use toolyard_net::workers::Workers;
@@ -29,6 +29,7 @@ use crate::counters::{Counters, Counts};
 use crate::edits::Edits;
 use crate::fleet::memory::{Memory, Records};
 use crate::fleet::{Edit, Fleet, Order, Patience, Published};
+use crate::hosting::{Doors, Hosting};
 use crate::keys::{KeyRing, Policy};
 use crate::log::{FilterError, LogControl};
 use crate::rest::Rest;
@@ -66,6 +67,7 @@ pub struct Running {
     /// Dropping it ends the handlers and their processes.
     fleet: JoinSet<()>,
     processes: Processes,
+    hosting: Hosting,
     telemetry: Arc<Telemetry>,
     log: LogControl,
     /// What the document says of the log, applied last.
@@ -91,10 +93,12 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let telemetry = Arc::new(Telemetry::start(process)?);
     let mut observers = telemetry.observers(counters.clone());
     observers.of_calls.extend(trail.observer());
-    let gateway = Arc::new(gateway(registry_now.clone(), observers, process, options)?);
+    let processes = Processes::new(options.spawner.clone(), process.limits.processes);
+    let hosting = Hosting::start(process, &processes, store.clone());
+    let gateway = gateway(registry_now.clone(), observers, process, options)?;
+    let gateway = Arc::new(gateway.with_functions(Arc::new(doors(&hosting, process))));
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
-    let processes = Processes::new(options.spawner.clone(), process.limits.processes);
     let (processes_now, audit) = (processes.clone(), trail.audit.clone());
     telemetry.watch(Watched { registry: registry_now, processes: processes_now, audit });
     let (standings, standings_now) = watch::channel(Arc::default());
@@ -112,6 +116,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         observatory: Arc::new(observatory),
         orders: orders.downgrade(),
         audit: trail.audit.clone(),
+        host: hosting.host.clone(),
         log: options.log.clone(),
         ring: ring.clone(),
         guard: guard.clone(),
@@ -125,6 +130,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
 
     let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
+    let builder = builder.with_hosting(hosting.clone());
     let (names, names_now) = watch::channel(Records::new());
     let published = Published { registry, standings, names };
     let (memory, recalled) = Memory::recall(store, &manifest.handlers).await;
@@ -155,6 +161,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         last_edit,
         fleet,
         processes,
+        hosting,
         telemetry,
         log: options.log.clone(),
         log_filter: Mutex::new(manifest.process.logs.filter.clone()),
@@ -231,6 +238,11 @@ async fn key_ring(store: &Arc<dyn Store>, process: &Process) -> Result<Arc<KeyRi
         None => Ok(ring),
         Some(place) => Err(StartError::Unauthenticated(place.clone())),
     }
+}
+
+fn doors(hosting: &Hosting, process: &Process) -> Doors {
+    let Limits { concurrent_calls_per_handler: running, queued_calls: waiting, .. } = process.limits;
+    Doors::new(hosting.host.clone(), GateSize { running, waiting })
 }
 
 fn gateway(
@@ -363,6 +375,8 @@ impl Running {
     fn needs_restart(&self, edited: &Process) -> bool {
         let mut edited = edited.clone();
         edited.logs.filter.clone_from(&self.process.logs.filter);
+        // Its handler is one of those that were edited.
+        edited.builtins.clone_from(&self.process.builtins);
         edited != self.process
     }
 
@@ -384,6 +398,7 @@ impl Running {
         if timeout(drain, self.remembering.join_next()).await.is_err() {
             tracing::error!("the last names of tools are not kept: the store does not take them");
         }
+        self.hosting.host.stop(drain).await;
         self.ring.stop().await;
         self.trail.stop(drain).await;
         self.telemetry.stop().await;

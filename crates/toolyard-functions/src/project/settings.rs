@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use toolyard_core::Json;
 use toolyard_core::access::Price;
@@ -29,7 +29,7 @@ pub(super) struct Settings {
     pub(super) limits: WrittenLimits,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) network: bool,
-    #[serde(deserialize_with = "price")]
+    #[serde(with = "price")]
     pub(super) price: Price,
     pub(super) notes: String,
 }
@@ -54,12 +54,21 @@ fn language<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Languag
 }
 
 /// A price, as a text or a number.
-fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Price, D::Error> {
-    let text = match serde_json::Value::deserialize(deserializer)? {
-        serde_json::Value::String(text) => text,
-        other => other.to_string(),
-    };
-    text.parse().map_err(de::Error::custom)
+pub(super) mod price {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+    use toolyard_core::access::Price;
+
+    pub(crate) fn serialize<S: Serializer>(price: &Price, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(price)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Price, D::Error> {
+        let text = match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        text.parse().map_err(de::Error::custom)
+    }
 }
 
 /// A file of a test case.

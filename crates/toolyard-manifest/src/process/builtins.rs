@@ -2,6 +2,7 @@
 
 use crate::{
     cursor::{Choice, Cursor},
+    forms,
     handler::Handler,
     registry,
 };
@@ -35,6 +36,35 @@ pub struct Scripts {
     pub output_bytes: usize,
     /// `concurrent`: scripts that run at a time; more are refused. 8.
     pub concurrent: usize,
+    /// `kubernetes`: the pods, where scripts run in such.
+    pub kubernetes: PodSettings,
+}
+
+/// The pods of scripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodSettings {
+    /// `namespace`: where they are. `rockbot-scripts`, as the contract's own software has it.
+    pub namespace: String,
+    /// `image`: what they are made of, which has Python as `python`. `python:3.12-slim`.
+    pub image: String,
+    /// `imagePullSecret`: what the image is pulled with. None: nothing is needed.
+    pub image_pull_secret: Option<String>,
+    /// `runtimeClass`: such as `gvisor`. None: the cluster's own.
+    pub runtime_class: Option<String>,
+    /// `packageIndex`: where pip finds packages. None: where it looks by itself.
+    pub package_index: Option<String>,
+}
+
+impl Default for PodSettings {
+    fn default() -> Self {
+        Self {
+            namespace: "rockbot-scripts".to_owned(),
+            image: "python:3.12-slim".to_owned(),
+            image_pull_secret: None,
+            runtime_class: None,
+            package_index: None,
+        }
+    }
 }
 
 /// Where scripts run.
@@ -77,6 +107,7 @@ impl Default for Scripts {
             disk_bytes: 64 << 20,
             output_bytes: 1 << 20,
             concurrent: 8,
+            kubernetes: PodSettings::default(),
         }
     }
 }
@@ -105,7 +136,38 @@ fn scripts(cursor: Cursor<'_>) -> Option<Option<Scripts>> {
         disk_bytes: fields.with_default("disk", |cursor| cursor.size(LEAST_DISK), default.disk_bytes),
         output_bytes: fields.with_default("output", |cursor| cursor.size(LEAST_OUTPUT), default.output_bytes),
         concurrent: fields.with_default("concurrent", Cursor::count, default.concurrent),
+        kubernetes: fields.with_default("kubernetes", pods, default.kubernetes),
     };
     fields.finish();
     Some(enabled.then_some(scripts))
+}
+
+fn pods(cursor: Cursor<'_>) -> Option<PodSettings> {
+    let mut fields = cursor.fields()?;
+    let default = PodSettings::default();
+    let pods = PodSettings {
+        namespace: fields.with_default(
+            "namespace",
+            |cursor| cursor.parse(forms::namespace),
+            default.namespace,
+        ),
+        image: fields.with_default("image", name, default.image),
+        image_pull_secret: fields.optional("imagePullSecret", name),
+        runtime_class: fields.optional("runtimeClass", name),
+        package_index: fields.optional("packageIndex", name),
+    };
+    fields.finish();
+    Some(pods)
+}
+
+/// A text that the cluster or pip reads, and that is not empty.
+fn name(cursor: Cursor<'_>) -> Option<String> {
+    let text = cursor.clone().text()?;
+    match forms::some_name(&text) {
+        Ok(()) => Some(text),
+        Err(invalid) => {
+            cursor.report(invalid.problem(cursor.place(), "this"));
+            None
+        }
+    }
 }

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use crate::cursor::Cursor;
+use crate::{cursor::Cursor, forms, handler::Secret};
 
 /// `functions` of a `Toolyard` document: how hosted functions run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionHosting {
+    /// `lend`: variables that functions may have, where their authors write `${NAME}` in their environment. Nothing else of
+    /// the gateway's environment reaches them.
+    pub lend: Vec<(String, Secret)>,
     /// `workers`: processes that run functions, of all of them together. 64: each takes some MB while it waits.
     pub workers: usize,
     /// `queuedCalls`: calls that wait for one of a version's turns; more are refused as overload. 256.
@@ -24,6 +27,7 @@ pub struct FunctionHosting {
 impl Default for FunctionHosting {
     fn default() -> Self {
         Self {
+            lend: Vec::new(),
             workers: 64,
             queued_calls: 256,
             idle: Duration::from_secs(5 * 60),
@@ -38,6 +42,7 @@ pub(super) fn functions(cursor: Cursor<'_>) -> Option<FunctionHosting> {
     let mut fields = cursor.fields()?;
     let default = FunctionHosting::default();
     let hosting = FunctionHosting {
+        lend: fields.with_default("lend", lend, default.lend),
         workers: fields.with_default("workers", Cursor::count, default.workers),
         queued_calls: fields.with_default("queuedCalls", Cursor::count, default.queued_calls),
         idle: fields.with_default("idle", Cursor::timeout, default.idle),
@@ -47,4 +52,8 @@ pub(super) fn functions(cursor: Cursor<'_>) -> Option<FunctionHosting> {
     };
     fields.finish();
     Some(hosting)
+}
+
+fn lend(cursor: Cursor<'_>) -> Option<Vec<(String, Secret)>> {
+    cursor.entries(forms::variable_name, Cursor::secret)
 }

@@ -146,7 +146,7 @@ store: {memory: true}
 cluster: {address: 'http://10.0.0.5:8080', key: 0123456789abcdef0123456789abcdef}
 audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h}
 sandbox: {isolation: best-effort, python: /usr/bin/python3, packages: packages, packagesBytes: 1GiB}
-functions: {workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, queuedLogs: 4, logRetention: 1h}
+functions: {lend: {API_KEY: k}, workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, queuedLogs: 4, logRetention: 1h}
 builtins:
   scripts:
     enabled: true
@@ -159,6 +159,7 @@ builtins:
     disk: 1MiB
     output: 64KiB
     concurrent: 6
+    kubernetes: {namespace: scripts, image: python, imagePullSecret: pull, runtimeClass: gvisor, packageIndex: 'https://packages.example.com/simple'}
 limits:
   requestBodyBytes: 1MiB
   workers: 7

@@ -80,8 +80,7 @@ async fn serve(request: Request) -> Value {
         "none" => Isolation::None,
         _ => Isolation::Required,
     };
-    let runner =
-        LocalRunner::new(Sandbox::probe(options).await, packages(processes, &request), limits(&request));
+    let runner = LocalRunner::new(Sandbox::new(options), packages(processes, &request), limits(&request));
     let mut said = Vec::new();
     for (number, asked) in request.scripts.into_iter().enumerate() {
         said.push(once(&runner, number, asked).await);

@@ -100,7 +100,7 @@ impl LocalRunner {
         let _place = self.places.try_acquire().map_err(|_| refusal::full(self.options.concurrent))?;
         payload::check(&script, self.options.memory_bytes)?;
         // Who cannot run at all is not to wait for packages first.
-        self.sandbox.ready().map_err(refusal::of_sandbox)?;
+        self.sandbox.ready().await.map_err(refusal::of_sandbox)?;
         let packages = self.packages(&script.packages).await?;
         let packages = packages.as_ref().map(|environment| environment.path());
         let payload = Payload {

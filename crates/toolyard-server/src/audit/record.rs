@@ -94,6 +94,12 @@ pub enum Deed {
     KeyCreated,
     /// A key was revoked.
     KeyRevoked,
+    /// The draft of a function was saved.
+    FunctionSaved,
+    /// A version of a function was published.
+    FunctionPublished,
+    /// A function, or a version of it, was deleted.
+    FunctionDeleted,
     /// A handler's list was asked for again.
     HandlerRefreshed,
     /// What is logged was changed.
@@ -107,6 +113,9 @@ impl Deed {
         match self {
             Self::KeyCreated => "key_created",
             Self::KeyRevoked => "key_revoked",
+            Self::FunctionSaved => "function_saved",
+            Self::FunctionPublished => "function_published",
+            Self::FunctionDeleted => "function_deleted",
             Self::HandlerRefreshed => "handler_refreshed",
             Self::LogChanged => "log_changed",
             Self::RecordsLost => "records_lost",

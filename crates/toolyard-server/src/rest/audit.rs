@@ -33,12 +33,12 @@ pub(super) async fn read(State(rest): State<Arc<Rest>>, request: Request) -> Res
     Ok(written(StatusCode::OK, &page))
 }
 
-fn time(name: &str, text: &str) -> Result<SystemTime, Problem> {
+pub(super) fn time(name: &str, text: &str) -> Result<SystemTime, Problem> {
     let problem = || Problem::bad_request(format!("`{name}` is a time such as 2026-11-21T08:30:00Z"));
     timestamp::parse(text).ok_or_else(problem)
 }
 
-fn number(name: &str, text: &str, most: u64) -> Result<u64, Problem> {
+pub(super) fn number(name: &str, text: &str, most: u64) -> Result<u64, Problem> {
     let number = text.parse().ok().filter(|number| (1..=most).contains(number));
     number.ok_or_else(|| Problem::bad_request(format!("`{name}` is a number from 1 to {most}")))
 }

@@ -1,12 +1,14 @@
 //! REST: the same calls, and what operators need.
 //!
 //! - `tools`: what there is, in the forms that models' APIs take, and calls; `idempotency`: the same call twice is one;
+//! - `functions`: hosted functions, for those who invoke them and for their authors;
 //! - `handlers`: how handlers are; tests and new lists of them;
 //! - `keys`: keys; `audit`: who called what; `log`: what is logged;
 //! - `problem`: what is said where something is wrong;
 //! - `schema/openapi.json` describes it all, and is served.
 
 mod audit;
+mod functions;
 mod handlers;
 mod idempotency;
 mod keys;
@@ -32,6 +34,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use toolyard_core::Gateway;
+use toolyard_functions::Host;
 use toolyard_net::body;
 use toolyard_net::guard::{self, Guard};
 
@@ -55,6 +58,8 @@ pub struct Rest {
     pub ring: Arc<KeyRing>,
     /// Takes note of what operators do.
     pub audit: Arc<Audit>,
+    /// The hosted functions.
+    pub host: Host,
     /// What is logged.
     pub log: LogControl,
     /// Which `Host` and `Origin` are ours.
@@ -81,6 +86,14 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/handlers", get(handlers::list))
         .route("/handlers/{name}/test", post(handlers::test))
         .route("/handlers/{name}/refresh", post(handlers::refresh))
+        .route("/functions", get(functions::list))
+        .route("/functions/{id}", get(functions::one).delete(functions::delete))
+        .route("/functions/{id}/draft", put(functions::save))
+        .route("/functions/{id}/publish", post(functions::publish))
+        .route("/functions/{id}/logs", get(functions::logs))
+        .route("/functions/{id}/{version}", get(functions::version).delete(functions::delete_version))
+        .route("/functions/{id}/{version}/test", post(functions::test))
+        .route("/functions/{id}/{version}/invoke", post(functions::invoke))
         .route("/keys", get(keys::list).post(keys::create))
         .route("/keys/{id}", delete(keys::revoke))
         .route("/audit", get(audit::read))
@@ -169,12 +182,16 @@ impl Rest {
 
     /// The body of a request: JSON, and no more than is allowed.
     async fn body(&self, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
+        self.body_up_to(parts, body, self.body_bytes).await
+    }
+
+    async fn body_up_to(&self, parts: &Parts, body: Body, most: usize) -> Result<Bytes, Problem> {
         let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case("application/json") {
             return Err(Problem::unsupported_media_type());
         }
-        match timeout(self.body_time, body::read(body, self.body_bytes)).await {
+        match timeout(self.body_time, body::read(body, most)).await {
             Ok(Ok(text)) => Ok(text),
             Ok(Err(body::ReadError::TooLarge(limit))) => Err(Problem::too_large(limit)),
             Ok(Err(body::ReadError::Broken(_))) => Err(Problem::bad_request("The body broke off".to_owned())),
@@ -184,7 +201,17 @@ impl Rest {
 
     /// The body of a request, read.
     async fn read<T: DeserializeOwned>(&self, parts: &Parts, body: Body) -> Result<T, Problem> {
-        let text = self.body(parts, body).await?;
+        self.read_up_to(parts, body, self.body_bytes).await
+    }
+
+    /// The same with a bound of its own.
+    async fn read_up_to<T: DeserializeOwned>(
+        &self,
+        parts: &Parts,
+        body: Body,
+        most: usize,
+    ) -> Result<T, Problem> {
+        let text = self.body_up_to(parts, body, most).await?;
         let mut reader = serde_json::Deserializer::from_slice(&text);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let (path, problem) = (error.path().to_string(), error.inner());

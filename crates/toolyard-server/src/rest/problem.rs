@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use toolyard_core::store::StoreError;
 use toolyard_core::{Code, ToolError};
+use toolyard_functions::FunctionError;
 
 /// Why a request is not answered as its sender wants.
 #[derive(Debug, Serialize)]
@@ -94,6 +95,15 @@ impl Problem {
         Self::of(408, "too_slow", true, "The body took too long".to_owned())
     }
 
+    pub(super) fn timed_out(detail: &str) -> Self {
+        Self { may_have_run: true, ..Self::of(408, Code::Timeout.row().wire, true, detail.to_owned()) }
+    }
+
+    /// Nothing is begun any more.
+    pub(super) fn stopping() -> Self {
+        Self::new(Code::Unavailable, "The gateway is stopping")
+    }
+
     pub(super) fn unsupported_media_type() -> Self {
         Self::of(415, "unsupported_media_type", false, "The body is to be application/json".to_owned())
     }
@@ -112,6 +122,27 @@ impl From<ToolError> for Problem {
         let retry_after = error.wait().map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
         let may_have_run = error.may_have_run();
         Self { peer, retry_after, may_have_run, ..Self::new(error.code(), error.message()) }
+    }
+}
+
+impl From<FunctionError> for Problem {
+    fn from(error: FunctionError) -> Self {
+        let code = match &error {
+            FunctionError::UnknownFunction(_) | FunctionError::UnknownVersion { .. } => "function_not_found",
+            FunctionError::BadId(_) | FunctionError::BadVersion(_) | FunctionError::BadProject(_) => {
+                "bad_function"
+            }
+            FunctionError::NoTests | FunctionError::TestsFailed { .. } => "untested",
+            FunctionError::Fixed { .. } => "fixed",
+            FunctionError::Changed(_) => "changed",
+            FunctionError::TooMany { .. } => "too_many",
+            _ => Code::Unavailable.row().wire,
+        };
+        let status = error.status();
+        if status >= 500 {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a function cannot be had");
+        }
+        Self::of(status, code, status >= 500, error.to_string())
     }
 }
 

@@ -113,8 +113,7 @@ pub(super) async fn call(
         Begun::Now(once) => {
             let running = rest.clone();
             let work = async move { once.finish(run(&running, &visitor, &name, &body, parts).await).await };
-            let stopping = || Problem::new(Code::Unavailable, "The gateway is stopping");
-            rest.to_its_end(work).await.ok_or_else(stopping)?
+            rest.to_its_end(work).await.ok_or_else(Problem::stopping)?
         }
     }
 }
