@@ -48,13 +48,13 @@ pub(super) async fn hold(
 ) -> Result<Ended, ToolError> {
     let mut output = Kept::new(Part::Beginning, limits.output_bytes);
     let mut stderr = Kept::new(Part::End, limits.output_bytes);
-    let verdict = {
+    let in_time = {
         let talk = async {
             tokio::join!(feed(pipes.stdin, payload), output.read(pipes.stdout), stderr.read(pipes.stderr));
         };
         let mut talk = pin!(talk.fuse());
         let mut ended = pin!(timeout_at(limits.deadline, confined.verdict()));
-        let verdict = loop {
+        let in_time = loop {
             tokio::select! {
                 verdict = &mut ended => break verdict.ok(),
                 () = &mut talk => {}
@@ -69,9 +69,16 @@ pub(super) async fn hold(
         };
         // What it wrote so far is kept, whoever still holds its pipes.
         let _held = timeout(PATIENCE, rest).await;
-        verdict
+        in_time
     };
-    told(verdict, output.text(), stderr.text(), limits)
+    let (output, mut stderr) = (output.text(), stderr.text());
+    let exit_code = in_time.map_or(Ok(TIMED_OUT), |verdict| status(verdict, &stderr))?;
+    // Some of its processes may have been killed before its time was over.
+    let verdict = in_time.or(confined.verdict().now_or_never());
+    if let Some(why) = verdict.and_then(|verdict| why_killed(verdict, limits)) {
+        add(&mut stderr, &why);
+    }
+    Ok(Ended { output, stderr, exit_code })
 }
 
 /// A script that ends before it has read all is no error.
@@ -79,31 +86,24 @@ async fn feed(mut stdin: ChildStdin, payload: &[u8]) {
     let _unread = stdin.write_all(payload).await;
 }
 
-/// `None`: it took too long.
-fn told(
-    verdict: Option<Verdict>,
-    output: String,
-    mut stderr: String,
-    limits: &Limits,
-) -> Result<Ended, ToolError> {
-    let exit_code = match verdict {
-        None => TIMED_OUT,
-        Some(Verdict::Exited(code)) => code,
-        Some(Verdict::Signalled(signal)) => 128 + signal,
-        Some(Verdict::OutOfMemory) => {
-            let memory = size(limits.memory_bytes);
-            add(&mut stderr, &format!("Killed: the script needed more memory than it may have ({memory})."));
-            KILLED
-        }
-        Some(Verdict::TooManyProcesses) => {
-            let processes = limits.processes;
-            add(&mut stderr, &format!("Killed: the script was more processes than it may be ({processes})."));
-            KILLED
-        }
-        Some(Verdict::Refused) => refusal::of_walls(&stderr).map_or(Ok(REFUSED), Err)?,
-        Some(Verdict::Killed | Verdict::Unknown) => return Err(refusal::lost()),
+fn status(verdict: Verdict, stderr: &str) -> Result<i32, ToolError> {
+    match verdict {
+        Verdict::Exited(code) => Ok(code),
+        Verdict::Signalled(signal) => Ok(128 + signal),
+        Verdict::OutOfMemory | Verdict::TooManyProcesses => Ok(KILLED),
+        Verdict::Refused => refusal::of_walls(stderr).map_or(Ok(REFUSED), Err),
+        Verdict::Killed | Verdict::Unknown => Err(refusal::lost()),
+    }
+}
+
+/// What a script is told that could not say it itself.
+fn why_killed(verdict: Verdict, limits: &Limits) -> Option<String> {
+    let (what, most) = match verdict {
+        Verdict::OutOfMemory => ("needed more memory than it may have", size(limits.memory_bytes)),
+        Verdict::TooManyProcesses => ("was more processes than it may be", limits.processes.to_string()),
+        _ => return None,
     };
-    Ok(Ended { output, stderr, exit_code })
+    Some(format!("Killed: the script {what} ({most})."))
 }
 
 /// Adds a line.
