@@ -6,6 +6,7 @@ use std::time::Duration;
 use toolyard_core::Code;
 use toolyard_core::script::{Runner, Script};
 use toolyard_process::{Processes, Spawner};
+use toolyard_sandbox::packages::{PackageOptions, Packages};
 use toolyard_sandbox::script::{LocalRunner, LocalRunnerOptions};
 use toolyard_sandbox::{Isolation, Sandbox, SandboxOptions};
 
@@ -118,4 +119,31 @@ async fn so_many_scripts_run_at_a_time_and_more_are_refused() {
     }
     let ended = Runner::run(&*runner, script("print(1)", Duration::from_secs(10))).await.unwrap();
     assert_eq!(ended.output, "1\n");
+}
+
+#[tokio::test]
+async fn a_machine_that_runs_as_much_as_it_may_refuses_scripts() {
+    let mut sandbox = SandboxOptions::new(Processes::new(Spawner::supervised_by(BINARY), 0));
+    sandbox.isolation = Isolation::None;
+    let runner = LocalRunner::new(Sandbox::probe(sandbox).await, None, LocalRunnerOptions::default());
+    let refused = Runner::run(&runner, script("print(1)", Duration::from_secs(10))).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Overloaded);
+    assert_eq!(refused.message(), "The script was not run: as many programs run as may run: 0");
+    assert!(!refused.may_have_run());
+}
+
+#[tokio::test]
+async fn a_script_does_not_wait_for_its_packages_for_ever() {
+    let processes = Processes::new(Spawner::supervised_by(BINARY), 8);
+    let folder = tempfile::tempdir().unwrap();
+    let packages = Packages::new(PackageOptions::new(processes.clone(), folder.path().to_owned()));
+    let mut sandbox = SandboxOptions::new(processes);
+    sandbox.isolation = Isolation::None;
+    let options = LocalRunnerOptions { packages_time: Duration::ZERO, ..Default::default() };
+    let runner = LocalRunner::new(Sandbox::probe(sandbox).await, Some(packages), options);
+    let script = Script { packages: vec!["x".into()], ..script("print(1)", Duration::from_secs(10)) };
+    let refused = Runner::run(&runner, script).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Timeout);
+    assert_eq!(refused.message(), "The packages are still being installed after 0 s: try again later");
+    assert!(!refused.may_have_run());
 }
