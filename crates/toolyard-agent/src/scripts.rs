@@ -90,8 +90,11 @@ fn told(outcome: &ScriptOutcome) -> Result<String, ToolFailure> {
     let said = if output.trim().is_empty() { stderr } else { output };
     let why = match *exit_code {
         script::TIMED_OUT => format!(" It took longer than {:.0} s.", outcome.elapsed.as_secs_f64()),
+        // Whoever ended it says so last, wherever the script itself has written.
+        script::KILLED => stderr.trim_end().lines().last().map(|line| format!(" {line}")).unwrap_or_default(),
         _ => String::new(),
     };
+    let said = if *exit_code == script::KILLED && said.trim_end().ends_with(why.trim()) { "" } else { said };
     Err(ToolFailure::new(format!("Script failed (exit {exit_code}):{why}\n{said}").trim_end()))
 }
 

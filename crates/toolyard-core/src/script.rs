@@ -49,6 +49,9 @@ pub struct ScriptOutcome {
 /// The exit status of a script that took too long.
 pub const TIMED_OUT: i32 = -1;
 
+/// The exit status of a script that was killed, as when it needed more memory than it has: 128 and SIGKILL.
+pub const KILLED: i32 = 137;
+
 impl ScriptOutcome {
     /// Whether it did what it was to do.
     #[must_use]

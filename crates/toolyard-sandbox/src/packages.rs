@@ -68,6 +68,22 @@ impl PackageOptions {
     }
 }
 
+/// Where packages are kept where nobody says it: in the folder for caches of this user (XDG Base Directory Specification), or
+/// of the service. Root's own home is for nobody else to enter, and programs behind walls are not root, so that of the
+/// system takes its place.
+#[must_use]
+pub fn default_folder() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let of_user = || match rustix::process::geteuid().is_root() {
+        true => Some(PathBuf::from("/var/cache/toolyard")),
+        false => Some(variable("HOME")?.join(".cache/toolyard")),
+    };
+    let folder = variable("CACHE_DIRECTORY")
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("toolyard")))
+        .or_else(of_user);
+    folder.unwrap_or_else(|| std::env::temp_dir().join("toolyard-cache")).join("packages")
+}
+
 /// Why packages cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {

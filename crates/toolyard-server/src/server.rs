@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use toolyard_core::gate::GateSize;
 use toolyard_core::store::{Store, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
-use toolyard_manifest::{Limits, Listen, Manifest, Process};
+use toolyard_manifest::{Listen, Manifest, Process};
 use toolyard_mcp::server::Frontend;
 use toolyard_net::listener::{self, Listener, ListenerLimits};
 use toolyard_net::workers::Workers;
@@ -28,7 +28,7 @@ use crate::build::Builder;
 use crate::counters::{Counters, Counts};
 use crate::edits::Edits;
 use crate::fleet::memory::{Memory, Records};
-use crate::fleet::{Edit, Fleet, Order, Patience, Published};
+use crate::fleet::{Edit, Fleet, Order, Patience, Published, Standing};
 use crate::hosting::{Doors, Hosting};
 use crate::keys::{KeyRing, Policy};
 use crate::log::{FilterError, LogControl};
@@ -95,12 +95,11 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     observers.of_calls.extend(trail.observer());
     let processes = Processes::new(options.spawner.clone(), process.limits.processes);
     let hosting = Hosting::start(process, &processes, store.clone());
-    let gateway = gateway(registry_now.clone(), observers, process, options)?;
-    let gateway = Arc::new(gateway.with_functions(Arc::new(doors(&hosting, process))));
+    let gateway = Arc::new(gateway(registry_now.clone(), observers, process, options, &hosting)?);
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
-    let (processes_now, audit) = (processes.clone(), trail.audit.clone());
-    telemetry.watch(Watched { registry: registry_now, processes: processes_now, audit });
+    let audit = trail.audit.clone();
+    telemetry.watch(Watched { registry: registry_now, processes: processes.clone(), audit });
     let (standings, standings_now) = watch::channel(Arc::default());
     let (last_edit, last_edit_now) = watch::channel(None);
     let observatory = Observatory {
@@ -128,18 +127,10 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let routes = routes(frontend.clone(), options_of_http, Arc::new(rest), telemetry.clone(), stage_now);
     let serving = serve(listeners, routes, process, stopping_now)?;
 
-    let patience = Patience { first_list: process.timeouts.first_list, drain: process.timeouts.drain };
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
     let builder = builder.with_hosting(hosting.clone());
-    let (names, names_now) = watch::channel(Records::new());
-    let published = Published { registry, standings, names };
-    let (memory, recalled) = Memory::recall(store, &manifest.handlers).await;
-    let started =
-        Fleet::start(builder, &manifest.handlers, recalled, published, patience).map_err(StartError::Tls)?;
-    let mut fleet = JoinSet::new();
-    fleet.spawn(started.run(orders_to_come));
-    let mut remembering = JoinSet::new();
-    remembering.spawn(memory.keep(names_now));
+    let (fleet, remembering) =
+        start_fleet(manifest, builder, store, (registry, standings), orders_to_come).await?;
     let following = follow(&ring, certificate.clone(), renewals, process, &last_edit);
     stage.send_replace(Stage::Serving);
     let process = process.clone();
@@ -166,6 +157,27 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         log: options.log.clone(),
         log_filter: Mutex::new(manifest.process.logs.filter.clone()),
     })
+}
+
+/// Starts the handlers, with the names that their tools had before; and what keeps these names.
+async fn start_fleet(
+    manifest: &Manifest,
+    builder: Builder,
+    store: Arc<dyn Store>,
+    (registry, standings): (watch::Sender<Arc<Registry>>, watch::Sender<Arc<[Standing]>>),
+    orders: mpsc::Receiver<Order>,
+) -> Result<(JoinSet<()>, JoinSet<()>), StartError> {
+    let timeouts = &manifest.process.timeouts;
+    let patience = Patience { first_list: timeouts.first_list, drain: timeouts.drain };
+    let (names, names_now) = watch::channel(Records::new());
+    let published = Published { registry, standings, names };
+    let (memory, recalled) = Memory::recall(store, &manifest.handlers).await;
+    let started =
+        Fleet::start(builder, &manifest.handlers, recalled, published, patience).map_err(StartError::Tls)?;
+    let (mut fleet, mut remembering) = (JoinSet::new(), JoinSet::new());
+    fleet.spawn(started.run(orders));
+    remembering.spawn(memory.keep(names_now));
+    Ok((fleet, remembering))
 }
 
 /// Keeps up with the keys of the store, and with the files of the certificate.
@@ -240,16 +252,12 @@ async fn key_ring(store: &Arc<dyn Store>, process: &Process) -> Result<Arc<KeyRi
     }
 }
 
-fn doors(hosting: &Hosting, process: &Process) -> Doors {
-    let Limits { concurrent_calls_per_handler: running, queued_calls: waiting, .. } = process.limits;
-    Doors::new(hosting.host.clone(), GateSize { running, waiting })
-}
-
 fn gateway(
     registry: watch::Receiver<Arc<Registry>>,
     observers: Observers,
     process: &Process,
     options: &Options,
+    hosting: &Hosting,
 ) -> Result<Gateway, StartError> {
     let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
     let mut layers = Gateway::layers(observers, size);
@@ -257,7 +265,8 @@ fn gateway(
         let at = layers.iter().position(|layer| layer.name() == name);
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);
     }
-    Ok(Gateway::new(registry, layers))
+    let size = GateSize { running: process.limits.concurrent_calls_per_handler, ..size };
+    Ok(Gateway::new(registry, layers).with_functions(Arc::new(Doors::new(hosting.host.clone(), size))))
 }
 
 fn limits(process: &Process) -> ListenerLimits {

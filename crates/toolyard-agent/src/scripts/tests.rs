@@ -53,6 +53,13 @@ async fn a_result_is_what_was_printed_or_why_it_failed() {
     check(ended("half\n", "Traceback", 1), "Script failed (exit 1):\nhalf", true).await;
     check(ended("", "Traceback", 3), "Script failed (exit 3):\nTraceback", true).await;
     check(ended("", "", 137), "Script failed (exit 137):", true).await;
+    check(ended("", "too much memory\n", 137), "Script failed (exit 137): too much memory", true).await;
+    check(
+        ended("so far", "a\ntoo much memory", 137),
+        "Script failed (exit 137): too much memory\nso far",
+        true,
+    )
+    .await;
     check(ended("so far", "", -1), "Script failed (exit -1): It took longer than 2 s.\nso far", true).await;
     check(Err("There are no walls here"), "There are no walls here", true).await;
 }

@@ -48,7 +48,7 @@ async fn runner(isolation: Isolation, options: LocalRunnerOptions) -> Arc<LocalR
     let mut sandbox = SandboxOptions::new(Processes::new(Spawner::supervised_by(BINARY), 8));
     sandbox.binary = BINARY.into();
     sandbox.isolation = isolation;
-    Arc::new(LocalRunner::new(Sandbox::probe(sandbox).await, None, options))
+    Arc::new(LocalRunner::new(Sandbox::new(sandbox), None, options))
 }
 
 fn script(source: &str, timeout: Duration) -> Script {
@@ -125,7 +125,7 @@ async fn so_many_scripts_run_at_a_time_and_more_are_refused() {
 async fn a_machine_that_runs_as_much_as_it_may_refuses_scripts() {
     let mut sandbox = SandboxOptions::new(Processes::new(Spawner::supervised_by(BINARY), 0));
     sandbox.isolation = Isolation::None;
-    let runner = LocalRunner::new(Sandbox::probe(sandbox).await, None, LocalRunnerOptions::default());
+    let runner = LocalRunner::new(Sandbox::new(sandbox), None, LocalRunnerOptions::default());
     let refused = Runner::run(&runner, script("print(1)", Duration::from_secs(10))).await.unwrap_err();
     assert_eq!(refused.code(), Code::Overloaded);
     assert_eq!(refused.message(), "The script was not run: as many programs run as may run: 0");
@@ -140,7 +140,7 @@ async fn a_script_does_not_wait_for_its_packages_for_ever() {
     let mut sandbox = SandboxOptions::new(processes);
     sandbox.isolation = Isolation::None;
     let options = LocalRunnerOptions { packages_time: Duration::ZERO, ..Default::default() };
-    let runner = LocalRunner::new(Sandbox::probe(sandbox).await, Some(packages), options);
+    let runner = LocalRunner::new(Sandbox::new(sandbox), Some(packages), options);
     let script = Script { packages: vec!["x".into()], ..script("print(1)", Duration::from_secs(10)) };
     let refused = Runner::run(&runner, script).await.unwrap_err();
     assert_eq!(refused.code(), Code::Timeout);

@@ -21,7 +21,8 @@ use toolyard_functions::runtime::{RuntimeOptions, Runtimes};
 use toolyard_functions::{Host, HostOptions};
 use toolyard_manifest::{FunctionHosting, Isolation, Process, SandboxPolicy};
 use toolyard_process::Processes;
-use toolyard_sandbox::packages::{PackageOptions, Packages};
+use toolyard_sandbox::packages::{self, PackageOptions, Packages};
+use toolyard_sandbox::script::interpreter;
 use toolyard_sandbox::{Sandbox, SandboxOptions};
 
 pub use doors::{ANSWER, Doors};
@@ -65,21 +66,12 @@ fn sandbox(policy: &SandboxPolicy, processes: &Processes) -> Sandbox {
 }
 
 fn package_options(policy: &SandboxPolicy, processes: &Processes) -> PackageOptions {
-    let folder = policy.packages.clone().unwrap_or_else(cache_folder);
+    let folder = policy.packages.clone().unwrap_or_else(packages::default_folder);
     PackageOptions {
-        python: policy.python.clone().into(),
+        python: interpreter(&policy.python).into(),
         cache_bytes: policy.packages_bytes as u64,
         ..PackageOptions::new(processes.clone(), folder)
     }
-}
-
-/// The folder for caches of this user (XDG Base Directory Specification).
-fn cache_folder() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let caches = variable("CACHE_DIRECTORY")
-        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("toolyard")))
-        .or_else(|| Some(variable("HOME")?.join(".cache/toolyard")));
-    caches.unwrap_or_else(|| std::env::temp_dir().join("toolyard-cache")).join("packages")
 }
 
 fn runtime_options(process: &Process, sandbox: &Sandbox) -> RuntimeOptions {
