@@ -116,6 +116,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         orders: orders.downgrade(),
         audit: trail.audit.clone(),
         host: hosting.host.clone(),
+        sandbox: hosting.sandbox.clone(),
         log: options.log.clone(),
         ring: ring.clone(),
         guard: guard.clone(),

@@ -14,12 +14,32 @@ use crate::remote::Remote;
 #[command(after_help = "\
 Examples:
   toolyard doctor
+  toolyard doctor --sandbox                   which walls functions and scripts run behind
   toolyard doctor --output json               the status as `GET /api/v1/status` has it
 
-Exit status 1 when a handler is down, or the gateway itself.")]
+Exit status 1 when a handler is down, or the gateway itself, or nothing can run in its sandbox.")]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,
+
+    /// Say which walls the machine of the gateway has, behind which functions and scripts run
+    #[arg(long)]
+    sandbox: bool,
+}
+
+/// What is read of the sandbox.
+#[derive(Deserialize)]
+struct Sandbox {
+    isolation: String,
+    ready: bool,
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+struct Layer {
+    name: String,
+    missing: Option<String>,
+    hint: Option<String>,
 }
 
 /// What is read of a status.
@@ -87,6 +107,9 @@ struct LastEdit {
 }
 
 pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+    if args.sandbox {
+        return sandbox(&args.remote, format).await;
+    }
     let text = args.remote.get("/api/v1/status").await?;
     let status: Status =
         serde_json::from_slice(&text).with_context(|| format!("{} gives no status", args.remote))?;
@@ -96,6 +119,34 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
     });
     let down = status.handlers.iter().filter(|handler| handler.is_down()).count();
     Ok(if down == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn sandbox(remote: &Remote, format: Format) -> anyhow::Result<ExitCode> {
+    let text = remote.get("/api/v1/sandbox").await?;
+    let sandbox: Sandbox =
+        serde_json::from_slice(&text).with_context(|| format!("{remote} says nothing of its sandbox"))?;
+    print(&match format {
+        Format::Text => output::lines(&sandbox.text()),
+        Format::Json => String::from_utf8_lossy(&text).into_owned(),
+    });
+    Ok(if sandbox.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Sandbox {
+    fn text(&self) -> String {
+        let can = if self.ready { "can" } else { "cannot" };
+        let mut text = format!("Isolation is `{}`: functions and scripts {can} run.\n", self.isolation);
+        for Layer { name, missing, hint } in &self.layers {
+            let _ = match missing {
+                None => write!(text, "\n{name:<15} enforced"),
+                Some(why) => {
+                    let hint = hint.as_deref().unwrap_or_default();
+                    write!(text, "\n{name:<15} not enforced: {why}\n{:<15} {hint}", "")
+                }
+            };
+        }
+        text
+    }
 }
 
 /// What some clients put before the name of a tool, and how long a name may be for the APIs of models.

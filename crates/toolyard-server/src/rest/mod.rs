@@ -3,7 +3,7 @@
 //! - `tools`: what there is, in the forms that models' APIs take, and calls; `idempotency`: the same call twice is one;
 //! - `functions`: hosted functions, for those who invoke them and for their authors;
 //! - `handlers`: how handlers are; tests and new lists of them;
-//! - `keys`: keys; `audit`: who called what; `log`: what is logged;
+//! - `keys`: keys; `audit`: who called what; `log`: what is logged; `sandbox`: which walls there are;
 //! - `problem`: what is said where something is wrong;
 //! - `schema/openapi.json` describes it all, and is served.
 
@@ -14,6 +14,7 @@ mod idempotency;
 mod keys;
 mod log;
 mod problem;
+mod sandbox;
 mod tools;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +38,7 @@ use toolyard_core::Gateway;
 use toolyard_functions::Host;
 use toolyard_net::body;
 use toolyard_net::guard::{self, Guard};
+use toolyard_sandbox::Sandbox;
 
 use crate::audit::{Audit, Deed, Event, by};
 use crate::fleet::Order;
@@ -60,6 +62,8 @@ pub struct Rest {
     pub audit: Arc<Audit>,
     /// The hosted functions.
     pub host: Host,
+    /// Where they run.
+    pub sandbox: Sandbox,
     /// What is logged.
     pub log: LogControl,
     /// Which `Host` and `Origin` are ours.
@@ -96,6 +100,7 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/functions/{id}/{version}/invoke", post(functions::invoke))
         .route("/keys", get(keys::list).post(keys::create))
         .route("/keys/{id}", delete(keys::revoke))
+        .route("/sandbox", get(sandbox::show))
         .route("/audit", get(audit::read))
         .route("/log", put(log::change))
         .fallback(nothing)

@@ -69,6 +69,14 @@ fn for_programs() {
     assert_eq!(status["handlers"][0]["processes"][0]["processes"], 1);
 }
 
+/// Which walls a machine has differs; that there are to be none does not.
+#[test]
+fn of_its_sandbox() {
+    let gateway = Gateway::with(&[], json!({"sandbox": {"isolation": "none"}}));
+    let said = toolyard_with(&["doctor", "--sandbox", "--url", &gateway.url()]).to_string();
+    assert_snapshot!(said, @"");
+}
+
 #[test]
 fn of_no_gateway() {
     let url = format!("http://127.0.0.1:{}/mcp", peers::free_port());
