@@ -29,9 +29,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Versioned {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
-        path.map(|Path((id, version))| Self { id, version })
-            .map_err(|_| Problem::bad_request("The path is no text in UTF-8".to_owned()))
+        if let Ok(Path((id, version))) = Path::<(String, String)>::from_request_parts(parts, state).await {
+            return Ok(Self { id, version });
+        }
+        // The draft has a path of its own, with one part that is not said.
+        let Named(id) = Named::from_request_parts(parts, state).await?;
+        Ok(Self { id, version: "draft".to_owned() })
     }
 }
 

@@ -92,7 +92,10 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/handlers/{name}/refresh", post(handlers::refresh))
         .route("/functions", get(functions::list))
         .route("/functions/{id}", get(functions::one).delete(functions::delete))
-        .route("/functions/{id}/draft", put(functions::save))
+        .route(
+            "/functions/{id}/draft",
+            put(functions::save).get(functions::version).delete(functions::delete_version),
+        )
         .route("/functions/{id}/publish", post(functions::publish))
         .route("/functions/{id}/logs", get(functions::logs))
         .route("/functions/{id}/{version}", get(functions::version).delete(functions::delete_version))
