@@ -15,7 +15,7 @@ pub mod requirements;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use tokio::sync::{OnceCell, Semaphore, watch};
 use tokio::task::JoinSet;
 use toolyard_process::Processes;
 
+use crate::script::interpreter;
 use cache::Cache;
 pub use cache::Environment;
 use requirements::Requirements;
@@ -34,7 +35,7 @@ pub struct PackageOptions {
     pub processes: Processes,
     /// The folder of the cache. It may be shared by several gateways of one machine.
     pub folder: PathBuf,
-    /// The interpreter that they are for, which has pip.
+    /// The interpreter that they are for, which has pip. By default the one that programs behind walls find.
     pub python: OsString,
     /// What pip is configured by, beside its files: `PIP_INDEX_URL`, `HTTPS_PROXY`.
     pub env: Vec<(OsString, OsString)>,
@@ -57,7 +58,7 @@ impl PackageOptions {
         Self {
             processes,
             folder,
-            python: "python3".into(),
+            python: interpreter(Path::new("python3")).into(),
             env: Vec::new(),
             from_source: false,
             time: Duration::from_secs(300),

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use toolyard_core::gate::GateSize;
 use toolyard_core::store::{Store, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
+use toolyard_functions::Host;
 use toolyard_manifest::{Listen, Manifest, Process};
 use toolyard_mcp::server::Frontend;
 use toolyard_net::listener::{self, Listener, ListenerLimits};
@@ -328,6 +329,12 @@ impl Running {
     #[must_use]
     pub const fn gateway(&self) -> &Arc<Gateway> {
         &self.gateway
+    }
+
+    /// The hosted functions.
+    #[must_use]
+    pub const fn functions(&self) -> &Host {
+        &self.hosting.host
     }
 
     /// The calls so far.

@@ -9,6 +9,7 @@ mod connect;
 mod demo;
 mod diff;
 mod doctor;
+mod function;
 mod import;
 mod key;
 mod log;
@@ -58,6 +59,7 @@ Examples:
   toolyard call add a=1 b=2             call one of them
   toolyard doctor                       say how the gateway and its handlers are
   toolyard test weather                 try the tool of a handler
+  toolyard function new --lang py NAME  begin a tool of your own, which the gateway runs
   toolyard key create ci --scope rest   hand out a key
   toolyard audit --since 1h             see who called what
   toolyard store backup FILE            copy what the gateway keeps, while it serves
@@ -90,6 +92,7 @@ enum Command {
     Call(call::Args),
     Test(test::Args),
     Doctor(doctor::Args),
+    Function(function::Args),
     Key(key::Args),
     Audit(audit::Args),
     Store(store::Args),
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
             Command::Call(args) => call::run(args, cli.output).await,
             Command::Doctor(args) => doctor::run(args, cli.output).await,
             Command::Test(args) => test::run(args, cli.output).await,
+            Command::Function(args) => function::run(args, cli.output).await,
             Command::Key(args) => key::run(args, cli.output).await,
             Command::Audit(args) => audit::run(args, cli.output).await,
             Command::Store(args) => store::run(args, cli.output).await,
@@ -150,6 +154,8 @@ fn start_log(command: &Command) -> Log {
     match command {
         Command::Serve(args) => Log::start("info", args.log_format),
         Command::Stdio(args) => Log::start("info", args.log_format),
+        // It says itself what is wrong with the files of a function.
+        Command::Function(_) => Log::start("error,toolyard_functions=off", None),
         _ => Log::start("error", None),
     }
 }

@@ -95,18 +95,20 @@ pub(crate) async fn run(
     }
 }
 
-/// What tells the gateway to stop.
-struct Stops {
+/// What tells a gateway to stop.
+pub(crate) struct Stops {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Stops {
-    fn listen() -> std::io::Result<Self> {
+    /// Signals from now on.
+    pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -137,10 +137,18 @@ impl Manifests {
     }
 
     fn options(&self) -> anyhow::Result<StoreOptions> {
+        options(&self.process()?)
+    }
+
+    /// What these manifests say of the process.
+    ///
+    /// # Errors
+    /// When they have problems.
+    pub(crate) fn process(&self) -> anyhow::Result<Process> {
         let manifest = toolyard_manifest::load(&self.files);
         let manifest =
             manifest.map_err(|problems| BadInput(format!("the manifest has problems\n\n{problems}")))?;
-        options(&manifest.process)
+        Ok(manifest.process)
     }
 }
 

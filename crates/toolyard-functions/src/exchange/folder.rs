@@ -13,7 +13,7 @@ use toolyard_core::{Code, Exchange, Json, ToolError};
 use super::{answer, within};
 use crate::edition::Edition;
 use crate::host::{Host, HostOptions, edition_of};
-use crate::project::folder::{Stamp, read};
+use crate::project::folder::{Stamp, name_of, read};
 use crate::run::{Run, RunError};
 
 /// How long files have to be left alone before an edit counts as finished: few editors write in one go.
@@ -165,12 +165,6 @@ impl Watched {
             Ok(_) | Err(_) => Ok(()),
         }
     }
-}
-
-/// What a function is called whose folder does not say.
-fn name_of(path: &Path) -> String {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    path.file_stem().map_or_else(|| "function".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// A file system may take its time.

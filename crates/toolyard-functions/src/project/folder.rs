@@ -93,6 +93,13 @@ pub fn read(path: &Path) -> Result<Found, FolderError> {
     Ok(found)
 }
 
+/// What a function is called whose folder does not say.
+#[must_use]
+pub fn name_of(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    path.file_stem().map_or_else(|| "function".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
 fn read_file(path: &Path) -> Result<Found, FolderError> {
     let extension = path.extension().unwrap_or_default();
     let language = Language::ALL.into_iter().find(|language| extension == language.extension());

@@ -1,4 +1,6 @@
+mod authors;
 mod clients;
+mod functions;
 mod operators;
 
 use insta::assert_snapshot;
@@ -33,6 +35,7 @@ fn of_all() {
       call         Call a tool of a running gateway
       test         Try a tool of a handler in a running gateway, and hold arguments and result to its schemas
       doctor       Say how a running gateway and its handlers are
+      function     Write functions, try them, publish them in versions, and see what becomes of them
       key          Hand out keys, and take them back: make, list and revoke them in the store of a gateway
       audit        Read the audit trail in the store of a gateway: who called what, newest first
       store        Look after what the gateway keeps: see how it is, copy it, bring it up to date
@@ -66,6 +69,7 @@ fn of_all() {
       toolyard call add a=1 b=2             call one of them
       toolyard doctor                       say how the gateway and its handlers are
       toolyard test weather                 try the tool of a handler
+      toolyard function new --lang py NAME  begin a tool of your own, which the gateway runs
       toolyard key create ci --scope rest   hand out a key
       toolyard audit --since 1h             see who called what
       toolyard store backup FILE            copy what the gateway keeps, while it serves
