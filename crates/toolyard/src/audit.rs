@@ -39,7 +39,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
 
-    /// Only this: call, key_created, key_revoked, handler_refreshed, log_changed, records_lost
+    /// Only this: call, key_created, key_revoked, handler_refreshed, log_changed, function_saved, function_published,
+    /// function_deleted, records_lost
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
 

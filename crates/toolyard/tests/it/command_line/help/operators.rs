@@ -291,7 +291,7 @@ fn of_audit() {
               Only calls that ended like this: ok, tool_error, or the code of an error
 
           --action <ACTION>
-              Only this: call, key_created, key_revoked, handler_refreshed, log_changed, records_lost
+              Only this: call, key_created, key_revoked, handler_refreshed, log_changed, function_saved, function_published, function_deleted, records_lost
 
           --since <TIME>
               Only what is not older: 10min, 1h, 7d
