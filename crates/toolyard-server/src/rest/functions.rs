@@ -47,12 +47,13 @@ impl Versioned {
 /// `POST /functions/{id}/{version}/invoke`: has a version answer the event of the body.
 pub(super) async fn invoke(
     State(rest): State<Arc<Rest>>,
-    Versioned { id, version }: Versioned,
+    versioned: Versioned,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let visitor = Visitor::of(&parts.extensions, |access| access.functions)?;
     let [] = query(&parts, [])?;
+    let (id, version) = (&versioned.id, versioned.wanted()?);
     let text = rest.body(&parts, body).await?;
     let body = Object::parse(text)
         .map_err(|error| Problem::bad_request(format!("The body is no object: {error}")))?;

@@ -18,6 +18,7 @@ mod command_line;
 mod corpus;
 mod edits;
 mod examples;
+mod functions;
 mod lanes;
 mod life;
 mod listener;

@@ -1,0 +1,151 @@
+//! What who invokes a function is told where something is wrong, and what is noted of it.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::{Yard, invoke, json_of};
+use crate::support::eventually;
+
+/// Does what its event says.
+const OBEDIENT: &str = r#"
+function cortexone_handler(event)
+  if event.throw then error("thrown on purpose") end
+  if event.print then print(event.print) end
+  while event.loop do end
+  if event.method then return {jsonrpc = "2.0", id = event.id, result = {}} end
+  return {statusCode = event.status or 200, body = {told = event.tell or "nothing"}}
+end
+"#;
+
+/// A gateway with functions that do as they are told, of both kinds, in Lua.
+fn obedient(process: Value) -> Yard {
+    let yard = Yard::start(&[], process);
+    let small = json!({"seconds": 1, "concurrent": 1});
+    yard.publish("tool", OBEDIENT, json!({"kind": "function", "price": 1, "limits": small}));
+    yard.publish("server", OBEDIENT, json!({"kind": "mcp"}));
+    yard
+}
+
+#[test]
+fn what_is_wrong_is_said_by_the_status() {
+    let yard = obedient(json!({"limits": {"requestBodyBytes": "64KiB"}}));
+    let check = |function: &str, body: &str, status: u16, code: &str| {
+        let response = invoke(yard.gateway.address, "", function, body);
+        let problem = json_of(&response, status);
+        assert_eq!(
+            (&problem["status"], &problem["code"]),
+            (&json!(status), &json!(code)),
+            "{function} {body}"
+        );
+        assert_eq!(response.header("content-type"), Some("application/problem+json"));
+    };
+    for body in ["", "{}", "{\"event\":", "[]", "{\"event\": {}} x", "null", "{\"Event\": {}}"] {
+        check("tool/latest", body, 400, "bad_request");
+    }
+    for version in ["newest", "1.0.0.0", "-1", "01.0.0"] {
+        check(&format!("tool/{version}"), r#"{"event": {}}"#, 400, "bad_function");
+    }
+    let event = r#"{"event": {}}"#;
+    check("tool/2", event, 404, "function_not_found");
+    check("tool/1.0.1", event, 404, "function_not_found");
+    check("nobody/latest", event, 404, "function_not_found");
+    check("tool/1", r#"{"event": {"loop": true}}"#, 408, "timeout");
+    let large = json!({"event": "x".repeat(64 << 10)}).to_string();
+    check("tool/1", &large, 413, "too_large");
+    // After all that it answers as before.
+    assert_eq!(json_of(&yard.invoke("", "tool/1", &json!({})), 200)["body"]["told"], "nothing");
+}
+
+#[test]
+fn a_function_says_itself_that_it_failed() {
+    let yard = obedient(json!({}));
+    let answer = |function: &str, event: Value| json_of(&yard.invoke("", function, &event), 200);
+    let told = json!({"statusCode": 418, "body": {"told": "tea"}});
+    assert_eq!(answer("tool/1", json!({"status": 418, "tell": "tea"})), told);
+    let thrown = answer("tool/1", json!({"throw": true}));
+    assert_eq!(
+        (&thrown["statusCode"], &thrown["body"]["error"]),
+        (&json!(500), &json!("Script execution failed"))
+    );
+    let strange = answer("tool/1", json!({"status": 99}));
+    assert_eq!(strange["statusCode"], 500, "{strange}");
+    let thrown = answer("server/1", json!({"jsonrpc": "2.0", "id": "a", "method": "x", "throw": true}));
+    assert_eq!((&thrown["id"], &thrown["error"]["code"]), (&json!("a"), &json!(-32603)), "{thrown}");
+    // Nobody answers a notification.
+    assert_eq!(answer("server/1", json!({"jsonrpc": "2.0", "method": "x"})), Value::Null);
+}
+
+#[test]
+fn more_calls_than_may_run_are_refused() {
+    let yard = obedient(json!({"functions": {"queuedCalls": 1}}));
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let call = || {
+            let response = yard.invoke("", "tool/1", &json!({"loop": true}));
+            if response.status == 429 {
+                assert!(response.header("retry-after").is_some(), "{response:?}");
+                assert_eq!(json_of(&response, 429)["code"], "overloaded");
+            }
+            response.status
+        };
+        let calls: Vec<_> = (0..6).map(|_| scope.spawn(call)).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert!(statuses.contains(&429) && statuses.contains(&408), "{statuses:?}");
+    assert!(statuses.iter().all(|status| matches!(status, 408 | 429)), "{statuses:?}");
+}
+
+#[test]
+fn keys_open_functions_and_pay_for_them() {
+    let yard = obedient(json!({}));
+    let admin = yard.key("", &json!({"name": "admin", "scopes": ["admin"]}));
+    let bearer = format!("Bearer {admin}");
+    let buyer = yard.key(&bearer, &json!({"name": "buyer", "scopes": ["functions"], "cost": "2"}));
+    let check = |key: &str, function: &str, event: Value, status: u16| {
+        let response = yard.invoke(key, function, &event);
+        json_of(&response, status)
+    };
+    assert_eq!(check("", "tool/1", json!({}), 401)["code"], "unauthenticated");
+    assert_eq!(check("ty_wrong", "tool/1", json!({}), 401)["code"], "unauthenticated");
+    assert_eq!(check(&admin, "tool/1", json!({}), 403)["code"], "denied");
+    check(&buyer, "tool/1", json!({}), 200);
+    // What was not found costs nothing, and what fails is paid for.
+    check(&buyer, "tool/2", json!({}), 404);
+    assert_eq!(check(&buyer, "tool/1", json!({"throw": true}), 200)["statusCode"], 500);
+    assert_eq!(check(&buyer, "tool/1", json!({}), 402)["code"], "quota_exhausted");
+    assert_eq!(check(&format!("Bearer {buyer}"), "tool/1", json!({}), 402)["code"], "quota_exhausted");
+    // What has no price is still to be had.
+    check(&buyer, "server/1", json!({"jsonrpc": "2.0", "id": 1, "method": "x"}), 200);
+    let refused = yard.with_key(&buyer, &["logs", "tool"]);
+    assert!(refused.code == 1 && refused.stderr.contains("has not the scope"), "{refused}");
+    let listed = yard.with_key(&buyer, &["list"]);
+    assert!(listed.code == 0 && listed.stdout.contains("tool "), "{listed}");
+}
+
+#[test]
+fn each_call_is_in_the_log_of_its_function() {
+    let yard = obedient(json!({}));
+    let events = [
+        json!({"print": "one\n\u{1b}[2Jtwo"}),
+        json!({"status": 404}),
+        json!({"throw": true}),
+        json!({"loop": true}),
+    ];
+    for event in &events {
+        yard.invoke("", "tool/1", event);
+    }
+    let page = eventually("all calls are written", || {
+        let page: Value = serde_json::from_str(&yard.done(&["logs", "tool", "--output", "json"])).unwrap();
+        (page["entries"].as_array().unwrap().len() == events.len()).then_some(page)
+    });
+    let seen: Vec<_> = page["entries"].as_array().unwrap().iter().rev().collect();
+    let outcomes: Vec<_> = seen.iter().map(|entry| entry["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["ok", "error", "failed", "timeout"]);
+    assert!(seen.iter().all(|entry| entry["version"] == "1.0.0" && entry["cost"] == "1"), "{page}");
+    assert!(seen[2]["error"].as_str().unwrap().contains("thrown on purpose"), "{page}");
+    let text = yard.done(&["logs", "tool", "--outcome", "ok", "--version", "v1.0.0", "--since", "1h"]);
+    assert!(text.contains("\n  printed  one\n  printed  \\u{1b}[2Jtwo\n"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("  ok, ")).count(), 1, "{text}");
+    let newest = yard.done(&["logs", "tool", "--limit", "1"]);
+    assert!(newest.contains("  timeout, "), "{newest}");
+}
