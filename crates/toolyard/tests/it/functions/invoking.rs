@@ -76,6 +76,26 @@ fn a_function_says_itself_that_it_failed() {
     assert_eq!(answer("server/1", json!({"jsonrpc": "2.0", "method": "x"})), Value::Null);
 }
 
+/// Agents read the error that the function's server answers with.
+#[test]
+fn an_exception_reaches_agents_as_an_internal_error() {
+    let source = r#"
+function cortexone_handler(event)
+  local result = {protocolVersion = "2024-11-05", capabilities = {tools = {}}, serverInfo = {name = "b", version = "1"}}
+  if event.method == "tools/list" then result = {tools = {{name = "boom", inputSchema = {type = "object"}}}} end
+  if event.method == "tools/call" then error("thrown on purpose") end
+  return {jsonrpc = "2.0", id = event.id, result = result}
+end
+"#;
+    let handler = json!({"name": "boom", "type": "function", "functionConfig": {"id": "boom"}});
+    let yard = Yard::start(&[handler], json!({}));
+    yard.publish("boom", source, json!({}));
+    eventually("its tool is there", || (yard.gateway.tools() == ["boom"]).then_some(()));
+    let answer = yard.gateway.call("boom", json!({})).messages().remove(0);
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("thrown on purpose"), "{answer}");
+}
+
 #[test]
 fn more_calls_than_may_run_are_refused() {
     let yard = obedient(json!({"functions": {"queuedCalls": 1}}));
