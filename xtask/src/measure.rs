@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::param::clock_ticks_per_second;
+
 /// The CPU time that a process and its descendants have used until now.
 ///
 /// It is the sum over the threads that live now, in nanoseconds; `utime` and `stime` would count the dead as well but
@@ -17,6 +19,29 @@ pub(crate) fn cpu_time(pid: u32) -> Duration {
 /// The CPU time that these processes have used until now.
 pub(crate) fn cpu_time_of(pids: &[u32]) -> Duration {
     pids.iter().copied().flat_map(threads).map(|task| on_cpu(&task)).sum()
+}
+
+/// The CPU time that a process and its descendants have used until now, those included that have ended and were waited
+/// for. It is known in steps of 10 ms.
+pub(crate) fn cpu_time_with_the_ended(pid: u32) -> Duration {
+    let ticks: u64 = tree(pid).into_iter().filter_map(ticks).sum();
+    Duration::from_secs(ticks) / u32::try_from(clock_ticks_per_second()).unwrap_or(100)
+}
+
+/// What a process has used in user space and in the kernel, and what its children have that it waited for.
+fn ticks(pid: u32) -> Option<u64> {
+    let stat = read(&format!("/proc/{pid}/stat"));
+    let (_, fields) = stat.rsplit_once(") ")?;
+    Some(fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum())
+}
+
+/// The memory of each child of a process of whose command line `wanted` says so, with that of its own descendants, in KiB.
+/// Of a page that several processes share each has a part.
+pub(crate) fn shares_of_memory(pid: u32, wanted: impl Fn(&str) -> bool) -> Vec<u64> {
+    let children = tree(pid).into_iter().filter(|child| parent(*child) == Some(pid));
+    let wanted = children.filter(|child| wanted(&read(&format!("/proc/{child}/cmdline"))));
+    let share = |pid: u32| kibibytes(&read(&format!("/proc/{pid}/smaps_rollup")), "Pss:");
+    wanted.map(|child| tree(child).into_iter().map(share).sum()).collect()
 }
 
 /// The memory of a process and its descendants, in KiB.

@@ -14,11 +14,13 @@ fn every_target_answers_rightly() {
         .arg(built("examples/bench_echo"))
         .arg("--rmcp-echo")
         .arg(rmcp_echo())
+        .arg("--functions")
+        .arg(built("examples/bench_functions"))
         .output()
         .unwrap();
     let table = String::from_utf8(bench.stdout).unwrap();
     assert!(bench.status.success(), "{table}\n{}", String::from_utf8_lossy(&bench.stderr));
-    for target in ["direct", "nginx", "gateway", "operated", "sdk", "rmcp"] {
+    for target in ["direct", "nginx", "gateway", "operated", "sdk", "rmcp", "python", "javascript", "lua"] {
         assert!(table.contains(&format!("  {target}  ")), "{target} is missing in\n{table}");
     }
 }

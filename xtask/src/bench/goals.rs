@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::functions::{FunctionRow, Language, Way};
 use super::report::{CallRow, LibraryRow, Ratios, Report, SessionRow};
 use super::targets::{Kind, Library};
 use crate::client::Era;
@@ -75,6 +76,12 @@ pub(super) fn judge(report: &Report) -> Vec<Goal> {
     let start = report.start.as_ref().map(|start| start.median_ms);
     goals.push(Goal::below(50.0, "exec to the first list, median ms", start));
     goals.extend(judge_sdk(report));
+    goals.extend([(Language::Lua, 150.0), (Language::JavaScript, 250.0), (Language::Python, 60.0)].map(
+        |(language, limit)| {
+            let p50 = function(report, language).map(|row| row.p50_us);
+            Goal::at_most(limit, format!("function in {}, p50 us, 1 in flight", language.name()), p50)
+        },
+    ));
     goals
 }
 
@@ -122,6 +129,11 @@ fn sdk(report: &Report, era: Era, in_flight: usize) -> Option<&Ratios> {
     let wanted =
         |row: &&LibraryRow| row.library == Library::Sdk && row.era == era && row.in_flight == in_flight;
     report.libraries.iter().find(wanted)?.cost.ratios.as_ref()
+}
+
+fn function(report: &Report, language: Language) -> Option<&FunctionRow> {
+    let wanted = |row: &&FunctionRow| (row.language, row.way, row.in_flight) == (language, Way::Gateway, 1);
+    report.functions.iter().find(wanted)
 }
 
 #[cfg(test)]

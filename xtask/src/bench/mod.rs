@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: what a call through the gateway costs, beside what it costs through nginx; and what a tool on
-//! the SDK costs, beside the same on rmcp.
+//! the SDK costs, beside the same on rmcp; and what a call of a hosted function costs, beside a process for each call.
 //!
 //! A machine that builds and tests other things at the same time gives no absolute figure worth keeping. What counts
 //! is therefore the CPU time that the process under test spends on a call, as a ratio to what its peer spent on the
@@ -9,6 +9,7 @@
 mod catalog;
 mod difference;
 mod echo;
+mod functions;
 mod gateway;
 mod goals;
 mod instructions;
@@ -80,6 +81,9 @@ struct Binaries {
     /// The trivial tool on rmcp, instead of building it
     #[arg(long, value_name = "PATH")]
     rmcp_echo: Option<PathBuf>,
+    /// What calls functions, instead of building it
+    #[arg(long, value_name = "PATH")]
+    functions: Option<PathBuf>,
 }
 
 /// What the bench runs as a process of its own.
@@ -115,11 +119,13 @@ enum Section {
     Start,
     /// The same trivial tool on the SDK and on rmcp: calls as above, memory of idle sessions
     Sdk,
+    /// A hosted function in each language, and a process for each call
+    Functions,
 }
 
 impl Section {
     /// All but the one that needs valgrind, and a minute.
-    const USUAL: [Section; 7] = [
+    const USUAL: [Section; 8] = [
         Section::Calls,
         Section::Lists,
         Section::Layers,
@@ -127,7 +133,13 @@ impl Section {
         Section::Openapi,
         Section::Start,
         Section::Sdk,
+        Section::Functions,
     ];
+
+    /// Whether it is about what stands between a client and the upstream.
+    fn needs_targets(self) -> bool {
+        !matches!(self, Section::Sdk | Section::Functions)
+    }
 }
 
 /// How much is measured.
@@ -142,6 +154,8 @@ struct Plan {
     settle: Duration,
     kinds: Vec<Kind>,
     libraries: &'static [Library],
+    /// How many calls of functions are in flight.
+    function_loads: &'static [usize],
 }
 
 /// Measures, prints what it saw, and fails only where something answered wrongly or could not be started.
@@ -184,7 +198,7 @@ impl Plan {
     fn new(args: &Args) -> anyhow::Result<Plan> {
         let seconds = args.seconds.unwrap_or(if args.quick { 0.1 } else { 2.0 });
         let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });
-        let proxies = args.only.iter().any(|section| *section != Section::Sdk);
+        let proxies = args.only.iter().any(|section| section.needs_targets());
         ensure!(rounds > 0 && args.tools > 0, "at least one round and one tool are needed");
         Ok(Plan {
             cell: Duration::try_from_secs_f64(seconds).context("--seconds")?,
@@ -196,6 +210,7 @@ impl Plan {
             settle: Duration::from_millis(if args.quick { 50 } else { 500 }),
             kinds: if proxies { args.targets.clone() } else { Vec::new() },
             libraries: if args.only.contains(&Section::Sdk) { &Library::ALL } else { &[] },
+            function_loads: if args.quick { &[1] } else { &[1, 8] },
         })
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::difference::{AddedRow, LayerRow, OperationRow};
+use super::functions::FunctionRow;
 use super::goals::Goal;
 use super::instructions::InstructionRow;
 use super::load::Load;
@@ -32,6 +33,7 @@ pub(super) struct Report {
     pub start: Option<Start>,
     pub libraries: Vec<LibraryRow>,
     pub sessions: Vec<SessionRow>,
+    pub functions: Vec<FunctionRow>,
     pub goals: Vec<Goal>,
 }
 
@@ -129,6 +131,7 @@ impl Report {
             start: None,
             libraries: Vec::new(),
             sessions: Vec::new(),
+            functions: Vec::new(),
             goals: Vec::new(),
         }
     }

@@ -9,7 +9,7 @@ use super::load::{Load, Work, first_list};
 use super::report::{CallRow, Cost, ListRow, MemoryRow, Report, Start, show};
 use super::sample::{Rounds, Sample, median};
 use super::targets::{Kind, Target, Workshop};
-use super::{Plan, Section, instructions, libraries, openapi, operation};
+use super::{Plan, Section, functions, instructions, libraries, openapi, operation};
 use crate::client::Era;
 use crate::measure::memory;
 
@@ -37,6 +37,7 @@ pub(super) async fn run(
             Ok(())
         }
         Section::Sdk => libraries::measure(plan, workshop, report).await,
+        Section::Functions => functions::measure(plan, workshop, report),
     }
 }
 

@@ -138,6 +138,7 @@ pub(super) struct Workshop {
     pub(super) gateway: Option<PathBuf>,
     libraries: Vec<(Library, PathBuf)>,
     nginx_workers: usize,
+    pub(super) functions: Option<PathBuf>,
 }
 
 impl Workshop {
@@ -161,7 +162,8 @@ impl Workshop {
             anyhow::Ok((*library, named_or_built(named, library.cargo_target())?))
         };
         let libraries = plan.libraries.iter().map(library).collect::<anyhow::Result<_>>()?;
-        Ok(Workshop { folder: TempDir::new()?, gateway, libraries, nginx_workers })
+        let functions = binaries.functions.clone();
+        Ok(Workshop { folder: TempDir::new()?, gateway, libraries, nginx_workers, functions })
     }
 
     /// The wanted targets in front of one upstream, each of which lists all its tools already.
