@@ -139,11 +139,9 @@ impl Sandbox {
         for Layer { name, missing, hint } in &self.layers {
             let _ = match missing {
                 None => write!(text, "\n{name:<15} enforced"),
-                Some(why) => {
-                    let hint = hint.as_deref().unwrap_or_default();
-                    write!(text, "\n{name:<15} not enforced: {why}\n{:<15} {hint}", "")
-                }
+                Some(why) => write!(text, "\n{name:<15} not enforced: {why}"),
             };
+            let _ = hint.iter().try_for_each(|hint| write!(text, "\n{:<15} {hint}", ""));
         }
         text
     }

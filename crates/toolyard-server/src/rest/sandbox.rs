@@ -23,15 +23,23 @@ pub(super) async fn show(State(rest): State<Arc<Rest>>, request: Request) -> Res
         Isolation::None => "none",
     };
     let ready = rest.sandbox.ready().await.is_ok();
-    let layers: Vec<_> = rest.sandbox.report().await.iter().map(layer).collect();
+    // What is not wanted needs no help.
+    let hints = rest.sandbox.isolation() != Isolation::None;
+    let layers: Vec<_> = rest.sandbox.report().await.iter().map(|report| layer(report, hints)).collect();
     Ok(written(StatusCode::OK, &json!({"isolation": isolation, "ready": ready, "layers": layers})))
 }
 
-fn layer(report: &LayerReport) -> serde_json::Value {
+fn layer(report: &LayerReport, hints: bool) -> serde_json::Value {
     match &report.missing {
         None => json!({"name": report.layer.name(), "enforced": true}),
         Some(why) => {
-            json!({"name": report.layer.name(), "enforced": false, "missing": why, "hint": report.layer.hint()})
+            let layer = json!({"name": report.layer.name(), "enforced": false, "missing": why});
+            if hints { with(layer, "hint", report.layer.hint()) } else { layer }
         }
     }
+}
+
+fn with(mut layer: serde_json::Value, name: &str, text: &str) -> serde_json::Value {
+    layer[name] = text.into();
+    layer
 }

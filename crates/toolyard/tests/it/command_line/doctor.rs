@@ -72,9 +72,21 @@ fn for_programs() {
 /// Which walls a machine has differs; that there are to be none does not.
 #[test]
 fn of_its_sandbox() {
-    let gateway = Gateway::with(&[], json!({"sandbox": {"isolation": "none"}}));
+    let there = Scripted::new("there");
+    let gateway = Gateway::with(&[there.handler()], json!({"sandbox": {"isolation": "none"}}));
     let said = toolyard_with(&["doctor", "--sandbox", "--url", &gateway.url()]).to_string();
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @"
+    Isolation is `none`: functions and scripts can run.
+
+    supervisor      enforced
+    cgroup memory   not enforced: there is no isolation
+    cgroup cpu      not enforced: there is no isolation
+    cgroup pids     not enforced: there is no isolation
+    namespaces      not enforced: there is no isolation
+    landlock        not enforced: there is no isolation
+    seccomp         not enforced: there is no isolation
+    --- exit status 0
+    ");
 }
 
 #[test]

@@ -21,6 +21,9 @@ fn of_doctor() {
           --key-file <FILE>
               A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
 
+          --sandbox
+              Say which walls the machine of the gateway has, behind which functions and scripts run
+
           --output <OUTPUT>
               How results are printed
 
@@ -35,9 +38,10 @@ fn of_doctor() {
 
     Examples:
       toolyard doctor
+      toolyard doctor --sandbox                   which walls functions and scripts run behind
       toolyard doctor --output json               the status as `GET /api/v1/status` has it
 
-    Exit status 1 when a handler is down, or the gateway itself.
+    Exit status 1 when a handler is down, or the gateway itself, or nothing can run in its sandbox.
     ");
 }
 
