@@ -11,12 +11,13 @@ use crate::process;
 
 /// Which packages of the workspace a package may name. One that is not listed may name `toolyard-core` alone:
 /// siblings never name each other, and where one needs another's ability, the composition root adapts.
-const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
     ("toolyard-core", &[]),
     ("toolyard-agent", &["toolyard-core", "toolyard-sdk"]),
     ("toolyard-backends", &["toolyard-core", "toolyard-net", "toolyard-openapi"]),
     ("toolyard-functions", &["toolyard-core", "toolyard-process", "toolyard-sandbox", "toolyard-store"]),
     ("toolyard-mcp", &["toolyard-core", "toolyard-net", "toolyard-process"]),
+    ("toolyard-rank", &[]),
     ("toolyard-sandbox", &["toolyard-core", "toolyard-process"]),
     ("toolyard-sdk", &["toolyard-core", "toolyard-mcp", "toolyard-net", "toolyard-process"]),
     (
@@ -55,7 +56,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
             "toolyard-store",
         ],
     ),
-    ("xtask", &["toolyard-openapi"]),
+    ("xtask", &["toolyard-openapi", "toolyard-rank"]),
 ];
 
 /// A file that is longer has more than one subject.
