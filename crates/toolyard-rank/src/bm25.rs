@@ -1,8 +1,10 @@
 //! Okapi BM25 over texts as they are, with a bonus for pairs of words: the ranker of agents that came before.
 //!
-//! Other software relies on its order and on its scores, so it stays what it is. It prepares nothing: each query reads all texts.
+//! Other software relies on its order and on its scores, so it stays what it is.
 
 use std::collections::HashMap;
+
+use memchr::memmem;
 
 /// The ranker, with its two constants.
 #[derive(Clone, Copy, Debug)]
@@ -44,76 +46,92 @@ impl Bm25Ranker {
         text: impl Fn(&T) -> String,
         query: &str,
     ) -> Vec<(T, f64)> {
-        let (candidates, texts): (Vec<T>, Vec<Text>) = candidates
-            .into_iter()
-            .map(|candidate| {
-                let text = Text::new(text(&candidate));
-                (candidate, text)
-            })
-            .unzip();
-        let scores = self.scores(&texts, query);
+        let candidates: Vec<T> = candidates.into_iter().collect();
+        let scores = Bm25Texts::new(candidates.iter().map(text)).scores(self, query);
         let mut ranked: Vec<(T, f64)> = candidates.into_iter().zip(scores).collect();
         ranked.retain(|(_, score)| *score > 0.0);
         ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
         ranked
     }
+}
 
-    fn scores(&self, texts: &[Text], query: &str) -> Vec<f64> {
-        let all = words(query);
-        let pairs = distinct(all.windows(2).map(|pair| pair.join(" ")));
-        let words = distinct(all.iter().cloned());
-        let length = texts.iter().map(|text| text.length).sum::<usize>() as f64;
-        let average = if length == 0.0 { 1.0 } else { length / texts.len() as f64 };
-        let mut scores = vec![0.0; texts.len()];
-        for word in &words {
-            let counts: Vec<usize> = texts.iter().map(|text| text.count_of_word(word)).collect();
-            self.add(&mut scores, texts, &counts, average, 1.0);
+/// Texts that were read once, for several queries.
+pub struct Bm25Texts {
+    /// All texts in lower case, as far as ASCII goes, each with something behind it that no pair of words has in it.
+    joined: Vec<u8>,
+    /// Where each text ends in that.
+    ends: Vec<usize>,
+    /// In words.
+    lengths: Vec<usize>,
+    /// The texts that have a word, and how often.
+    words: HashMap<String, Vec<(usize, usize)>>,
+}
+
+impl Bm25Texts {
+    /// Reads the texts.
+    pub fn new(texts: impl IntoIterator<Item = String>) -> Self {
+        let mut read =
+            Self { joined: Vec::new(), ends: Vec::new(), lengths: Vec::new(), words: HashMap::new() };
+        for text in texts {
+            read.add(&text);
         }
-        for pair in &pairs {
-            let counts: Vec<usize> = texts.iter().map(|text| text.count_of_pair(pair)).collect();
-            self.add(&mut scores, texts, &counts, average, PAIR_WEIGHT);
+        read
+    }
+
+    fn add(&mut self, text: &str) {
+        let words = words(text);
+        self.joined.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
+        self.joined.push(0);
+        let at = self.ends.len();
+        self.ends.push(self.joined.len());
+        self.lengths.push(words.len());
+        for word in words {
+            count(self.words.entry(word).or_default(), at);
+        }
+    }
+
+    /// The score of each text, in their order; 0 for those that have nothing of the query.
+    pub fn scores(&self, ranker: &Bm25Ranker, query: &str) -> Vec<f64> {
+        let all = words(query);
+        let mut scores = vec![0.0; self.ends.len()];
+        for word in distinct(all.iter().cloned()) {
+            let found = self.words.get(&word).map(Vec::as_slice).unwrap_or_default();
+            self.add_scores(&mut scores, ranker, found, 1.0);
+        }
+        for pair in distinct(all.windows(2).map(|pair| pair.join(" "))) {
+            self.add_scores(&mut scores, ranker, &self.having(&pair), PAIR_WEIGHT);
         }
         scores
     }
 
+    /// The texts that have a pair of words, and how often.
+    fn having(&self, pair: &str) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        for place in memmem::find_iter(&self.joined, pair) {
+            count(&mut found, self.ends.partition_point(|end| *end <= place));
+        }
+        found
+    }
+
     /// Adds what one word, or one pair, counts in each text.
-    fn add(&self, scores: &mut [f64], texts: &[Text], counts: &[usize], average: f64, weight: f64) {
-        let having = counts.iter().filter(|count| **count > 0).count() as f64;
-        let rarity = ((texts.len() as f64 - having + 0.5) / (having + 0.5) + 1.0).ln();
-        for ((score, text), count) in scores.iter_mut().zip(texts).zip(counts) {
-            let (count, length) = (*count as f64, text.length as f64);
-            let damping = self.k1 * (1.0 - self.b + self.b * length / average);
-            if count > 0.0 {
-                *score += weight * rarity * (count * (self.k1 + 1.0) / (count + damping));
-            }
+    fn add_scores(&self, scores: &mut [f64], ranker: &Bm25Ranker, found: &[(usize, usize)], weight: f64) {
+        let (texts, having) = (scores.len() as f64, found.len() as f64);
+        let length: usize = self.lengths.iter().sum();
+        let average = if length == 0 { 1.0 } else { length as f64 / texts };
+        let rarity = ((texts - having + 0.5) / (having + 0.5) + 1.0).ln();
+        for (at, count) in found {
+            let (count, length) = (*count as f64, self.lengths[*at] as f64);
+            let damping = ranker.k1 * (1.0 - ranker.b + ranker.b * length / average);
+            scores[*at] += weight * rarity * (count * (ranker.k1 + 1.0) / (count + damping));
         }
     }
 }
 
-/// A text of a candidate.
-struct Text {
-    /// As it is, but for the case of ASCII letters, which pairs are found without.
-    lowered: String,
-    counts: HashMap<String, usize>,
-    /// In words.
-    length: usize,
-}
-
-impl Text {
-    fn new(text: String) -> Self {
-        let words = words(&text);
-        let length = words.len();
-        let mut counts = HashMap::new();
-        words.into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
-        Self { lowered: text.to_ascii_lowercase(), counts, length }
-    }
-
-    fn count_of_word(&self, word: &str) -> usize {
-        self.counts.get(word).copied().unwrap_or_default()
-    }
-
-    fn count_of_pair(&self, pair: &str) -> usize {
-        self.lowered.matches(pair).count()
+/// Counts one more at this place, which is not before the last one.
+fn count(counts: &mut Vec<(usize, usize)>, at: usize) {
+    match counts.last_mut() {
+        Some((last, count)) if *last == at => *count += 1,
+        _ => counts.push((at, 1)),
     }
 }
 

@@ -19,7 +19,7 @@ mod shelf;
 mod tool;
 mod words;
 
-pub use bm25::Bm25Ranker;
+pub use bm25::{Bm25Ranker, Bm25Texts};
 pub use index::{Change, Index};
 pub use lexicon::Lexicon;
 pub use ranking::{Field, Ranking, Weight};

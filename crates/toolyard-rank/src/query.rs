@@ -26,7 +26,7 @@ pub(crate) struct Query {
     pub(crate) clauses: Vec<Clause>,
 }
 
-/// What stands for one word of a query. A word that is said twice is not asked for twice.
+/// What stands for one word of a query. Who says a word twice seldom asks for it twice.
 pub(crate) struct Term {
     /// The word itself first; what each counts.
     pub(crate) variants: Vec<(String, f32)>,
@@ -64,7 +64,9 @@ impl Query {
 
     /// Which of the query's words this is, unless it is one too many.
     fn term(&mut self, term: &str, lexicon: &Lexicon, ranking: &Ranking) -> Option<usize> {
+        let weight = if lexicon.is_faint(term) { ranking.faint } else { 1.0 };
         if let Some(known) = self.terms.iter().position(|known| known.variants[0].0 == term) {
+            self.terms[known].weight += ranking.repeat * weight;
             return Some(known);
         }
         if self.terms.len() == MOST_TERMS {
@@ -78,7 +80,6 @@ impl Query {
                 variants.push((other.clone(), weight));
             }
         }
-        let weight = if lexicon.is_faint(term) { ranking.faint } else { 1.0 };
         self.terms.push(Term { variants, weight });
         Some(self.terms.len() - 1)
     }

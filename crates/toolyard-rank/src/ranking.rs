@@ -35,12 +35,12 @@ pub struct Ranking {
     pub k1: f32,
     /// What a synonym counts, beside the word itself.
     pub synonym: f32,
-    /// By how much that is more where no tool has the word itself.
-    pub stand_in: f32,
     /// What an abbreviation counts, beside the word that it stands for, and the other way round.
     pub abbreviation: f32,
     /// What a word counts that is said around what is asked for.
     pub faint: f32,
+    /// What a word counts each time that the query says it again.
+    pub repeat: f32,
     /// What two words count that stand side by side in the query and in the tool.
     pub pair: f32,
     /// What a tool gains of which the query says the whole name, as a part of its score.
@@ -68,9 +68,9 @@ impl Default for Ranking {
             ],
             k1: 1.5,
             synonym: 0.3,
-            stand_in: 1.5,
             abbreviation: 0.6,
             faint: 0.5,
+            repeat: 0.0,
             pair: 0.3,
             cover: 0.3,
             clause: 1.0,

@@ -131,14 +131,10 @@ impl<'i> Search<'i> {
     /// What a word counts. Of what stands for it in a tool, only what counts most does.
     fn term(&mut self, term: &Term) -> Found {
         let mut found = Vec::new();
-        let mut is_missing = false;
-        for (number, (variant, weight)) in term.variants.iter().enumerate() {
-            let postings = self.index.terms.get(variant.as_str()).map(|postings| postings.as_slice());
-            is_missing |= number == 0 && postings.is_none();
-            if let Some(postings) = postings {
-                let raised = if is_missing { self.index.ranking.stand_in } else { 1.0 };
+        for (variant, weight) in &term.variants {
+            if let Some(postings) = self.index.terms.get(variant.as_str()) {
                 let rarity = self.index.rarity(postings.len());
-                self.variant(postings, *weight, rarity * term.weight * raised, &mut found);
+                self.variant(postings, *weight, rarity * term.weight, &mut found);
             }
         }
         for slot in &found {
