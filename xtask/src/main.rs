@@ -18,6 +18,7 @@ mod measure;
 mod peers;
 mod process;
 mod reference;
+mod retrieval;
 mod stages;
 mod system;
 mod test;
@@ -52,6 +53,8 @@ enum Command {
     Matrix(matrix::Args),
     /// Make tools of real OpenAPI documents, and have them judged
     Corpus(corpus::Args),
+    /// Show how well and how fast tools are found, on catalogs and queries of others
+    Retrieval(retrieval::Args),
     /// Use a server through a gateway: what the conformance suite starts as a client
     #[command(hide = true)]
     Drive(conformance::DriveArgs),
@@ -75,6 +78,7 @@ fn main() -> anyhow::Result<()> {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Matrix(args) => matrix::run(&args),
         Command::Corpus(args) => corpus::run(&args),
+        Command::Retrieval(args) => retrieval::run(&args),
         Command::Drive(args) => conformance::drive(&args),
         Command::Launch { command } => process::become_program(&command),
     }

@@ -9,6 +9,7 @@ use crate::fuzz;
 use crate::matrix;
 use crate::peers::Peers;
 use crate::process;
+use crate::retrieval;
 use crate::stages::Stages;
 use crate::system;
 
@@ -32,6 +33,7 @@ fn all(stages: &mut Stages) -> anyhow::Result<()> {
     stages.run("conformance of client", || conformance::check(Subject::Client))?;
     stages.run("matrix", matrix::check)?;
     stages.run("OpenAPI corpus", corpus::check)?;
+    stages.run("retrieval", retrieval::check)?;
     stages.run("fuzzing", fuzz::check)?;
     stages.run("fault arena", arena::check)
 }
