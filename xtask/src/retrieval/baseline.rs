@@ -117,3 +117,22 @@ impl<'t> Bm25<'t> {
         ranked.iter().take(limit).map(|(at, _)| self.tools[*at].id.clone()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(reading: &Reading, text: &str, expected: &str) {
+        assert_eq!(reading.terms(text).join(" "), expected);
+    }
+
+    /// As the Python program reads them.
+    #[test]
+    fn texts_are_read_as_in_python() {
+        check(&Reading::Plain, "getUserByID get_user, x2", "getuserbyid get_user x2");
+        check(&Reading::tuned(), "getUserByID get_users", "get user id get user");
+        check(&Reading::tuned(), "HTTPServer k8sPod", "http server k8s pod");
+        check(&Reading::tuned(), "What is the forecasting of this?", "forecast");
+    }
+}

@@ -36,3 +36,34 @@ pub(super) fn ensure_reached(all: &[(String, Compared)]) -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::retrieval::figures::Reached;
+
+    #[track_caller]
+    fn check(gains: &[f64], is_reached: bool) {
+        let reached = |ndcg| {
+            let mut reached = Reached::default();
+            reached.all.ndcg_at_10 = ndcg;
+            reached
+        };
+        let compared = |gain: &f64| Compared {
+            rockbot: reached(0.0),
+            plain: reached(0.0),
+            tuned: reached(50.0),
+            ours: reached(50.0 + gain),
+        };
+        let all: Vec<_> = gains.iter().map(|gain| ("set".to_owned(), compared(gain))).collect();
+        assert_eq!(ensure_reached(&all).is_ok(), is_reached, "{gains:?}");
+    }
+
+    #[test]
+    fn the_mean_has_to_lead_and_no_set_may_lag() {
+        check(&[2.0, 2.0], true);
+        check(&[4.0, -0.4], true);
+        check(&[1.6, 1.6], false);
+        check(&[9.0, -0.6], false);
+    }
+}
