@@ -2,6 +2,8 @@
 //!
 //! - [`scripts`]: Python, run where it can do no harm;
 //! - [`chunk`]: long texts in pieces that a model can read one by one;
+//! - [`trim`]: results made shorter after a model has refused them, for hosts;
 
 pub mod chunk;
 pub mod scripts;
+pub mod trim;
