@@ -1,9 +1,13 @@
 //! The tools that agents always need, written with the SDK. The gateway publishes them as one handler.
 //!
 //! - [`scripts`]: Python, run where it can do no harm;
+//! - [`memory`]: what a model puts aside for a while;
 //! - [`chunk`]: long texts in pieces that a model can read one by one;
 //! - [`trim`]: results made shorter after a model has refused them, for hosts;
+//! - [`guide`]: what a model reads to learn how tools are used well.
 
 pub mod chunk;
+pub mod guide;
+pub mod memory;
 pub mod scripts;
 pub mod trim;

@@ -1,0 +1,204 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::testing::Kept;
+use super::*;
+
+fn namespace() -> Namespace {
+    Namespace::named("session/abc").expect("a namespace")
+}
+
+fn key(name: &str) -> FullKey {
+    FullKey { namespace: namespace(), path: format!("session/abc/{name}") }
+}
+
+async fn save(memory: &WorkingMemory, name: &str, value: &str) -> Result<(), String> {
+    let path = key(name).path;
+    let saved = memory.save(&namespace(), &[NewEntry::new(&path, value)]).await;
+    saved.map(drop).map_err(|error| error.to_string())
+}
+
+async fn value(memory: &WorkingMemory, name: &str) -> Option<String> {
+    memory.get(&key(name)).await.expect("a store").map(|(_, value)| value)
+}
+
+#[tokio::test]
+async fn what_is_saved_is_found_until_it_is_replaced_or_deleted() {
+    let (kept, memory) = Kept::memory(MemoryLimits::default());
+    assert_eq!(value(&memory, "a").await, None);
+    save(&memory, "a", "one").await.expect("room");
+    save(&memory, "empty", "").await.expect("room");
+    assert_eq!(value(&memory, "A").await.as_deref(), Some("one"), "whatever its case is");
+    assert_eq!(value(&memory, "empty").await.as_deref(), Some(""));
+    save(&memory, "A", "two").await.expect("room");
+    assert_eq!(value(&memory, "a").await.as_deref(), Some("two"));
+    assert_eq!(kept.len(), 3, "a list of two, and two values: nothing is left of the first");
+    assert!(memory.delete(&key("a")).await.expect("a store").is_some());
+    assert!(memory.delete(&key("a")).await.expect("a store").is_none());
+    assert_eq!((value(&memory, "a").await, kept.len()), (None, 2));
+}
+
+#[tokio::test]
+async fn large_values_come_back_whole() {
+    let (kept, memory) = Kept::memory(MemoryLimits::default());
+    // Parts end inside of characters.
+    let large = "é\u{1f600}x".repeat(590_000);
+    save(&memory, "large", &large).await.expect("room");
+    assert!(value(&memory, "large").await == Some(large));
+    assert!(kept.len() > 16);
+    save(&memory, "large", "small").await.expect("room");
+    assert_eq!(kept.len(), 2, "all parts are removed");
+}
+
+#[tokio::test]
+async fn what_has_expired_is_gone_and_makes_room() {
+    let limits = MemoryLimits { entries: 2, ..MemoryLimits::default() };
+    let (kept, memory) = Kept::memory(limits);
+    let (short, long) = (key("short").path, key("long").path);
+    let entry =
+        |path, seconds| NewEntry { ttl: Some(Duration::from_secs(seconds)), ..NewEntry::new(path, "v") };
+    memory.save(&namespace(), &[entry(&short, 10), entry(&long, 1000)]).await.expect("room");
+    assert!(save(&memory, "third", "v").await.is_err());
+    kept.pass(Duration::from_secs(11));
+    let left = memory.list(&namespace()).await.expect("a store");
+    assert_eq!(left.iter().map(|record| &record.key).collect::<Vec<_>>(), [&long]);
+    assert_eq!(value(&memory, "short").await, None);
+    save(&memory, "third", "v").await.expect("room");
+    // By default an entry lives five minutes.
+    kept.pass(Duration::from_secs(299));
+    assert!(value(&memory, "third").await.is_some());
+    kept.pass(Duration::from_secs(1));
+    assert!(value(&memory, "third").await.is_none());
+    kept.pass(Duration::from_secs(1000));
+    assert_eq!(kept.len(), 0, "the store may remove all of it");
+}
+
+#[tokio::test]
+async fn nothing_lives_longer_than_it_may() {
+    let (_, memory) = Kept::memory(MemoryLimits::default());
+    let path = key("a").path;
+    let entry = NewEntry { ttl: Some(Duration::MAX), ..NewEntry::new(&path, "v") };
+    let saved = memory.save(&namespace(), &[entry]).await.expect("room");
+    assert_eq!(saved[0].left(memory.now()), memory.limits().longest_ttl);
+}
+
+#[tokio::test]
+async fn where_there_is_no_room_it_is_said_and_nothing_is_kept() {
+    let limits = MemoryLimits { entries: 3, bytes: 100, value_bytes: 60, ..MemoryLimits::default() };
+    let (kept, memory) = Kept::memory(limits);
+    save(&memory, "a", &"x".repeat(50)).await.expect("room");
+    let before = kept.len();
+    let mut told = vec![
+        save(&memory, "b", &"x".repeat(61)).await.expect_err("a value that is too long"),
+        save(&memory, "b", &"x".repeat(60)).await.expect_err("too many bytes"),
+    ];
+    // All or none.
+    let paths: Vec<_> = (0..3).map(|n| key(&n.to_string()).path).collect();
+    let entries: Vec<_> = paths.iter().map(|path| NewEntry::new(path, "")).collect();
+    told.push(memory.save(&namespace(), &entries).await.expect_err("too many entries").to_string());
+    let label = "x".repeat(200);
+    let entry = NewEntry { category: Some(&label), ..NewEntry::new(&paths[0], "") };
+    told.push(memory.save(&namespace(), &[entry]).await.expect_err("a long category").to_string());
+    assert_eq!(kept.len(), before);
+    // What is replaced does not count twice.
+    save(&memory, "a", &"y".repeat(60)).await.expect("room");
+    kept.go_away();
+    told.push(save(&memory, "a", "").await.expect_err("no store"));
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[tokio::test]
+async fn a_value_that_is_lost_is_not_there() {
+    let (kept, memory) = Kept::memory(MemoryLimits::default());
+    save(&memory, "a", "one").await.expect("room");
+    kept.lose_values();
+    assert_eq!(value(&memory, "a").await, None);
+}
+
+#[tokio::test]
+async fn entries_are_searched() {
+    let (kept, memory) = Kept::memory(MemoryLimits::default());
+    let entries = [
+        ("weekly_report", "sales went up, sales were good", Some("notes/work"), "sales,2026"),
+        ("shopping", "milk and a report on cheese", Some("notes"), "home"),
+        ("invoice-7", "{\"total\": 12}", None, "sales"),
+    ];
+    for (name, text, category, tags) in entries {
+        let tags: Vec<_> = tags.split(',').map(str::to_owned).collect();
+        let path = key(name).path;
+        memory
+            .save(&namespace(), &[NewEntry { category, tags: &tags, ..NewEntry::new(&path, text) }])
+            .await
+            .expect("room");
+        kept.pass(Duration::from_secs(1));
+    }
+    let found = async |query: &str, category: Option<&str>, tags: &[&str]| {
+        let search = search::Search {
+            query: query.to_owned(),
+            category: category.map(str::to_owned),
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        };
+        let records = memory.list(&namespace()).await.expect("a store");
+        let hits = search.among(&memory, records).await.expect("a store");
+        hits.iter()
+            .map(|hit| hit.record.key.rsplit('/').next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    // The newest first, or the best.
+    assert_eq!(found("", None, &[]).await, ["invoice-7", "shopping", "weekly_report"]);
+    assert_eq!(found("report sales", None, &[]).await, ["weekly_report", "invoice-7", "shopping"]);
+    assert_eq!(found("REPORT", None, &[]).await, ["shopping", "weekly_report"]);
+    assert_eq!(found("nothing of that", Some("notes"), &["home"]).await, Vec::<String>::new());
+    assert_eq!(found("", Some("Notes"), &[]).await, ["shopping", "weekly_report"]);
+    assert_eq!(found("", Some("note"), &[]).await, Vec::<String>::new());
+    assert_eq!(found("", None, &["Sales", "2026"]).await, ["weekly_report"]);
+    assert_eq!(found("12", None, &[]).await, ["invoice-7"]);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Save(u8, usize, u64),
+    Delete(u8),
+    Pass(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0_u8..12, 0_usize..400, 1_u64..60).prop_map(|(key, length, ttl)| Step::Save(key, length, ttl)),
+        1 => (0_u8..12).prop_map(Step::Delete),
+        1 => (1_u64..30).prop_map(Step::Pass),
+    ];
+    proptest::collection::vec(step, 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever is done, a namespace is within its bounds, what is listed is there, and nothing else takes room.
+    #[test]
+    fn the_bounds_hold(steps in steps()) {
+        let limits = MemoryLimits { entries: 6, bytes: 1000, ..MemoryLimits::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let (kept, memory) = Kept::memory(limits);
+            for step in steps {
+                match step {
+                    Step::Save(name, length, ttl) => {
+                        let (path, value) = (key(&name.to_string()).path, "v".repeat(length));
+                        let entry = NewEntry { ttl: Some(Duration::from_secs(ttl)), ..NewEntry::new(&path, &value) };
+                        let _full = memory.save(&namespace(), &[entry]).await;
+                    }
+                    Step::Delete(name) => drop(memory.delete(&key(&name.to_string())).await),
+                    Step::Pass(seconds) => kept.pass(Duration::from_secs(seconds)),
+                }
+                let records = memory.list(&namespace()).await.expect("a store");
+                assert!(records.len() <= 6 && records.iter().map(|record| record.bytes).sum::<usize>() <= 1000);
+                for record in &records {
+                    assert_eq!(memory.value(record).await.expect("a store").map(|value| value.len()), Some(record.bytes));
+                }
+                assert!(kept.len() <= records.len() + 1, "values that nobody finds");
+            }
+        });
+    }
+}

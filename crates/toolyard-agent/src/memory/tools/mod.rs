@@ -1,0 +1,121 @@
+//! The tools of working memory.
+
+mod args;
+mod call;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations};
+
+use super::query::{Queries, QueryLimits};
+use super::reach::MayReach;
+use super::working::WorkingMemory;
+use args::{DeleteArgs, GetArgs, ListArgs, QueryArgs, SaveArgs, SearchArgs};
+use call::Memory;
+
+/// The names of the tools, as agents know them.
+pub const SAVE: &str = "save_to_working_memory";
+/// See [`SAVE`].
+pub const GET: &str = "get_from_working_memory";
+/// See [`SAVE`].
+pub const DELETE: &str = "delete_from_working_memory";
+/// See [`SAVE`].
+pub const SEARCH: &str = "search_working_memory";
+/// See [`SAVE`].
+pub const LIST: &str = "list_working_memory";
+/// See [`SAVE`].
+pub const QUERY: &str = "query_working_memory";
+
+/// All of them. What they give is never put into working memory itself: that would have no end.
+pub const NAMES: [&str; 6] = [SAVE, GET, DELETE, SEARCH, LIST, QUERY];
+
+const ABOUT_SAVE: &str = "\
+Keeps a text or JSON in working memory for a limited time (5 minutes unless you say otherwise), so that you can find it \
+again later in this session. Saving under a key again replaces what was there.";
+
+const ABOUT_GET: &str = "\
+Returns what is kept in working memory under a key: your own notes, or a chunk of a large tool result. A key with slashes, as \
+other tools show it, is used as it is.";
+
+const ABOUT_DELETE: &str = "Deletes an entry of working memory before it expires by itself.";
+
+const ABOUT_SEARCH: &str = "\
+Finds entries of working memory by words in their keys, values, tags and categories; at most 20, the best first, each with \
+its beginning. Without a query the newest come first.";
+
+const ABOUT_LIST: &str = "\
+Lists the entries of working memory with the time that they have left, their categories and tags, without their values.";
+
+const ABOUT_QUERY: &str = "\
+Selects a part of JSON in working memory with a JMESPath expression, such as `data[?price < `2`].id`, `length(data)` or \
+`data[0:20].{id: id, name: name}`. Works on a single entry, and on a whole large tool result: give the key of its index or \
+of any of its chunks. Use this rather than reading all chunks of a JSON result.";
+
+/// What the tools need.
+#[derive(Clone)]
+pub struct MemoryTools {
+    /// The memory.
+    pub memory: WorkingMemory,
+    /// Which namespaces callers reach beside their own.
+    pub may_reach: MayReach,
+    /// What queries may take.
+    pub queries: QueryLimits,
+}
+
+impl MemoryTools {
+    /// The tools of a memory, where everybody reaches no more than their own.
+    #[must_use]
+    pub fn new(memory: WorkingMemory) -> Self {
+        Self { memory, may_reach: Arc::new(|_, _| false), queries: QueryLimits::default() }
+    }
+}
+
+/// Adds the tools to a server.
+///
+/// # Errors
+/// When there is a tool of one of their names already.
+pub fn add(server: Server, tools: MemoryTools) -> Result<Server, RegisterError> {
+    let MemoryTools { memory, may_reach, queries } = tools;
+    let memory = Arc::new(Memory { memory, may_reach, queries: Queries::new(queries) });
+    let [save, get, delete, search, list, query] = [(); 6].map(|()| memory.clone());
+    server
+        .register_tool(save_tool(), async move |context: Context, args: SaveArgs| {
+            save.save(&context, args).await
+        })?
+        .register_tool(
+            read_only(GET, "Get from working memory", ABOUT_GET),
+            async move |context: Context, args: GetArgs| get.get(&context, args).await,
+        )?
+        .register_tool(delete_tool(), async move |context: Context, args: DeleteArgs| {
+            delete.delete(&context, args).await
+        })?
+        .register_tool(
+            read_only(SEARCH, "Search working memory", ABOUT_SEARCH),
+            async move |context: Context, args: SearchArgs| search.search(&context, args).await,
+        )?
+        .register_tool(
+            read_only(LIST, "List working memory", ABOUT_LIST),
+            async move |context: Context, args: ListArgs| list.list(&context, args).await,
+        )?
+        .register_tool(
+            read_only(QUERY, "Query working memory", ABOUT_QUERY),
+            async move |context: Context, args: QueryArgs| query.query(&context, args).await,
+        )
+}
+
+fn save_tool() -> Tool {
+    let hints = ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+    Tool::new(SAVE, ABOUT_SAVE).title("Save to working memory").annotations(hints)
+}
+
+fn delete_tool() -> Tool {
+    let hints = ToolAnnotations::new().read_only(false).destructive(true).idempotent(true).open_world(false);
+    Tool::new(DELETE, ABOUT_DELETE).title("Delete from working memory").annotations(hints)
+}
+
+fn read_only(name: &str, title: &str, about: &str) -> Tool {
+    let hints = ToolAnnotations::new().read_only(true).open_world(false);
+    Tool::new(name, about).title(title).annotations(hints)
+}

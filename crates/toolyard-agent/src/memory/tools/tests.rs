@@ -1,0 +1,162 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolyard_core::{Backend, Call, Json, Outcome};
+
+use super::*;
+use crate::memory::testing::Kept;
+use crate::memory::{MemoryLimits, NewEntry, SESSION_META};
+
+/// A caller of the tools, and the store behind them.
+struct Agent {
+    kept: Arc<Kept>,
+    memory: WorkingMemory,
+    backend: Arc<dyn Backend>,
+}
+
+impl Agent {
+    fn new(limits: MemoryLimits) -> Self {
+        let (kept, memory) = Kept::memory(limits);
+        let may_reach: MayReach = Arc::new(|_, namespace| namespace.as_str().starts_with("patrol/"));
+        let tools = MemoryTools { may_reach, ..MemoryTools::new(memory.clone()) };
+        let server = add(Server::new("memory", "1.0.0"), tools).expect("tools");
+        Self { kept, memory, backend: server.into_backend() }
+    }
+
+    async fn call_as(&self, session: Option<&str>, tool: &str, arguments: Value) -> String {
+        let mut call = Call::tool(tool, Json::from_value(&arguments));
+        if let Some(session) = session {
+            call.meta.set(SESSION_META, Json::string(session));
+        }
+        match self.backend.call(call).await {
+            Ok(Outcome::Done(output)) => {
+                let body = output.body.to_json().to_value();
+                let text = body["content"][0]["text"].as_str().unwrap_or_default();
+                if output.is_error { format!("error: {text}") } else { text.to_owned() }
+            }
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => format!("refused: {error}"),
+        }
+    }
+
+    /// Calls tools one after the other; what a model reads of it.
+    async fn read(&self, calls: &[(&str, Value)]) -> String {
+        let mut read = Vec::new();
+        for (tool, arguments) in calls {
+            let answer = self.call_as(Some("abc123"), tool, arguments.clone()).await;
+            read.push(format!("> {tool} {arguments}\n{answer}"));
+        }
+        read.join("\n\n")
+    }
+}
+
+#[tokio::test]
+async fn the_tools_describe_themselves() {
+    let agent = Agent::new(MemoryLimits::default());
+    let catalog = agent.backend.catalog().borrow().clone();
+    let definitions: Vec<_> = catalog.tools.iter().map(|tool| tool.definition.to_json().to_value()).collect();
+    let names: Vec<_> = definitions.iter().filter_map(|definition| definition["name"].as_str()).collect();
+    assert_eq!(names, NAMES);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&definitions).expect("JSON"));
+}
+
+#[tokio::test]
+async fn what_a_model_reads() {
+    let agent = Agent::new(MemoryLimits { entries: 5, ..MemoryLimits::default() });
+    let read = agent
+        .read(&[
+            (LIST, json!({})),
+            (SAVE, json!({"key": "Notes", "data": "sales went up"})),
+            (SAVE, json!({"key": "prices", "data": {"items": [{"id": "a", "price": 1}, {"id": "b", "price": 3}]}, "ttl_minutes": 90, "category": "research/prices", "tags": "sales, 2026"})),
+            (SAVE, json!({"key": "session/abc123/plan/today", "data": "first this,\nthen that", "ttl_minutes": 0.5, "tags": ["plan"]})),
+            (GET, json!({"key": "notes"})),
+            (GET, json!({"key": "session/abc123/NOTES"})),
+            (GET, json!({"key": "plan/today"})),
+            (GET, json!({"key": "prices"})),
+            (LIST, json!({})),
+            (LIST, json!({"namespace": "session/abc123/pl"})),
+            (LIST, json!({"namespace": "plan"})),
+            (LIST, json!({"namespace": "session/abc"})),
+            (SEARCH, json!({"query": "sales"})),
+            (SEARCH, json!({"category": "research", "tags": ["2026"]})),
+            (SEARCH, json!({"query": "nobody"})),
+            (QUERY, json!({"key": "prices", "expression": "items[?price > `2`].id"})),
+            (QUERY, json!({"key": "prices", "expression": "models"})),
+            (QUERY, json!({"key": "notes", "expression": "@"})),
+            (QUERY, json!({"key": "nothing", "expression": "@"})),
+            (DELETE, json!({"key": "notes"})),
+            (DELETE, json!({"key": "notes"})),
+            (GET, json!({"key": "notes"})),
+        ])
+        .await;
+    insta::assert_snapshot!(read);
+}
+
+#[tokio::test]
+async fn what_a_model_reads_of_bad_input() {
+    let agent = Agent::new(MemoryLimits { entries: 1, value_bytes: 100, ..MemoryLimits::default() });
+    let read = agent
+        .read(&[
+            (SAVE, json!({"data": "x"})),
+            (SAVE, json!({"key": "", "data": "x"})),
+            (SAVE, json!({"key": "a\nb", "data": "x"})),
+            (SAVE, json!({"key": "a", "data": "x", "ttl_minutes": 0})),
+            (SAVE, json!({"key": "a", "data": "x", "ttl_minutes": "soon"})),
+            (SAVE, json!({"key": "a", "data": "x", "tags": 7})),
+            (SAVE, json!({"key": "a", "data": "x".repeat(101)})),
+            (SAVE, json!({"key": "a", "data": null, "ttl_minutes": null, "category": null, "tags": null})),
+            (SAVE, json!({"key": "b", "data": "x"})),
+            (GET, json!({})),
+            (QUERY, json!({"key": "a"})),
+            (QUERY, json!({"key": "a", "expression": "foo["})),
+        ])
+        .await;
+    insta::assert_snapshot!(read);
+    let told = agent.call_as(None, GET, json!({"key": "a"})).await;
+    insta::assert_snapshot!(told);
+}
+
+#[tokio::test]
+async fn nobody_reaches_what_is_anothers() {
+    let agent = Agent::new(MemoryLimits::default());
+    agent.call_as(Some("one"), SAVE, json!({"key": "secret", "data": "of one"})).await;
+    for key in
+        ["secret", "session/one/secret", "SESSION/ONE/secret", "/session/one/secret", "session/one//secret"]
+    {
+        for tool in [GET, DELETE, QUERY] {
+            let answer = agent.call_as(Some("two"), tool, json!({"key": key, "expression": "@"})).await;
+            assert_eq!(answer, format!("Working memory entry '{key}' not found or has expired."), "{tool}");
+        }
+    }
+    for namespace in ["session/one", "session", "session/", "", "session/one/", "session/on", "s"] {
+        for tool in [LIST, SEARCH] {
+            let answer = agent.call_as(Some("two"), tool, json!({"namespace": namespace})).await;
+            assert!(!answer.contains("secret") && !answer.contains("of one"), "{tool} {namespace}: {answer}");
+        }
+    }
+    assert_eq!(agent.call_as(Some("one"), GET, json!({"key": "secret"})).await, "of one");
+}
+
+#[tokio::test]
+async fn a_key_may_be_allowed_more() {
+    let agent = Agent::new(MemoryLimits::default());
+    for owner in ["night", "day"] {
+        let namespace = crate::memory::Namespace::new("patrol", owner);
+        let path = format!("{namespace}/found");
+        agent.memory.save(&namespace, &[NewEntry::new(&path, owner)]).await.expect("room");
+    }
+    agent.kept.pass(Duration::from_secs(60));
+    let read = agent
+        .read(&[
+            (GET, json!({"key": "patrol/night/found"})),
+            (LIST, json!({"namespace": "patrol/day"})),
+            (LIST, json!({"namespace": "patrol"})),
+            (SEARCH, json!({"query": "night", "namespace": "patrol"})),
+            (SAVE, json!({"key": "patrol/night/found", "data": "mine"})),
+            (GET, json!({"key": "patrol/night/found"})),
+            (DELETE, json!({"key": "patrol/night/found"})),
+            (GET, json!({"key": "patrol/night/found"})),
+        ])
+        .await;
+    insta::assert_snapshot!(read);
+}
