@@ -2,12 +2,14 @@
 //!
 //! - [`scripts`]: Python, run where it can do no harm;
 //! - [`memory`]: what a model puts aside for a while;
+//! - [`large`]: results that do not fit into a model's window, put there in pieces;
 //! - [`chunk`]: long texts in pieces that a model can read one by one;
 //! - [`trim`]: results made shorter after a model has refused them, for hosts;
 //! - [`guide`]: what a model reads to learn how tools are used well.
 
 pub mod chunk;
 pub mod guide;
+pub mod large;
 pub mod memory;
 pub mod scripts;
 pub mod trim;

@@ -1,0 +1,134 @@
+//! The texts of a result, and the result without them.
+
+use std::borrow::Cow;
+
+use toolyard_core::{Json, Object, Output};
+
+use super::message;
+
+/// The content of a large result.
+pub(super) struct Content {
+    blocks: Vec<Block>,
+    /// Structured content that is in none of the texts.
+    structured: Option<String>,
+}
+
+enum Block {
+    Text(String),
+    /// An image, a link, or whatever else.
+    Other(Json),
+}
+
+impl Content {
+    /// Opens a result that is longer than `threshold` characters; `None` where it is not, or has to stay as it is. One that
+    /// has no more bytes than that has no more characters either, and is not opened.
+    pub(super) fn over(output: &Output, threshold: usize, keeps_structure: bool) -> Option<Self> {
+        let structured = output.body.get("structuredContent");
+        if keeps_structure && structured.is_some() {
+            return None;
+        }
+        let content = output.body.get("content");
+        let bytes = |json: Option<&Json>| json.map_or(0, |json| json.as_bytes().len());
+        if bytes(content) + bytes(structured) <= threshold {
+            return None;
+        }
+        let blocks = content.map_or_else(|| Ok(Vec::new()), Json::to_items).ok()?;
+        let blocks: Vec<_> = blocks.into_iter().map(Block::of).collect();
+        let structured = structured.filter(|structured| !is_told(structured, &blocks));
+        let opened = Self { blocks, structured: structured.map(|json| json.as_text().to_owned()) };
+        (opened.chars() > threshold).then_some(opened)
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let texts = self.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.as_str()),
+            Block::Other(_) => None,
+        });
+        texts.chain(self.structured.as_deref())
+    }
+
+    fn chars(&self) -> usize {
+        self.texts().map(|text| text.chars().count()).sum()
+    }
+
+    /// All texts, a blank line between them.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        let mut texts = self.texts();
+        match (texts.next(), texts.next()) {
+            (Some(only), None) => Cow::Borrowed(only),
+            _ => Cow::Owned(self.texts().collect::<Vec<_>>().join("\n\n")),
+        }
+    }
+
+    /// The result with one text in the place of all that it had.
+    pub(super) fn replaced(self, body: Object, told: &str) -> Object {
+        let first = self.blocks.iter().position(|block| matches!(block, Block::Text(_)));
+        let mut content = Vec::new();
+        for (at, block) in self.blocks.into_iter().enumerate() {
+            match block {
+                Block::Other(json) => content.push(json),
+                Block::Text(_) if Some(at) == first => content.push(text_block(told)),
+                Block::Text(_) => {}
+            }
+        }
+        if first.is_none() {
+            content.push(text_block(told));
+        }
+        with_content(body, &content)
+    }
+
+    /// The result with no more than the first `threshold` characters of its texts, and a notice behind them.
+    pub(super) fn truncated(self, body: Object, threshold: usize, why: &str) -> Object {
+        let notice = message::truncation(self.chars() - threshold, why);
+        let mut left = Some(threshold);
+        let mut content = Vec::new();
+        let structured = self.structured.map(Block::Text);
+        for block in self.blocks.into_iter().chain(structured) {
+            match (block, left) {
+                (Block::Other(json), _) => content.push(json),
+                (Block::Text(_), None) => {}
+                (Block::Text(text), Some(chars)) => match text.char_indices().nth(chars) {
+                    Some((end, _)) => {
+                        content.push(text_block(&format!("{}{notice}", &text[..end])));
+                        left = None;
+                    }
+                    None => {
+                        left = Some(chars - text.chars().count());
+                        content.push(text_block(&text));
+                    }
+                },
+            }
+        }
+        with_content(body, &content)
+    }
+}
+
+impl Block {
+    fn of(block: Json) -> Self {
+        let text = block.to_object().ok().and_then(|object| {
+            let is_text = object.get_str("type").as_deref() == Some("text");
+            object.get_str("text").filter(|_| is_text).map(Cow::into_owned)
+        });
+        text.map_or(Self::Other(block), Self::Text)
+    }
+}
+
+/// Whether one of the texts is the structured content, as servers write it for clients that know only text.
+fn is_told(structured: &Json, blocks: &[Block]) -> bool {
+    let value = structured.to_value();
+    blocks.iter().any(|block| match block {
+        Block::Text(text) => Json::parse(text.clone()).is_ok_and(|text| text.to_value() == value),
+        Block::Other(_) => false,
+    })
+}
+
+fn text_block(text: &str) -> Json {
+    Object::new().with("type", Json::string("text")).with("text", Json::string(text)).to_json()
+}
+
+/// The result with other content. What stands in its structure is told there.
+fn with_content(mut body: Object, content: &[Json]) -> Object {
+    body.set("content", Json::array(content));
+    body.remove("structuredContent");
+    body
+}

@@ -1,0 +1,166 @@
+//! For whom results are put into working memory, and from which length on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolyard_core::{Call, Caller, Entry};
+
+use crate::memory::tools::NAMES;
+
+/// The member of a request's `_meta` in which a host names its model.
+pub const MODEL_META: &str = "toolyard/model";
+
+/// What only the whole gateway knows.
+pub trait Rules: Send + Sync {
+    /// Whether the caller of this call sees the tools of working memory. Never so where it comes by REST or a bus: those
+    /// have no model that could read the pieces.
+    fn sees_memory(&self, call: &Call) -> bool;
+
+    /// Whether results of this tool pass however long they are, as those of working memory itself do: what is read from there
+    /// would be put there again.
+    fn is_exempt(&self, entry: &Entry) -> bool {
+        NAMES.contains(&&*entry.own)
+    }
+
+    /// What is said of a tool in particular.
+    fn of_tool(&self, _entry: &Entry) -> ToolRule {
+        ToolRule::default()
+    }
+
+    /// What is said of a caller in particular.
+    fn of_caller(&self, _caller: &Caller) -> CallerRule {
+        CallerRule::default()
+    }
+}
+
+/// What a handler, or the override of a tool, says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ToolRule {
+    /// From how many characters on its results are large.
+    pub threshold: Option<usize>,
+    /// Whether structured content is put into working memory too, though the tool has an output schema.
+    pub chunk_structured: bool,
+}
+
+/// What a key says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallerRule {
+    /// From how many characters on results are large.
+    pub threshold: Option<usize>,
+    /// The model that its calls are made for, where they do not say.
+    pub model: Option<Arc<str>>,
+}
+
+/// What is said of a model in particular.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelBehavior {
+    /// From how many characters on results are large.
+    pub tool_result_chunking_threshold: Option<usize>,
+}
+
+/// What is said of models, by their ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelBehaviors(BTreeMap<String, ModelBehavior>);
+
+impl FromIterator<(String, ModelBehavior)> for ModelBehaviors {
+    fn from_iter<T: IntoIterator<Item = (String, ModelBehavior)>>(models: T) -> Self {
+        Self(models.into_iter().map(|(id, behavior)| (id.to_lowercase(), behavior)).collect())
+    }
+}
+
+impl ModelBehaviors {
+    /// What is said of a model: under its id, else under the longest beginning of it that something is said of. Case does
+    /// not count.
+    #[must_use]
+    pub fn of(&self, model: &str) -> ModelBehavior {
+        let model = model.to_lowercase();
+        let fits = self.0.iter().filter(|(id, _)| model.starts_with(id.as_str()));
+        fits.max_by_key(|(id, _)| id.len()).map(|(_, behavior)| *behavior).unwrap_or_default()
+    }
+}
+
+/// What is large, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeOptions {
+    /// From how many characters on a result is large, where nothing else is said. Only what is longer is.
+    pub threshold: usize,
+    /// Characters of a piece at least, where the threshold is lower: few large ones are read sooner than many small ones.
+    pub least_chunk: usize,
+    /// How many pieces one for each section may come to; of more, several sections share one.
+    pub most_chunks: usize,
+    /// How long pieces live.
+    pub ttl: Duration,
+    /// How long the store may take to keep them.
+    pub store_time: Duration,
+    /// What is said of models.
+    pub models: ModelBehaviors,
+}
+
+impl Default for LargeOptions {
+    fn default() -> Self {
+        Self {
+            threshold: 64_000,
+            least_chunk: 20_000,
+            most_chunks: 100,
+            ttl: Duration::from_secs(20 * 60),
+            store_time: Duration::from_secs(10),
+            models: ModelBehaviors::default(),
+        }
+    }
+}
+
+impl LargeOptions {
+    /// From how many characters on a result is large: as its tool says, else its caller, else as is said of the model.
+    #[must_use]
+    pub fn threshold(&self, tool: &ToolRule, caller: &CallerRule, model: Option<&str>) -> usize {
+        let model = model.or(caller.model.as_deref());
+        let of_model = || self.models.of(model?).tool_result_chunking_threshold;
+        tool.threshold.or(caller.threshold).or_else(of_model).unwrap_or(self.threshold)
+    }
+}
+
+/// Whether a tool promises the structure of its results.
+#[must_use]
+pub fn has_output_schema(entry: &Entry) -> bool {
+    entry.tool.as_ref().is_some_and(|tool| tool.definition.get("outputSchema").is_some())
+}
+
+/// Whether the output schema of a tool is to be left out of the lists of callers that see working memory: its promise is
+/// not kept for them.
+#[must_use]
+pub fn withdraws_output_schema(entry: &Entry, rule: &ToolRule) -> bool {
+    rule.chunk_structured && has_output_schema(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_is_that_of_the_tool_then_the_caller_then_the_model() {
+        let behavior = |threshold| ModelBehavior { tool_result_chunking_threshold: threshold };
+        let models = [
+            ("openrouter/deepseek".to_owned(), behavior(Some(32_000))),
+            ("openrouter/".to_owned(), behavior(Some(40_000))),
+            ("openrouter/unsaid".to_owned(), behavior(None)),
+        ];
+        let options = LargeOptions { models: models.into_iter().collect(), ..LargeOptions::default() };
+        let check =
+            |tool: Option<usize>, caller: Option<usize>, own: Option<&str>, said: Option<&str>, expected| {
+                let tool = ToolRule { threshold: tool, ..ToolRule::default() };
+                let caller = CallerRule { threshold: caller, model: own.map(Arc::from) };
+                assert_eq!(options.threshold(&tool, &caller, said), expected, "{tool:?} {caller:?} {said:?}");
+            };
+        let (deepseek, other) = (Some("openrouter/deepseek"), Some("local/llama"));
+        check(None, None, None, None, 64_000);
+        check(None, None, None, deepseek, 32_000);
+        check(None, None, None, Some("OpenRouter/DeepSeek-Chat"), 32_000);
+        check(None, None, None, Some("openrouter/other"), 40_000);
+        check(None, None, None, Some("openrouter/unsaid"), 64_000);
+        check(None, None, deepseek, None, 32_000);
+        check(None, None, deepseek, other, 64_000);
+        check(None, Some(10), deepseek, None, 10);
+        check(Some(7), Some(10), None, deepseek, 7);
+    }
+}

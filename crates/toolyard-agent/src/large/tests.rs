@@ -1,0 +1,279 @@
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use toolyard_core::backend::{Catalog, Phase};
+use toolyard_core::gate::{Gate, GateSize};
+use toolyard_core::names::Names;
+use toolyard_core::registry::{Handler, Limits, Registry};
+use toolyard_core::{Backend, Gateway, Object, Tool};
+
+use super::*;
+use crate::memory::testing::Kept;
+use crate::memory::tools::{self, MemoryTools};
+use crate::memory::{MemoryLimits, Namespace};
+
+/// Answers each call with one result.
+struct Fixed {
+    catalog: watch::Sender<Arc<Catalog>>,
+    result: Value,
+}
+
+impl Backend for Fixed {
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
+    }
+
+    fn call(&self, _: Call) -> BoxFuture<'_, Answer> {
+        let body = Json::from_value(&self.result).to_object().expect("an object");
+        let is_error = self.result["isError"] == true;
+        ready(Ok(Outcome::Done(Output { body, is_error }))).boxed()
+    }
+}
+
+fn fixed(tools: &[(&str, bool)], result: Value) -> Arc<dyn Backend> {
+    let tool = |(name, has_schema): &(&str, bool)| {
+        let schema = Json::parse(r#"{"type":"object"}"#).expect("JSON");
+        let rest = if *has_schema { Object::new().with("outputSchema", schema) } else { Object::new() };
+        Arc::new(Tool::named(name, rest))
+    };
+    let tools = tools.iter().map(tool).collect();
+    let catalog = Catalog { phase: Phase::Ready, tools, ..Catalog::default() };
+    Arc::new(Fixed { catalog: watch::Sender::new(Arc::new(catalog)), result })
+}
+
+/// Callers by REST, here those without a session's name, do not see the tools.
+struct Everybody;
+
+impl Rules for Everybody {
+    fn sees_memory(&self, call: &Call) -> bool {
+        call.meta.get("test/rest").is_none()
+    }
+
+    fn of_tool(&self, entry: &Entry) -> ToolRule {
+        let threshold = (&*entry.name == "strict").then_some(10);
+        ToolRule { threshold, chunk_structured: &*entry.name == "loose" }
+    }
+}
+
+struct Yard {
+    kept: Arc<Kept>,
+    memory: WorkingMemory,
+    gateway: Gateway,
+}
+
+impl Yard {
+    fn new(result: Value, options: LargeOptions, limits: MemoryLimits) -> Self {
+        let (kept, memory) = Kept::memory(limits);
+        let tools = [("list_models", false), ("strict", false), ("loose", true), ("typed", true)];
+        let server = toolyard_sdk::Server::new("memory", "1.0.0");
+        let server = tools::add(server, MemoryTools::new(memory.clone())).expect("tools");
+        let backends = [("fixed", fixed(&tools, result)), ("memory", server.into_backend())];
+        let parts = backends.map(|(name, backend): (_, Arc<dyn Backend>)| {
+            let gate = Gate::new(GateSize { running: 10, waiting: 10 });
+            let catalog = backend.catalog().borrow().clone();
+            (
+                Handler::new(name, backend, Limits { timeout: std::time::Duration::from_secs(30), gate }),
+                catalog,
+            )
+        });
+        let registry = Registry::assemble(&parts, &mut Names::default());
+        let layer = LargeResults::new(memory.clone(), Arc::new(Everybody), options);
+        let gateway = Gateway::new(watch::Sender::new(Arc::new(registry)).subscribe(), vec![Box::new(layer)]);
+        Self { kept, memory, gateway }
+    }
+
+    fn small(result: Value) -> Self {
+        let options = LargeOptions { threshold: 40, least_chunk: 20, ..LargeOptions::default() };
+        Self::new(result, options, MemoryLimits::default())
+    }
+
+    async fn call(&self, tool: &str, arguments: Value, meta: Value) -> Value {
+        let mut call = Call::tool(tool, Json::from_value(&arguments));
+        call.meta = Json::from_value(&meta).to_object().expect("an object");
+        match self.gateway.invoke(call).await {
+            Ok(Outcome::Done(output)) => output.body.to_json().to_value(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The result that a model of the session `abc123` gets, each run under the same key.
+    async fn result(&self, tool: &str) -> Value {
+        let result = self.call(tool, json!({}), json!({"toolyard/session": "abc123"})).await;
+        let mut shown = result.to_string();
+        let keys = self.memory.list(&Namespace::new("session", "abc123")).await.unwrap_or_default();
+        if let Some(base) = keys.first().and_then(|record| keys::base(&record.key)) {
+            shown = shown.replace(base, &format!("session/abc123/tool-{tool}-a1b2c3"));
+        }
+        serde_json::from_str(&shown).expect("JSON")
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// What stands on the page that this is made after.
+#[test]
+fn the_message_is_the_documented_one() {
+    let (namespace, _) = Namespace::of_path("session/abc123/x").expect("a path");
+    let base = keys::named(&namespace, "list_models", "a1b2c3");
+    let result = "x".repeat(462_000);
+    let chunks: Vec<_> = chunk::chunks(&result, 20_087).collect();
+    let pieces = message::pieces(&base, &chunks);
+    insta::assert_snapshot!(message::message("list_models", &result, &pieces, &keys::index(&base)));
+}
+
+#[test]
+fn the_outline_is_the_documented_one() {
+    let (namespace, _) = Namespace::of_path("session/abc123/x").expect("a path");
+    let base = keys::named(&namespace, "list_models", "a1b2c3");
+    let result = "# Models Overview\na\n# Pricing\nb\n# Context Windows\nc\n# Token Limits\nd\n";
+    let chunks: Vec<_> = chunk::chunks(result, 20_000).collect();
+    insta::assert_snapshot!(message::outline(&message::pieces(&base, &chunks), &chunks));
+}
+
+#[tokio::test]
+async fn what_becomes_of_results() {
+    let long = "# One\nfirst words of it\n## Two | b\nsecond words of it";
+    let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
+    let records = json!({"items": [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]});
+    let cases = [
+        ("a short text", "list_models", json!({"content": [text("short")]})),
+        ("as long as may be", "list_models", json!({"content": [text(&"é".repeat(40))]})),
+        ("a long text", "list_models", json!({"content": [text(long)], "_meta": {"a": 1}, "isError": false})),
+        ("a long failure", "list_models", json!({"content": [text(long)], "isError": true})),
+        ("a tool of its own threshold", "strict", json!({"content": [text("more than ten")]})),
+        (
+            "what is no text stays",
+            "list_models",
+            json!({"content": [image, text("first words of several,"), link, text("second words of several")]}),
+        ),
+        (
+            "only an image",
+            "list_models",
+            json!({"content": [json!({"type": "image", "data": "A".repeat(100), "mimeType": "image/png"})]}),
+        ),
+        (
+            "structure, told twice",
+            "list_models",
+            json!({"content": [text(&records.to_string())], "structuredContent": records}),
+        ),
+        ("structure alone", "list_models", json!({"content": [], "structuredContent": records})),
+        (
+            "structure that is promised",
+            "typed",
+            json!({"content": [text(long)], "structuredContent": records}),
+        ),
+        ("a failure where structure is promised", "typed", json!({"content": [text(long)], "isError": true})),
+        (
+            "structure that is given up",
+            "loose",
+            json!({"content": [text(&records.to_string())], "structuredContent": records}),
+        ),
+    ];
+    let mut shown = Vec::new();
+    for (what, tool, result) in cases {
+        let after = Yard::small(result.clone()).result(tool).await;
+        let after =
+            if after == result { "as it was".to_owned() } else { format!("{after:#}").replace("\\n", "\n") };
+        shown.push(format!("=== {what}\n{after}"));
+    }
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[tokio::test]
+async fn a_result_is_truncated_where_working_memory_does_not_take_it() {
+    let result = json!({"content": [text("first words,"), text(&"é".repeat(50)), text("lost")], "structuredContent": {"a": 1}});
+    let told = async |yard: &Yard, meta: Value| {
+        let result = yard.call("list_models", json!({}), meta).await;
+        format!("{result:#}").replace("\\n", "\n")
+    };
+    let session = json!({"toolyard/session": "abc123"});
+    let without = told(&Yard::small(result.clone()), json!({})).await;
+    let options = LargeOptions { threshold: 40, least_chunk: 20, ..LargeOptions::default() };
+    let limits = MemoryLimits { entries: 2, ..MemoryLimits::default() };
+    let full = told(&Yard::new(result.clone(), options, limits), session.clone()).await;
+    let away = Yard::small(result);
+    away.kept.go_away();
+    let away = told(&away, session).await;
+    insta::assert_snapshot!([without, full, away].join("\n---\n"));
+}
+
+#[tokio::test]
+async fn who_sees_no_working_memory_gets_all() {
+    let result = json!({"content": [text(&"x".repeat(1000))]});
+    let yard = Yard::small(result.clone());
+    assert_eq!(
+        yard.call("list_models", json!({}), json!({"test/rest": true, "toolyard/session": "a"})).await,
+        result
+    );
+    assert_eq!(yard.kept.len(), 0);
+}
+
+/// What a model does with a result of a server that returns a list of models.
+#[tokio::test]
+async fn a_large_result_is_found_again_whole() {
+    let models: Vec<_> = (0..3000)
+        .map(|n| json!({"id": format!("vendor/model-{n}"), "context": n * 10, "about": "é".repeat(30)}))
+        .collect();
+    let whole = json!({"data": models}).to_string();
+    let yard =
+        Yard::new(json!({"content": [text(&whole)]}), LargeOptions::default(), MemoryLimits::default());
+    let meta = json!({"toolyard/session": "abc123"});
+    let told = yard.call("list_models", json!({}), meta.clone()).await;
+    let told = told["content"][0]["text"].as_str().expect("a text");
+    assert!(told.chars().count() < 2000, "{told}");
+    let keys: Vec<_> = told
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .filter_map(|line| line.split('`').nth(1))
+        .collect();
+    let mut joined = String::new();
+    for key in &keys {
+        // Longer than is large: it is not put there again.
+        let chunk = yard.call(tools::GET, json!({"key": key}), meta.clone()).await;
+        joined.push_str(chunk["content"][0]["text"].as_str().expect("a text"));
+    }
+    assert!(joined == whole, "{} chunks are not the result", keys.len());
+    let base = keys::base(keys[0]).expect("a key of a result");
+    for key in [keys[0], base, &keys::index(base), &keys::chunk(base, 1)] {
+        let arguments = json!({"key": key, "expression": "data[?context > `29970`].id"});
+        let selected = yard.call(tools::QUERY, arguments, meta.clone()).await;
+        assert_eq!(selected["content"][0]["text"], r#"["vendor/model-2998","vendor/model-2999"]"#, "{key}");
+    }
+    let outline = yard.call(tools::GET, json!({"key": keys::index(base)}), meta.clone()).await;
+    let outline = outline["content"][0]["text"].as_str().expect("a text").to_owned();
+    assert!(keys.iter().all(|key| outline.contains(&format!("→ `{key}`"))), "{outline}");
+    yard.call(tools::DELETE, json!({"key": keys[1]}), meta.clone()).await;
+    let told = yard.call(tools::QUERY, json!({"key": base, "expression": "@"}), meta.clone()).await;
+    let told = told["content"][0]["text"].as_str().expect("a text").replace(base, "BASE");
+    insta::assert_snapshot!(told);
+    yard.kept.pass(std::time::Duration::from_secs(20 * 60));
+    let gone = yard.call(tools::GET, json!({"key": keys[0]}), meta).await;
+    assert!(gone["content"][0]["text"].as_str().expect("a text").ends_with("not found or has expired."));
+}
+
+#[tokio::test]
+async fn a_table_is_never_longer_than_what_it_leads_to() {
+    let headings: String = (0..5000).map(|n| format!("## Heading {n}\nsome words\n")).collect();
+    let yard =
+        Yard::new(json!({"content": [text(&headings)]}), LargeOptions::default(), MemoryLimits::default());
+    let told = yard.result("list_models").await;
+    let told = told["content"][0]["text"].as_str().expect("a text");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn guides_name_the_tools_that_there_are() {
+    for guide in [GUIDE, crate::memory::GUIDE] {
+        let named = guide.document.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+        for name in named.filter(|word| word.ends_with("_working_memory")) {
+            assert!(tools::NAMES.contains(&name), "{name} in {}", guide.name);
+        }
+        assert!(guide.document.starts_with("# ") && !guide.summary.contains('\n'));
+    }
+}
