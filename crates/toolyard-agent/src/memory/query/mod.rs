@@ -25,6 +25,8 @@ pub struct QueryLimits {
     pub input_bytes: usize,
     /// Characters of what is given.
     pub result_chars: usize,
+    /// Values and names in it: what takes memory once it is read, some hundred bytes each.
+    pub input_values: usize,
     /// Values that an expression may make.
     pub values: usize,
     /// How long anybody waits for one.
@@ -38,7 +40,8 @@ impl Default for QueryLimits {
         Self {
             input_bytes: 4 * 1024 * 1024,
             result_chars: 64_000,
-            values: 8_000_000,
+            input_values: 500_000,
+            values: 4_000_000,
             time: Duration::from_secs(5),
             at_once: 2,
         }
@@ -76,6 +79,12 @@ pub enum QueryError {
         /// The bound.
         limit: usize,
     },
+    /// The value has too many parts to be looked into.
+    #[error(
+        "The value has more than {0} members and items, which is more than a query looks into. Read single chunks with \
+         get_from_working_memory."
+    )]
+    ManyValues(usize),
     /// The expression might come to too much.
     #[error(
         "expression: copies the value too many times over. Select from it in smaller steps, without nested lists."
@@ -137,6 +146,9 @@ pub fn select(text: &str, expression: &str, limits: &QueryLimits) -> Result<Stri
     if text.len() > limits.input_bytes {
         return Err(QueryError::LargeValue { bytes: text.len(), limit: limits.input_bytes });
     }
+    if parts(text) > limits.input_values {
+        return Err(QueryError::ManyValues(limits.input_values));
+    }
     let nested = expression.bytes().filter(|byte| NESTS.contains(byte)).count();
     if expression.len() > LONGEST_EXPRESSION || nested > MOST_NESTED {
         return Err(QueryError::LongExpression);
@@ -173,6 +185,33 @@ fn parse(text: &str) -> Result<Variable, QueryError> {
         1 => Ok(values.pop().and_then(Arc::into_inner).unwrap_or(Variable::Null)),
         _ => Ok(Variable::Array(values)),
     }
+}
+
+/// How many values and names there are in a JSON text at most, without reading it.
+fn parts(text: &str) -> usize {
+    let (mut parts, mut rest) = (1, text.as_bytes());
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b',' | b':' | b'[' | b'{')) {
+        let found = rest[at];
+        rest = &rest[at + 1..];
+        if found == b'"' {
+            rest = behind_string(rest);
+        } else {
+            parts += 1;
+        }
+    }
+    parts
+}
+
+/// What follows the string whose first quote was just read.
+fn behind_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
+        if text[at] == b'"' {
+            return &text[at + 1..];
+        }
+        // What is escaped is one character, whatever it is.
+        text = text.get(at + 2..).unwrap_or_default();
+    }
+    &[]
 }
 
 /// How many values there are in a value, itself included.

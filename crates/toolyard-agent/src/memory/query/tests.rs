@@ -71,6 +71,8 @@ fn what_would_come_to_too_much_is_refused_before_it_runs() {
         "to_string(to_string(to_string(to_string(to_string(@)))))",
     );
     check(&format!("[{}]", ["1"; 100_000].join(",")), "[*].[@,@,@,@,@,@,@,@,@,@][].[@,@,@,@,@,@,@,@,@,@][]");
+    let limits = QueryLimits { input_values: 10, ..QueryLimits::default() };
+    assert_eq!(select(MODELS, "@", &limits), Err(QueryError::ManyValues(10)));
     let limits = QueryLimits { input_bytes: 10, ..QueryLimits::default() };
     assert_eq!(select(MODELS, "@", &limits), Err(QueryError::LargeValue { bytes: MODELS.len(), limit: 10 }));
     for long in ["a".repeat(LONGEST_EXPRESSION + 1), "(".repeat(MOST_NESTED + 1)] {
@@ -142,7 +144,24 @@ fn deep_expressions_end_well() {
     assert!(matches!(select(&deep, "@", &QueryLimits::default()), Err(QueryError::NotJson(_))));
 }
 
+#[test]
+fn parts_are_counted_outside_of_strings() {
+    let check = |text: &str, expected| assert_eq!(parts(text), expected, "{text}");
+    check("1", 1);
+    check("[1,2]", 3);
+    check(r#"{"a":1,"b":[{}]}"#, 7);
+    check(r#"["a,b:[{\",{","\\"]"#, 3);
+    check(r#""never closed, [ \"#, 1);
+}
+
 proptest! {
+    #[test]
+    fn there_are_no_more_values_than_were_counted(value in proptest::collection::vec("[a,:{\"\\\\\\[é]{0,9}", 0..20), deep in 0_usize..9) {
+        let object: serde_json::Map<_, _> = value.iter().map(|name| (name.clone(), value.clone().into())).collect();
+        let text = format!("{}{}{}", "[".repeat(deep), serde_json::Value::from(object), "]".repeat(deep));
+        prop_assert!(parts(&text) >= nodes(&parse(&text).expect("JSON")));
+    }
+
     #[test]
     fn no_expression_panics_or_gives_too_much(expression in r#"([a-c@*.,|&!()\[\]{}?:<>='"`0-9 -]|data|price|length\(|sort_by\(|\[\*\]|\[\]|to_string\(|@\)){0,30}"#) {
         let limits = QueryLimits { result_chars: 100, values: 100_000, ..QueryLimits::default() };
