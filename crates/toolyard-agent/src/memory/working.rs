@@ -103,15 +103,21 @@ impl WorkingMemory {
     /// # Errors
     /// Where the store does not give it.
     pub async fn get(&self, key: &FullKey) -> Result<Option<(Record, String)>, MemoryError> {
-        // Whoever saves it again meanwhile removes the value that was just listed: then there is another one.
-        for _ in 0..2 {
+        let mut missing = None;
+        for _ in 0..ATTEMPTS {
             let Read { index, .. } = self.read(&key.namespace).await?;
             let Some(record) = index.find(&key.path) else { return Ok(None) };
             if let Some(value) = self.value(record).await? {
                 return Ok(Some((record.clone(), value)));
             }
+            // Whoever saved it again meanwhile has removed the value that was listed: there is another one. The same that
+            // is missing twice is lost.
+            if missing.as_deref() == Some(&*record.id) {
+                return Ok(None);
+            }
+            missing = Some(record.id.clone());
         }
-        Ok(None)
+        Err(MemoryError::Contended)
     }
 
     /// Removes an entry; gives what it was.

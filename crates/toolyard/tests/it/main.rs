@@ -37,3 +37,4 @@ mod support;
 mod telemetry;
 mod two_gateways;
 mod unruly_servers;
+mod working_memory;
