@@ -24,6 +24,7 @@ pub use outline::{label, outline};
 pub use packed::packed;
 use pieces::Pieces;
 use sections::Sections;
+pub use sections::has_empty_sections;
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -66,6 +66,20 @@ impl<'a> Iterator for Sections<'a> {
     }
 }
 
+/// Whether a text has headings under which there is nothing, not even a deeper heading: comments in a program, or lines of a list.
+/// Its chunks would be without them.
+#[must_use]
+pub fn has_empty_sections(text: &str) -> bool {
+    let mut sections = Sections::new(text).peekable();
+    while let Some(section) = sections.next() {
+        let is_empty = section.level > 0 && section.is_blank();
+        if is_empty && sections.peek().is_some_and(|next| next.level <= section.level) {
+            return true;
+        }
+    }
+    false
+}
+
 /// The text and the level of a line that is a heading: three marks at most, and a blank behind them.
 fn heading_of(line: &str) -> Option<(&str, u8)> {
     let level = ["# ", "## ", "### "].iter().position(|marks| line.starts_with(marks))?;

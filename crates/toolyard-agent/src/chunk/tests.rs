@@ -81,6 +81,16 @@ fn the_outline_is_indented_as_headings_are() {
     ");
 }
 
+#[test]
+fn a_heading_with_nothing_under_it_is_found() {
+    let check = |text: &str, expected| assert_eq!(has_empty_sections(text), expected, "{text:?}");
+    check("", false);
+    check("# Title\n## Part\ntext\n# Last", false);
+    check("# Title\n## Part\n\n## Other\ntext", true);
+    check("# a comment\n# of two lines\nx = 1\n", true);
+    check("## Part\n# Title\ntext", true);
+}
+
 /// What a piece has is a slice of the text, so that where it is can be computed.
 fn place(text: &str, chunk: &Chunk<'_>) -> usize {
     chunk.content.as_ptr() as usize - text.as_ptr() as usize

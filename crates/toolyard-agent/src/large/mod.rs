@@ -108,12 +108,14 @@ impl LargeResults {
         }
     }
 
-    /// The pieces of a text, by its sections; where those are too many to be listed, with several in each.
+    /// The pieces of a text, by its sections; where those are too many to be listed, or what looks like headings are lines that
+    /// would be lost, with several in each.
     fn chunks<'a>(&self, text: &'a str, threshold: usize) -> Vec<Chunk<'a>> {
         let max = threshold.max(self.options.least_chunk);
         let most = self.options.most_chunks;
         let chunks: Vec<_> = chunk::chunks(text, max).take(most + 1).collect();
-        if chunks.len() <= most { chunks } else { chunk::packed(text, max) }
+        let fits = chunks.len() <= most && !chunk::has_empty_sections(text);
+        if fits { chunks } else { chunk::packed(text, max) }
     }
 }
 

@@ -267,6 +267,21 @@ async fn a_table_is_never_longer_than_what_it_leads_to() {
     insta::assert_snapshot!(told);
 }
 
+/// What looks like headings are comments.
+#[tokio::test]
+async fn no_line_of_a_program_is_lost() {
+    let program: String = (0..4000).map(|n| format!("# comment {n},\n# which goes on\nx = {n}\n")).collect();
+    let yard =
+        Yard::new(json!({"content": [text(&program)]}), LargeOptions::default(), MemoryLimits::default());
+    yard.result("list_models").await;
+    let records = yard.memory.list(&Namespace::new("session", "abc123")).await.expect("a store");
+    let mut kept = String::new();
+    for record in records.iter().filter(|record| record.chunks.is_none()) {
+        kept.push_str(&yard.memory.value(record).await.expect("a store").expect("a value"));
+    }
+    assert!(kept == program, "{} of {} bytes are left", kept.len(), program.len());
+}
+
 #[test]
 fn guides_name_the_tools_that_there_are() {
     for guide in [GUIDE, crate::memory::GUIDE] {
