@@ -117,6 +117,25 @@ async fn a_value_that_is_lost_is_not_there() {
 }
 
 #[tokio::test]
+async fn namespaces_are_listed_as_far_as_they_are_reached() {
+    let (_, memory) = Kept::memory(MemoryLimits::default());
+    for owner in 0..40 {
+        let namespace = Namespace::new("patrol", &format!("{owner:02}"));
+        let path = format!("{namespace}/found");
+        memory.save(&namespace, &[NewEntry::new(&path, "v")]).await.expect("room");
+    }
+    let listed = async |prefix: &str, end: &str, limit: usize| {
+        let reaches = |namespace: &Namespace| namespace.as_str().ends_with(end);
+        memory.list_all(prefix, reaches, limit).await.expect("a store").len()
+    };
+    assert_eq!(listed("patrol/", "", 1000).await, 40);
+    assert_eq!(listed("Patrol/", "7", 1000).await, 4);
+    assert_eq!(listed("patrol/3", "", 1000).await, 10);
+    assert_eq!(listed("patrol/", "", 25).await, 25);
+    assert_eq!(listed("session/", "", 1000).await, 0);
+}
+
+#[tokio::test]
 async fn entries_are_searched() {
     let (kept, memory) = Kept::memory(MemoryLimits::default());
     let entries = [

@@ -25,8 +25,9 @@ const PART: usize = 256 * 1024;
 const PARTS_AT_ONCE: usize = 8;
 /// How often a change is tried while others change the same namespace.
 const ATTEMPTS: usize = 64;
-/// How many namespaces are read at a time.
+/// How many namespaces are read at a time, and how often, for one list of several.
 const PAGE: usize = 16;
+const MOST_PAGES: usize = 64;
 
 /// What tells the time.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -141,7 +142,8 @@ impl WorkingMemory {
         Ok(self.read(namespace).await?.index.entries)
     }
 
-    /// The entries of all namespaces that begin with `prefix` and that `reaches` lets through, at most `limit` of them.
+    /// The entries of all namespaces that begin with `prefix` and that `reaches` lets through, at most `limit` of them. No more
+    /// than the first thousand namespaces are looked at: who knows which one it wants says so.
     ///
     /// # Errors
     /// Where the store does not give them.
@@ -152,7 +154,7 @@ impl WorkingMemory {
         limit: usize,
     ) -> Result<Vec<Record>, MemoryError> {
         let (prefix, mut after, mut found) = (prefix.to_lowercase(), None::<String>, Vec::new());
-        loop {
+        for _ in 0..MOST_PAGES {
             let page = self.store.list(INDEX, &prefix, after.as_deref(), PAGE).await?;
             let is_last = page.len() < PAGE;
             for (name, value) in &page {
@@ -162,10 +164,11 @@ impl WorkingMemory {
             }
             after = page.into_iter().next_back().map(|(name, _)| name);
             if is_last || found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
+                break;
             }
         }
+        found.truncate(limit);
+        Ok(found)
     }
 
     /// The value of an entry; `None` where it is not there any more.
