@@ -2,9 +2,13 @@
 
 use std::borrow::Cow;
 
+use tokio::task::spawn_blocking;
 use toolyard_core::{Json, Object, Output};
 
 use super::message;
+
+/// Up to so many bytes a result is opened at once: that takes a few milliseconds.
+const AT_ONCE: usize = 1024 * 1024;
 
 /// The content of a large result.
 pub(super) struct Content {
@@ -21,22 +25,39 @@ enum Block {
 
 impl Content {
     /// Opens a result that is longer than `threshold` characters; `None` where it is not, or has to stay as it is. One that
-    /// has no more bytes than that has no more characters either, and is not opened.
-    pub(super) fn over(output: &Output, threshold: usize, keeps_structure: bool) -> Option<Self> {
-        let structured = output.body.get("structuredContent");
+    /// has no more bytes than that has no more characters either, and is not opened. One that takes long to open is opened where
+    /// no other call waits for it.
+    pub(super) async fn over(output: &Output, threshold: usize, keeps_structure: bool) -> Option<Self> {
+        let [content, structured] = ["content", "structuredContent"].map(|name| output.body.get(name));
         if keeps_structure && structured.is_some() {
             return None;
         }
-        let content = output.body.get("content");
         let bytes = |json: Option<&Json>| json.map_or(0, |json| json.as_bytes().len());
-        if bytes(content) + bytes(structured) <= threshold {
-            return None;
+        match bytes(content) + bytes(structured) {
+            few if few <= threshold => None,
+            some if some <= AT_ONCE => Self::open(output, threshold),
+            _ => {
+                let output = output.clone();
+                match spawn_blocking(move || Self::open(&output, threshold)).await {
+                    Ok(opened) => opened,
+                    Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+                }
+            }
         }
-        let blocks = content.map_or_else(|| Ok(Vec::new()), Json::to_items).ok()?;
+    }
+
+    fn open(output: &Output, threshold: usize) -> Option<Self> {
+        let blocks = output.body.get("content").map_or_else(|| Ok(Vec::new()), Json::to_items).ok()?;
         let blocks: Vec<_> = blocks.into_iter().map(Block::of).collect();
+        let structured = output.body.get("structuredContent");
         let structured = structured.filter(|structured| !is_told(structured, &blocks));
         let opened = Self { blocks, structured: structured.map(|json| json.as_text().to_owned()) };
         (opened.chars() > threshold).then_some(opened)
+    }
+
+    /// Of all texts, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.texts().map(str::len).sum()
     }
 
     fn texts(&self) -> impl Iterator<Item = &str> {

@@ -78,6 +78,11 @@ pub fn truncation(omitted: usize, why: &str) -> String {
     format!("\n[result truncated — {omitted} chars omitted]\nThe rest was not put into working memory. {why}")
 }
 
+/// Why a result is not put into a memory that could not hold it even if it were empty.
+pub(super) fn larger_than_memory(bytes: usize, limit: usize) -> String {
+    format!("The result has {bytes} bytes, and working memory holds {limit}. Ask the tool for less.")
+}
+
 /// Whether a text looks like it.
 fn is_json(text: &str) -> bool {
     matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['))

@@ -76,7 +76,7 @@ impl LargeResults {
 
     /// A result that is short enough.
     async fn fitted(&self, output: Output, plan: &Plan) -> Output {
-        let Some(content) = Content::over(&output, plan.threshold, plan.keeps_structure) else {
+        let Some(content) = Content::over(&output, plan.threshold, plan.keeps_structure).await else {
             return output;
         };
         let body = match self.keep(&content, plan).await {
@@ -89,6 +89,11 @@ impl LargeResults {
     /// Puts a text into working memory; gives what the model is told instead, or else why it is not there.
     async fn keep(&self, content: &Content, plan: &Plan) -> Result<String, String> {
         let namespace = plan.who().namespace().ok_or(message::NO_SESSION)?;
+        // It is not cut up first: that takes the longer the less room there is.
+        let (needed, limit) = (content.size(), self.memory.limits().bytes);
+        if needed > limit {
+            return Err(message::larger_than_memory(needed, limit));
+        }
         let base = keys::fresh(&namespace, &plan.tool);
         let text = content.text();
         let chunks = self.chunks(&text, plan.threshold);

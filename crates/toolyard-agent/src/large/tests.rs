@@ -267,6 +267,19 @@ async fn a_table_is_never_longer_than_what_it_leads_to() {
     insta::assert_snapshot!(told);
 }
 
+/// It is opened elsewhere, and nothing of it is written.
+#[tokio::test]
+async fn a_result_that_is_larger_than_all_memory_is_truncated() {
+    let result = json!({"content": [text(&"words, ".repeat(300_000))]});
+    let limits = MemoryLimits { bytes: 1_000_000, ..MemoryLimits::default() };
+    let yard = Yard::new(result, LargeOptions::default(), limits);
+    let told = yard.call("list_models", json!({}), json!({"toolyard/session": "abc123"})).await;
+    let told = told["content"][0]["text"].as_str().expect("a text");
+    assert_eq!(told.chars().take_while(|c| *c != '[').count(), 64_001);
+    insta::assert_snapshot!(&told[64_001..]);
+    assert_eq!(yard.kept.len(), 0);
+}
+
 /// What looks like headings are comments.
 #[tokio::test]
 async fn no_line_of_a_program_is_lost() {

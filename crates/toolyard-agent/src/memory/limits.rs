@@ -24,8 +24,8 @@ pub struct MemoryLimits {
 impl Default for MemoryLimits {
     fn default() -> Self {
         Self {
-            entries: 200,
-            bytes: 16 * 1024 * 1024,
+            entries: 500,
+            bytes: 32 * 1024 * 1024,
             value_bytes: 4 * 1024 * 1024,
             ttl: Duration::from_secs(5 * 60),
             longest_ttl: Duration::from_secs(24 * 60 * 60),
