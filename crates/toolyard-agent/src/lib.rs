@@ -5,13 +5,18 @@
 //! - [`large`]: results that do not fit into a model's window, put there in pieces;
 //! - [`chunk`]: long texts in pieces that a model can read one by one;
 //! - [`trim`]: results made shorter after a model has refused them, for hosts;
-//! - [`guide`]: what a model reads to learn how tools are used well;
+//! - [`guides`]: what a model reads to learn how tools are used well;
+//! - [`skills`]: what a model has learned and keeps for later sessions;
 //! - [`record`]: tools and calls as JSON, for hosts with a registry and a bus.
 
 pub mod chunk;
-pub mod guide;
+pub mod guides;
 pub mod large;
 pub mod memory;
 pub mod record;
 pub mod scripts;
+pub mod skills;
 pub mod trim;
+
+#[cfg(test)]
+mod testing;

@@ -8,8 +8,17 @@ use serde::Deserialize;
 use toolyard_core::script::{self, Runner, Script, ScriptOutcome};
 use toolyard_sdk::{RegisterError, Server, Tool, ToolFailure};
 
+use crate::guides::Guide;
+
 /// The name of the tool, as agents know it.
 pub const TOOL: &str = "execute_python_script";
+
+/// How to use scripts, for a model.
+pub const GUIDE: Guide = Guide::new(
+    "scripts",
+    "Run Python for arithmetic, for transforming data, and for whatever is easier to compute than to reason out",
+    include_str!("scripts/guide.md"),
+);
 
 const DESCRIPTION: &str = "\
 Runs a Python 3 script once, in a sandbox without network, and returns what it prints. Use it for arithmetic, for \

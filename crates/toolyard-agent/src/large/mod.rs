@@ -21,18 +21,18 @@ use toolyard_core::layers::{Answer, Layer, Next};
 use toolyard_core::{Call, Caller, Entry, Json, Outcome, Output, Target};
 
 use crate::chunk::{self, Chunk};
-use crate::guide::Guide;
+use crate::guides::Guide;
 use crate::memory::chunked as keys;
 use crate::memory::{MemoryError, NewEntry, SESSION_META, Who, WorkingMemory};
 use content::Content;
 pub use rules::{CallerRule, LargeOptions, MODEL_META, ModelBehavior, ModelBehaviors, Rules, ToolRule};
 
 /// How to work with large results, for a model.
-pub const GUIDE: Guide = Guide {
-    name: "large-results",
-    summary: "Work with tool results that were too large to be shown and were put into working memory in chunks",
-    document: include_str!("guide.md"),
-};
+pub const GUIDE: Guide = Guide::new(
+    "large-results",
+    "Work with tool results that were too large to be shown and were put into working memory in chunks",
+    include_str!("guide.md"),
+);
 
 /// The layer that puts large results into working memory.
 pub struct LargeResults {

@@ -40,11 +40,11 @@ pub use reach::{FullKey, MayReach, Reach};
 pub use record::{NewEntry, Record};
 pub use working::WorkingMemory;
 
-use crate::guide::Guide;
+use crate::guides::Guide;
 
 /// How to use working memory, for a model.
-pub const GUIDE: Guide = Guide {
-    name: "working-memory",
-    summary: "Keep notes and intermediate results for a while, find them again, and select parts of stored JSON",
-    document: include_str!("guide.md"),
-};
+pub const GUIDE: Guide = Guide::new(
+    "working-memory",
+    "Keep notes and intermediate results for a while, find them again, and select parts of stored JSON",
+    include_str!("guide.md"),
+);

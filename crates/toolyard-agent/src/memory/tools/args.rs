@@ -99,7 +99,7 @@ impl JsonSchema for Data {
 /// Tags in one text, or each in its own.
 #[derive(Debug, Default, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Tags {
+pub(crate) enum Tags {
     #[default]
     None,
     One(String),
@@ -121,7 +121,7 @@ impl JsonSchema for Tags {
 }
 
 /// The tags themselves, each once.
-pub(super) fn tags(tags: Tags) -> Vec<String> {
+pub(crate) fn tags(tags: Tags) -> Vec<String> {
     let texts = match tags {
         Tags::None => Vec::new(),
         Tags::One(text) => vec![text],
@@ -148,6 +148,6 @@ pub(super) fn ttl(minutes: Option<f64>) -> Result<Option<Duration>, MemoryError>
 }
 
 /// A text that says something.
-pub(super) fn said(text: Option<String>) -> Option<String> {
+pub(crate) fn said(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

@@ -1,6 +1,6 @@
 //! The tools of working memory.
 
-mod args;
+pub(crate) mod args;
 mod call;
 #[cfg(test)]
 mod tests;

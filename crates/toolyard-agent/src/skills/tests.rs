@@ -1,0 +1,266 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::task::yield_now;
+use toolyard_core::Backend;
+use toolyard_core::store::{Kv, Put, Space, Stored, Value};
+use toolyard_sdk::Server;
+
+use super::*;
+use crate::memory::testing::Kept;
+use crate::memory::{MemoryLimits, Who};
+use crate::testing::{definitions, read, read_all};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+struct Yard {
+    kept: Arc<Kept>,
+    skills: Skills,
+    backend: Arc<dyn Backend>,
+}
+
+impl Yard {
+    fn new(limits: SkillLimits) -> Self {
+        let (kept, _) = Kept::memory(MemoryLimits::default());
+        let skills = Skills::new(kept.clone(), limits).with_clock(kept.clock());
+        let server = add(Server::new("skills", "1.0.0"), skills.clone()).expect("tools");
+        Self { kept, skills, backend: server.into_backend() }
+    }
+}
+
+fn owner(principal: &str) -> Owner {
+    Owner::of(&Who { principal: (!principal.is_empty()).then(|| principal.to_owned()), ..Who::default() })
+}
+
+fn name(name: &str) -> SkillName {
+    SkillName::parse("name", name).expect("a name")
+}
+
+async fn save(skills: &Skills, named: &str, content: &str) -> Result<Skill, SkillError> {
+    let name = name(named);
+    skills.save(&owner(""), NewSkill { name: &name, content, summary: None, see_also: None }).await
+}
+
+#[test]
+fn the_tools_describe_themselves() {
+    insta::assert_snapshot!(definitions(&Yard::new(SkillLimits::default()).backend));
+}
+
+#[tokio::test]
+async fn what_a_model_reads() {
+    let yard = Yard::new(SkillLimits::default());
+    let first = read_all(
+        &yard.backend,
+        None,
+        &[
+            (LIST, json!({})),
+            (GET, json!({"name": "plan-meeting"})),
+            (SAVE, json!({"name": "plan-meeting", "content": "# Plan a meeting\n\n1. Ask who comes.\n"})),
+            (SAVE, json!({"name": "Research/Summarize", "content": "Read it. Say it.", "summary": "Summarize\n a paper", "see_also": "plan-meeting, research/find"})),
+        ],
+    )
+    .await;
+    yard.kept.pass(2 * DAY);
+    let second = read_all(
+        &yard.backend,
+        None,
+        &[
+            (LIST, json!({})),
+            (GET, json!({"name": " PLAN-meeting "})),
+            (GET, json!({"name": "research/summarize"})),
+        ],
+    )
+    .await;
+    yard.kept.pass(DAY);
+    let third = read_all(
+        &yard.backend,
+        None,
+        &[
+            (SAVE, json!({"name": "research/summarize", "content": "Read it twice. Say it."})),
+            (GET, json!({"name": "research/summarize"})),
+            (
+                SAVE,
+                json!({"name": "research/summarize", "content": "Read it twice. Say it.", "see_also": []}),
+            ),
+            (GET, json!({"name": "research/summarize"})),
+            (LIST, json!({})),
+            (DELETE, json!({"name": "Plan-Meeting"})),
+            (DELETE, json!({"name": "plan-meeting"})),
+            (LIST, json!({})),
+        ],
+    )
+    .await;
+    insta::assert_snapshot!([first, second, third].join("\n\n"));
+}
+
+#[tokio::test]
+async fn what_a_model_reads_of_bad_input() {
+    let yard = Yard::new(SkillLimits { skills: 2, bytes: 60, content_bytes: 40 });
+    let long = "x".repeat(41);
+    let names: Vec<_> = (0..11).map(|number| format!("n{number}")).collect();
+    let read = read_all(
+        &yard.backend,
+        None,
+        &[
+            (SAVE, json!({"name": "a"})),
+            (SAVE, json!({"name": "a", "content": " \n"})),
+            (SAVE, json!({"name": "a b", "content": "x"})),
+            (SAVE, json!({"name": "a", "content": long})),
+            (SAVE, json!({"name": "a", "content": "x", "see_also": "../b"})),
+            (SAVE, json!({"name": "a", "content": "x", "see_also": names})),
+            (SAVE, json!({"name": "a", "content": "x".repeat(20)})),
+            (SAVE, json!({"name": "b", "content": "x".repeat(30)})),
+            (SAVE, json!({"name": "b", "content": "x"})),
+            (SAVE, json!({"name": "c", "content": "x"})),
+            (GET, json!({})),
+            (GET, json!({"name": "../a"})),
+            (DELETE, json!({"name": ""})),
+            (LIST, json!({})),
+        ],
+    )
+    .await;
+    insta::assert_snapshot!(read);
+    yard.kept.go_away();
+    let away = read_all(&yard.backend, None, &[(LIST, json!({})), (GET, json!({"name": "a"}))]).await;
+    insta::assert_snapshot!(away, @r#"
+    > list_skills {}
+    error: Skills cannot be used now: the store cannot be reached. Try again later.
+
+    > get_skill {"name":"a"}
+    error: Skills cannot be used now: the store cannot be reached. Try again later.
+    "#);
+}
+
+#[test]
+fn names_are_segments_of_plain_characters() {
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let parsed = SkillName::parse("name", text).ok();
+        assert_eq!(parsed.as_ref().map(SkillName::as_str), expected, "{text:?}");
+    }
+    for good in ["a", "plan-meeting", "research/summarize", "A_1/b/c-d", &"x".repeat(128)] {
+        check(good, Some(good));
+    }
+    check(" a ", Some("a"));
+    for bad in ["", " ", "/", "a/", "/a", "a//b", "..", "../a", "a/../b", "a.b", "a b", "a\\b", "é", "a\nb"]
+    {
+        check(bad, None);
+    }
+    check(&"x".repeat(129), None);
+}
+
+#[tokio::test]
+async fn skills_belong_to_the_key_of_their_caller() {
+    let yard = Yard::new(SkillLimits::default());
+    for (caller, content) in [(Some("k1"), "of k1"), (Some("k2"), "of k2"), (None, "of everybody")] {
+        read(&yard.backend, caller, SAVE, json!({"name": "x", "content": content})).await;
+    }
+    for (caller, content) in [(Some("k1"), "of k1"), (Some("k2"), "of k2"), (None, "of everybody")] {
+        assert_eq!(read(&yard.backend, caller, GET, json!({"name": "x"})).await, content);
+    }
+    let nobodys = read(&yard.backend, Some("everybody"), GET, json!({"name": "x"})).await;
+    assert_eq!(nobodys, "Skill 'x' not found. Call list_skills to see available skills.");
+    read(&yard.backend, Some("k1"), DELETE, json!({"name": "x"})).await;
+    assert_eq!(read(&yard.backend, Some("k2"), GET, json!({"name": "x"})).await, "of k2");
+    assert_eq!(read(&yard.backend, Some("k1"), LIST, json!({})).await, "No skills saved yet.");
+}
+
+#[tokio::test]
+async fn it_is_known_when_a_skill_was_made_changed_and_used() {
+    let yard = Yard::new(SkillLimits::default());
+    let start = yard.skills.now();
+    save(&yard.skills, "x", "one").await.expect("room");
+    let times = async || {
+        let skill = yard.skills.list(&owner("")).await.expect("a store").remove(0);
+        let since = |time: u64| (time - start) / 1000;
+        (since(skill.created_at), skill.updated_at.map(since), skill.last_used_at.map(since))
+    };
+    assert_eq!(times().await, (0, None, None));
+    // Uses are noted once a minute: a note is a write.
+    for (passed, noted) in [(10, 10), (30, 10), (29, 10), (1, 70), (3600, 3670)] {
+        yard.kept.pass(Duration::from_secs(passed));
+        yard.skills.get(&owner(""), &name("X")).await.expect("a store").expect("a skill");
+        assert_eq!(times().await, (0, None, Some(noted)));
+    }
+    save(&yard.skills, "X", "two").await.expect("room");
+    assert_eq!(times().await, (0, Some(3670), Some(3670)));
+}
+
+#[tokio::test]
+async fn a_full_shelf_takes_changes_of_what_it_holds() {
+    let yard = Yard::new(SkillLimits { skills: 2, bytes: 1000, content_bytes: 1000 });
+    for named in ["a", "b", "A"] {
+        save(&yard.skills, named, "x").await.expect("room");
+    }
+    assert!(matches!(save(&yard.skills, "c", "x").await, Err(SkillError::TooMany { limit: 2 })));
+    let large = "x".repeat(700);
+    save(&yard.skills, "a", &large).await.expect("room");
+    save(&yard.skills, "a", &large).await.expect("room, as it takes its own place");
+    assert!(matches!(save(&yard.skills, "b", &large).await, Err(SkillError::TooManyBytes { .. })));
+    let kept = yard.skills.get(&owner(""), &name("b")).await.expect("a store").expect("a skill");
+    assert_eq!(kept.content, "x");
+}
+
+/// A store that takes its time: others get in between.
+struct Slow(Arc<Kept>);
+
+impl Kv for Slow {
+    fn get<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, Option<Value>> {
+        yield_now().then(move |()| self.0.get(space, key)).boxed()
+    }
+
+    fn put<'a>(&'a self, space: Space, key: &'a str, put: Put) -> Stored<'a, Option<u64>> {
+        yield_now().then(move |()| self.0.put(space, key, put)).boxed()
+    }
+
+    fn delete<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, bool> {
+        self.0.delete(space, key)
+    }
+
+    fn list<'a>(
+        &'a self,
+        space: Space,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> Stored<'a, Vec<(String, Value)>> {
+        self.0.list(space, prefix, after, limit)
+    }
+
+    fn revision(&self, space: Space) -> Stored<'_, u64> {
+        self.0.revision(space)
+    }
+}
+
+#[tokio::test]
+async fn writers_at_the_same_time_lose_nothing_and_keep_the_bound() {
+    let (kept, _) = Kept::memory(MemoryLimits::default());
+    let limits = SkillLimits { skills: 20, ..SkillLimits::default() };
+    let gateways = [(); 2].map(|()| Skills::new(Arc::new(Slow(kept.clone())), limits));
+    let names: Vec<_> = (0..30).map(|number| format!("skill-{number:02}")).collect();
+    let writers = names.iter().zip(gateways.iter().cycle());
+    let saved = join_all(writers.map(|(name, skills)| save(skills, name, name))).await;
+    let full = |saved: &Result<Skill, SkillError>| matches!(saved, Err(SkillError::TooMany { limit: 20 }));
+    assert!(saved.iter().all(|saved| saved.is_ok() || full(saved)), "{saved:?}");
+    let said: Vec<_> = saved.iter().flatten().map(|skill| &*skill.name).collect();
+    let listed = gateways[1].list(&owner("")).await.expect("a store");
+    assert_eq!(listed.iter().map(|skill| &*skill.name).collect::<Vec<_>>(), said);
+    assert_eq!(said.len(), 20);
+
+    // Who reads while others write gets the one or the other, and no use that is noted takes back what was written.
+    let (first, last) = (name("skill-00"), name(said[19]));
+    let rewriting = join_all((0..10).map(|number| {
+        let content = if number % 2 == 0 { "even" } else { "odd" };
+        save(&gateways[number % 2], first.as_str(), content)
+    }));
+    let owner = owner("");
+    let using = join_all(gateways.iter().map(|skills| skills.get(&owner, &last)));
+    let (rewritten, used) = tokio::join!(rewriting, using);
+    assert!(rewritten.iter().all(Result::is_ok), "{rewritten:?}");
+    assert!(used.iter().all(|used| matches!(used, Ok(Some(_)))), "{used:?}");
+    let content = gateways[0].get(&owner, &first).await.expect("a store").expect("a skill").content;
+    assert!(content == "even" || content == "odd", "{content}");
+}
