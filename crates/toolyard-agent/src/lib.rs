@@ -19,4 +19,6 @@ pub mod skills;
 pub mod trim;
 
 #[cfg(test)]
+mod page;
+#[cfg(test)]
 mod testing;

@@ -1,0 +1,61 @@
+//! The page for people, `docs/agent-tools.md`, held to the tools that there are.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, pending};
+use toolyard_core::{Backend, Runner, Script, ScriptOutcome, ToolError};
+use toolyard_sdk::Server;
+
+use crate::guides::{self, GuideBook};
+use crate::memory::testing::Kept;
+use crate::memory::tools::MemoryTools;
+use crate::memory::{self, MemoryLimits};
+use crate::skills::{self, SkillLimits, Skills};
+use crate::{large, scripts};
+
+/// Never ends a script.
+struct Patient;
+
+impl Runner for Patient {
+    fn run(&self, _script: Script) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
+        Box::pin(pending())
+    }
+}
+
+/// All tools of this crate, with all guides.
+fn all_tools() -> Arc<dyn Backend> {
+    let (kept, memory) = Kept::memory(MemoryLimits::default());
+    let guides = [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE];
+    let book = guides.into_iter().try_fold(GuideBook::new(), GuideBook::with).expect("guides of other names");
+    let server = Server::new("builtins", "1.0.0");
+    let added = scripts::add(server, Arc::new(Patient))
+        .and_then(|server| memory::tools::add(server, MemoryTools::new(memory)))
+        .and_then(|server| guides::add(server, Arc::new(book)))
+        .and_then(|server| skills::add(server, Skills::new(kept, SkillLimits::default())));
+    added.expect("tools of other names").into_backend()
+}
+
+#[test]
+fn the_page_has_every_tool_and_every_parameter() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
+    let read = |page: &str| std::fs::read_to_string(format!("{folder}{page}")).expect("the page");
+    let (page, of_scripts) = (read("agent-tools.md"), read("scripts.md"));
+    let catalog = all_tools().catalog().borrow().clone();
+    assert_eq!(catalog.tools.len(), 13);
+    for tool in &catalog.tools {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", tool.name)));
+        let row = row.unwrap_or_else(|| panic!("{} has no row", tool.name));
+        let of_tool = if &*tool.name == scripts::TOOL { &of_scripts } else { row };
+        let definition = tool.definition.to_json().to_value();
+        let required = &definition["inputSchema"]["required"];
+        for parameter in definition["inputSchema"]["properties"].as_object().into_iter().flatten() {
+            let name = parameter.0;
+            let is_required = required.as_array().is_some_and(|names| names.iter().any(|it| it == name));
+            let written = match is_required || &*tool.name == scripts::TOOL {
+                true => format!("`{name}`"),
+                false => format!("`{name}?`"),
+            };
+            assert!(of_tool.contains(&written), "{written} of {}", tool.name);
+        }
+    }
+}
