@@ -71,23 +71,7 @@ impl GuideBook {
     /// # Errors
     /// Where it cannot be listed as it is, or another one has its name, in whatever case.
     pub fn add(&mut self, guide: Arc<dyn GuideProvider>) -> Result<(), BadGuide> {
-        let name = guide.name().to_owned();
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
-            return Err(BadGuide::Name(name.chars().take(LONGEST_NAME).collect()));
-        }
-        let summary = guide.summary();
-        if summary.trim().is_empty()
-            || summary.chars().count() > LONGEST_SUMMARY
-            || summary.contains(char::is_control)
-        {
-            return Err(BadGuide::Summary(name));
-        }
-        let document = guide.document();
-        if document.trim().is_empty() || document.len() > LONGEST_DOCUMENT {
-            return Err(BadGuide::Document(name));
-        }
-        drop(document);
+        let name = checked(&*guide)?;
         let key = folded(&name);
         if self.guides.contains_key(&key) {
             return Err(BadGuide::Taken(name));
@@ -144,6 +128,23 @@ impl fmt::Debug for GuideBook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.guides.keys()).finish()
     }
+}
+
+/// The name of a guide that can be listed as it is.
+fn checked(guide: &dyn GuideProvider) -> Result<String, BadGuide> {
+    let (name, summary, document) = (guide.name(), guide.summary(), guide.document());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.chars().all(is_plain) {
+        return Err(BadGuide::Name(name.chars().take(LONGEST_NAME).collect()));
+    }
+    let is_line = summary.chars().count() <= LONGEST_SUMMARY && !summary.contains(char::is_control);
+    if summary.trim().is_empty() || !is_line {
+        return Err(BadGuide::Summary(name.to_owned()));
+    }
+    if document.trim().is_empty() || document.len() > LONGEST_DOCUMENT {
+        return Err(BadGuide::Document(name.to_owned()));
+    }
+    Ok(name.to_owned())
 }
 
 /// A name as it is compared. Models write `Web tools` and `web_tools` for `web-tools`.
