@@ -31,6 +31,7 @@ mod real_servers;
 mod resuming;
 mod schemathesis;
 mod sdk_examples;
+mod skills;
 mod sse_servers;
 mod stdio;
 mod support;
