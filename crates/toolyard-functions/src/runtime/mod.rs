@@ -53,7 +53,8 @@ pub struct RuntimeOptions {
     pub python: PathBuf,
     /// What handlers fetch by, where their version may.
     pub fetch: Option<Arc<dyn Fetch>>,
-    /// How many workers there are at most, of all functions together.
+    /// How many workers there are at most, of all functions together. The calls of one version run in half of them at
+    /// most.
     pub workers: usize,
     /// How many calls may wait for a worker of one version, beside those that run.
     pub waiting: usize,

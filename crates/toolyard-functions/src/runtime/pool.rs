@@ -1,7 +1,7 @@
 //! The workers that there are: who waits for one, who has one, and which are kept warm.
 //!
 //! Two bounds are kept, each a fair queue: how many calls of one version run at a time, and how many workers there are
-//! in all. Where all places are taken, the worker that has been idle the longest makes room, whosever it is; while
+//! in all. No version runs in more than half of those, so that one whose calls are slow does not stop all others. Where all places are taken, the worker that has been idle the longest makes room, whosever it is; while
 //! somebody waits for a place, a worker that becomes free gives up its own.
 
 use std::collections::HashMap;
@@ -73,7 +73,8 @@ impl Pools {
         code: &Arc<Code>,
         deadline: Instant,
     ) -> Result<Visit, RunError> {
-        let turns = self.lock().enter(code, self.options.waiting)?;
+        let share = (self.options.workers / 2).max(1);
+        let turns = self.lock().enter(code, share, self.options.waiting)?;
         let mut visit = Visit { pools: self.clone(), code: code.clone(), _turn: None };
         let turn = timeout_at(deadline, turns.acquire_owned()).await;
         visit._turn = Some(turn.ok().and_then(Result::ok).ok_or(RunError::Busy)?);
@@ -170,8 +171,8 @@ impl Pools {
 }
 
 impl State {
-    fn enter(&mut self, code: &Arc<Code>, waiting: usize) -> Result<Arc<Semaphore>, RunError> {
-        let concurrent = code.limits.concurrent.clamp(1, Semaphore::MAX_PERMITS);
+    fn enter(&mut self, code: &Arc<Code>, share: usize, waiting: usize) -> Result<Arc<Semaphore>, RunError> {
+        let concurrent = code.limits.concurrent.min(share).clamp(1, Semaphore::MAX_PERMITS);
         let pool = self.by_code.entry(code.key.clone()).or_insert_with(|| Pool {
             turns: Arc::new(Semaphore::new(concurrent)),
             calls: 0,

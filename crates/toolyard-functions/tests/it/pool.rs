@@ -166,6 +166,27 @@ async fn where_all_places_are_taken_the_idle_make_room() {
 }
 
 #[tokio::test]
+async fn one_version_does_not_take_all_places() {
+    let mut options = options_of(&processes()).await;
+    options.workers = 4;
+    let (runtimes, event) = (Runtimes::new(options), Json::null());
+    let greedy = endless(Duration::from_secs(50), 16);
+    let soon = Context { deadline: SystemTime::now() + Duration::from_secs(10), ..context() };
+    let modest = Arc::new(code(Language::Lua, "function cortexone_handler() return 1 end"));
+    let all = join_all((0..8).map(|_| run(&runtimes, &greedy, "{}")));
+    tokio::pin!(all);
+    let other = async {
+        until(|| runtimes.info().first().is_some_and(|info| info.running >= 2 && info.waiting > 0)).await;
+        runtimes.run(&modest, &event, &soon).await
+    };
+    tokio::select! {
+        _ = &mut all => panic!("they are endless"),
+        answered = other => assert_eq!(answer(answered), "1"),
+    }
+    assert_eq!(runtimes.info().iter().map(|info| info.running).max(), Some(2));
+}
+
+#[tokio::test]
 async fn who_is_idle_for_long_ends() {
     let processes = processes();
     let mut options = options_of(&processes).await;
