@@ -40,6 +40,8 @@ pub(super) struct Worker {
     last_words: Arc<Mutex<Vec<u8>>>,
     fetch: Option<Arc<dyn Fetch>>,
     output_bytes: usize,
+    /// Whether it has said that it has the code.
+    has_loaded: bool,
     process: Confined,
     /// The task that listens for the last words.
     _listener: JoinSet<()>,
@@ -83,6 +85,7 @@ impl Worker {
             last_words,
             fetch: fetch.filter(|_| code.network),
             output_bytes: code.limits.output_bytes,
+            has_loaded: false,
             process,
             _listener: listener,
             calls: 0,
@@ -96,7 +99,10 @@ impl Worker {
     async fn load(&mut self, load: &Load) -> Result<(), RunError> {
         let broken = self.send(load).await;
         match self.reply().await {
-            Ok(Reply::Ready) if broken.is_ok() => Ok(()),
+            Ok(Reply::Ready) if broken.is_ok() => {
+                self.has_loaded = true;
+                Ok(())
+            }
             Ok(Reply::NotLoaded { message }) => Err(RunError::NotLoaded { message }),
             Ok(_) => Err(self.nonsense()),
             Err(error) => Err(self.died(&error).await),
@@ -206,7 +212,9 @@ impl Worker {
         }
         let how = match timeout(Duration::from_secs(1), self.process.verdict()).await {
             Ok(Verdict::OutOfMemory) => return RunError::OutOfMemory,
-            Ok(Verdict::Refused) => return RunError::Unavailable(self.last_words()),
+            Ok(Verdict::Refused) if !self.has_loaded => return RunError::Unavailable(self.last_words()),
+            // By itself: its walls are up when it has loaded the code.
+            Ok(Verdict::Refused) => "it has ended with the status of what is not confined".to_owned(),
             Ok(Verdict::Exited(status)) => format!("it has ended with status {status}"),
             Ok(Verdict::Signalled(signal)) => format!("it was ended by signal {signal}"),
             Ok(Verdict::TooManyProcesses) => "it started too many processes".to_owned(),
