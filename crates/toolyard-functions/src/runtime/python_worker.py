@@ -155,6 +155,8 @@ def main():
     log = sys.stdout = sys.stderr = Log(load["log_bytes"])
     sys.stdin = io.StringIO()
     limit_memory(load["memory_bytes"])
+    if hasattr(sys, "set_int_max_str_digits"):
+        sys.set_int_max_str_digits(0)  # How long an event may be, and how long this may take, is bounded.
     try:
         handler = find_handler(load)
     except BaseException as error:

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, IntoLuaMulti, Lua, LuaOptions, StdLib, Table, Value, VmState};
+use serde_json::error::Category;
 
 use super::line::Line;
 use super::lua_globals::Globals;
@@ -105,7 +106,10 @@ impl Engine {
     fn run(&self, state: &State, call: &Call) -> Result<Vec<u8>, Failure> {
         let handler = self.read(state)?;
         let event = lua_json::decode(&state.lua, &state.array, &call.event);
-        let event = event.map_err(|_| Failure::OutOfMemory)?;
+        let event = event.map_err(|error| match error.classify() {
+            Category::Data => Failure::OutOfMemory,
+            _ => thrown(&format!("the event cannot be read: {error}"), ""),
+        })?;
         let context = told(&state.lua, &call.context).map_err(failure)?;
         let answer = state.call(&handler, (event, context))?;
         if answer.is_nil() {

@@ -43,6 +43,7 @@ impl Globals {
             Ok(())
         })?;
         globals.raw_set("print", print)?;
+        globals.raw_set("setmetatable", setmetatable(lua, globals.raw_get("setmetatable")?)?)?;
         let array = array(lua)?;
         let json = self.json(lua, &array)?;
         let only = json.clone();
@@ -80,7 +81,7 @@ impl Globals {
         let marked = array.clone();
         let decode = lua.create_function(move |lua, text: mlua::LuaString| {
             let decoded = lua_json::decode(lua, &marked, &text.as_bytes());
-            decoded.map_err(|what| mlua::Error::runtime(format!("json.decode: {what}")))
+            decoded.map_err(|error| mlua::Error::runtime(format!("json.decode: {error}")))
         })?;
         json.raw_set("decode", decode)?;
         json.raw_set("null", Value::NULL)?;
@@ -102,12 +103,23 @@ impl Globals {
     }
 }
 
+/// `setmetatable` without `__gc`, which it takes out: what runs when a state is closed nobody could stop.
+fn setmetatable(lua: &Lua, plain: mlua::Function) -> Result<mlua::Function> {
+    lua.create_function(move |_, arguments: MultiValue| {
+        if let Some(Value::Table(of)) = arguments.get(1) {
+            lua_json::unfinalized(of)?;
+        }
+        plain.call::<Value>(arguments)
+    })
+}
+
 /// `json.array`: the metatable that makes an array of a table, also an empty one. `json.array{}` does so as well.
 fn array(lua: &Lua) -> Result<Table> {
     let array = lua.create_table()?;
     let of = lua.create_table()?;
     let mark = lua.create_function(|_, (array, table): (Table, Option<Table>)| {
         let Some(table) = table else { return Err(mlua::Error::runtime("json.array needs a table")) };
+        lua_json::unfinalized(&array)?;
         table.set_metatable(Some(array))?;
         Ok(table)
     })?;

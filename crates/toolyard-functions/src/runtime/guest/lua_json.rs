@@ -16,12 +16,18 @@ pub(super) enum NoJson {
     What(String),
 }
 
-/// Reads a text into Lua.
-pub(super) fn decode(lua: &Lua, array: &Table, text: &[u8]) -> Result<Value, String> {
+/// Reads a text into Lua. It is an error of [`Data`](serde_json::error::Category::Data) where there is no memory for it.
+pub(super) fn decode(lua: &Lua, array: &Table, text: &[u8]) -> serde_json::Result<Value> {
+    unfinalized(array).map_err(serde_json::Error::custom)?;
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Seed { lua, array }.deserialize(&mut reader).map_err(|error| error.to_string())?;
-    reader.end().map_err(|error| error.to_string())?;
+    let value = Seed { lua, array }.deserialize(&mut reader)?;
+    reader.end()?;
     Ok(value)
+}
+
+/// Takes what would run when a value goes out of a table that becomes its metatable. Handlers can reach each of them.
+pub(super) fn unfinalized(of: &Table) -> mlua::Result<()> {
+    of.raw_set("__gc", Value::Nil)
 }
 
 /// Writes a value as JSON, of `limit` bytes at most. Members come in the order of their names: the order in a table
@@ -101,6 +107,9 @@ impl Writer<'_> {
             named.push((name(&key)?, value));
         }
         named.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(NoJson::What(format!("two members have the name {}", twice[0].0)));
+        }
         self.out.push(b'{');
         for (number, (name, value)) in named.iter().enumerate() {
             if number > 0 {

@@ -1,8 +1,11 @@
 //! In Lua.
 
+use std::sync::Arc;
+
 use toolyard_functions::code::Language::Lua;
 
-use super::{LONG, SHORT, check};
+use super::{LONG, SHORT, check, said};
+use crate::setup::{code, run, runtimes};
 
 #[tokio::test]
 async fn what_does_not_end_is_ended() {
@@ -102,6 +105,8 @@ async fn nothing_is_left_for_the_next_call() {
         ("local had = getmetatable('').hacked getmetatable('').hacked = 1 return had == nil", "true"),
         ("local n = 0 function cortexone_handler() n = n + 1 return n end", "1"),
         ("json.encode = nil table.concat = nil pairs = nil next = nil return { 1 }", "[1]"),
+        ("keep = setmetatable({}, { __gc = function() while true do end end }) return 1", "1"),
+        ("local of = { __gc = 1, __len = function() return 7 end } return #setmetatable({}, of)", "7"),
         ("setmetatable(json.array, nil) json.array.hacked = 1 return json.decode('[]')", "[]"),
     ];
     check(Lua, LONG, &cases).await;
@@ -137,6 +142,10 @@ async fn mistakes_are_told() {
         ("return { x = 1 / 0 }", "TypeError: the handler's answer is no JSON: inf"),
         ("return '\\xff'", "TypeError: the handler's answer is no JSON: a string is not UTF-8"),
         ("return { [{}] = 1 }", "TypeError: the handler's answer is no JSON: a table is no name"),
+        (
+            "return { [1] = 'a', ['1'] = 'b', z = 1 }",
+            "TypeError: the handler's answer is no JSON: two members have the name 1",
+        ),
         ("return { [true] = 1 }", "TypeError: the handler's answer is no JSON: a boolean is no name"),
         ("print('a', 1, nil, true) return 1", "1 after \"a\\t1\\tnil\\ttrue\\n\""),
         ("return { 1, 2, x = 3 }", r#"{"1":1,"2":2,"x":3}"#),
@@ -146,4 +155,19 @@ async fn mistakes_are_told() {
         ("return os.date('%Ez', 0)", "error: "),
     ];
     check(Lua, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn an_event_that_lua_cannot_hold_is_told_so() {
+    let code = Arc::new(code(Lua, "function cortexone_handler(event) n = (n or 0) + 1 return n end"));
+    let runtimes = runtimes().await;
+    for (event, why) in [
+        (r#"{"a":1e400}"#, "number out of range"),
+        (r#""\ud800""#, "unexpected end of hex escape"),
+        (r#""\udc00x""#, "lone leading surrogate"),
+    ] {
+        let came = said(run(&runtimes, &code, event).await);
+        assert!(came.starts_with("error: the event cannot be read: ") && came.contains(why), "{came}");
+        assert_eq!(runtimes.info()[0].idle, 1);
+    }
 }

@@ -1,8 +1,11 @@
 //! In Python, where a worker stays: what it leaves is its own function's, and its process is the wall.
 
+use std::sync::Arc;
+
 use toolyard_functions::code::Language::Python;
 
 use super::{LONG, SHORT, check};
+use crate::setup::{answer, code, run, runtimes};
 
 #[tokio::test]
 async fn what_does_not_end_is_ended() {
@@ -47,6 +50,8 @@ async fn the_line_to_the_host_cannot_be_broken() {
         ("import sys\nsys.exit(3)", "SystemExit: 3"),
         ("raise KeyboardInterrupt('me')", "KeyboardInterrupt: me"),
         ("import os\nos._exit(3)", "Died(\"it has ended with status 3\")"),
+        // As what could not put up its walls ends: but those stand.
+        ("import os\nos._exit(125)", "Died(\"it has ended with the status of what is not confined\")"),
         ("import os\nos.kill(os.getpid(), 9)", "Died(\"it was ended by signal 9\")"),
         ("import os\nos.abort()", "Died(\"it was ended by signal 6"),
         ("import os\nos.write(1, b'{\"is\":\"returned\"}\\n1\\n')\nreturn 2", "2"),
@@ -110,4 +115,12 @@ async fn mistakes_are_told() {
         ("import sys\nprint('a', file=sys.stderr)\nreturn 1", "1 after \"a\\n\""),
     ];
     check(Python, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn numbers_have_as_many_digits_as_they_have() {
+    let digits = "7".repeat(5000);
+    let (runtimes, code) =
+        (runtimes().await, Arc::new(code(Python, "def cortexone_handler(e, c): return e")));
+    assert_eq!(answer(run(&runtimes, &code, &digits).await), digits);
 }
