@@ -10,6 +10,8 @@ import threading
 import traceback
 from json import dumps, loads
 
+LONGEST_ERROR = 16 << 10
+
 
 class Log(io.TextIOBase):
     """What is printed, as much of it as is kept."""
@@ -105,15 +107,33 @@ def not_loaded(error):
     return f"{text} ({os.path.basename(last.filename)}, line {last.lineno})"
 
 
-def thrown(error):
+def error_bytes(load):
+    return min(load["output_bytes"], LONGEST_ERROR)
+
+
+def beginning(text, limit):
+    """As much of a text as fits into so many bytes. It need not be one that can be written."""
+    return str(text)[:limit].encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+
+
+def end(text, limit):
+    return text[-limit:].encode("utf-8", "replace")[-limit:].decode("utf-8", "ignore") if limit else ""
+
+
+def thrown(error, limit):
     # The first frame is ours.
     trace = error.__traceback__.tb_next or error.__traceback__
-    details = "".join(traceback.format_exception(type(error), error, trace, limit=-20))
+    kind = beginning(type(error).__name__, min(limit, 128))
     try:
-        message = str(error)
+        message = beginning(error, limit - len(kind.encode()))
     except BaseException:
         message = ""
-    return {"why": "thrown", "kind": type(error).__name__, "message": message[:4000], "details": details[-16000:]}
+    try:
+        details = "".join(traceback.format_exception(type(error), error, trace, limit=-20))
+        details = end(details, limit - len(kind.encode()) - len(message.encode()))
+    except BaseException:
+        details = ""
+    return {"why": "thrown", "kind": kind, "message": message, "details": details}
 
 
 def write_answer(answer):
@@ -124,14 +144,14 @@ def write_answer(answer):
         return dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
 
-def call(handler, event, context, limit):
+def call(handler, event, context, load):
     """The answer, or how it failed."""
     try:
         answer = handler(loads(event), context)
     except MemoryError:
         return None, {"why": "out_of_memory"}
     except BaseException as error:  # Also what wants to end the process: that is not a handler's to do.
-        return None, thrown(error)
+        return None, thrown(error, error_bytes(load))
     try:
         text = write_answer(answer)
     except MemoryError:
@@ -140,10 +160,10 @@ def call(handler, event, context, limit):
         return None, {
             "why": "thrown",
             "kind": "TypeError",
-            "message": f"the handler's answer is no JSON: {error}",
+            "message": beginning(f"the handler's answer is no JSON: {error}", error_bytes(load) - len("TypeError")),
             "details": "",
         }
-    if len(text) > limit:
+    if len(text) > load["output_bytes"]:
         return None, {"why": "output_too_large"}
     return text, None
 
@@ -161,7 +181,7 @@ def main():
         handler = find_handler(load)
     except BaseException as error:
         if os.getpid() == ours:
-            send(writes, head(**{"is": "not_loaded", "message": not_loaded(error)}))
+            send(writes, head(**{"is": "not_loaded", "message": beginning(not_loaded(error), error_bytes(load))}))
         return
     send(writes, head(**{"is": "ready"}))
     while True:
@@ -169,7 +189,7 @@ def main():
         if not event.endswith(b"\n"):
             return
         this = loads(line)
-        text, failure = call(handler, event, this["context"], load["output_bytes"])
+        text, failure = call(handler, event, this["context"], load)
         if os.getpid() != ours:
             return  # A child of the handler's has come back in its place.
         sys.stdout = sys.stderr = log

@@ -3,6 +3,21 @@
 
 use serde::{Deserialize, Serialize};
 
+/// How long a line may be that is no answer, in bytes: what is printed grows when it is written as JSON, and a request
+/// that is to be made has a body.
+pub(crate) const LONGEST_LINE: usize = 16 << 20;
+
+/// How long the text of an error may be, in bytes, also where an answer may be longer.
+const LONGEST_ERROR: usize = 16 << 10;
+
+/// How long the name of its kind may be, in bytes.
+const LONGEST_KIND: usize = 128;
+
+/// How long the text of an error may be where an answer may be so long, in bytes.
+pub(crate) fn error_bytes(output_bytes: usize) -> usize {
+    output_bytes.min(LONGEST_ERROR)
+}
+
 /// The first line that a worker gets: the code, and what it may take.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Load {
@@ -67,6 +82,32 @@ pub(crate) enum Failure {
     TimedOut,
     OutOfMemory,
     OutputTooLarge,
+}
+
+impl Failure {
+    /// With texts of `limit` bytes at most, all together.
+    #[must_use]
+    pub(crate) fn within(self, limit: usize) -> Self {
+        match self {
+            Self::Thrown { kind, message, details } => {
+                let kind = beginning(kind, limit.min(LONGEST_KIND));
+                let message = beginning(message, limit - kind.len());
+                let details = beginning(details, limit - kind.len() - message.len());
+                Self::Thrown { kind, message, details }
+            }
+            Self::NotLoaded { message } => Self::NotLoaded { message: beginning(message, limit) },
+            Self::TimedOut | Self::OutOfMemory | Self::OutputTooLarge => self,
+        }
+    }
+}
+
+/// As much of a text as fits into `limit` bytes.
+pub(crate) fn beginning(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+    }
+    text
 }
 
 /// What a worker is told of a request that it asked for.

@@ -19,7 +19,7 @@ use toolyard_sandbox::{Confined, Verdict};
 
 use super::fetch::{self, Fetch};
 use super::launch::Launcher;
-use super::wire::{CallHead, Failure, Load, Reply, Told};
+use super::wire::{CallHead, Failure, LONGEST_LINE, Load, Reply, Told, beginning, error_bytes};
 use crate::code::{Code, Context, HANDLER};
 use crate::run::{Ran, RunError};
 
@@ -28,10 +28,6 @@ const LOG_BYTES: usize = 64 << 10;
 
 /// How much is kept of what a process says on its standard error, in bytes: its last words.
 const LAST_WORDS: usize = 2 << 10;
-
-/// How long a line may be that is no answer, in bytes: what is printed grows when it is written as JSON, and a request
-/// that is to be made has a body.
-const LONGEST_LINE: usize = 16 << 20;
 
 /// A worker. Dropping it ends its process at once.
 pub(super) struct Worker {
@@ -103,7 +99,9 @@ impl Worker {
                 self.has_loaded = true;
                 Ok(())
             }
-            Ok(Reply::NotLoaded { message }) => Err(RunError::NotLoaded { message }),
+            Ok(Reply::NotLoaded { message }) => {
+                Err(RunError::NotLoaded { message: beginning(message, error_bytes(self.output_bytes)) })
+            }
             Ok(_) => Err(self.nonsense()),
             Err(error) => Err(self.died(&error).await),
         }
@@ -163,7 +161,8 @@ impl Worker {
     }
 
     fn failure(&self, failure: Failure) -> RunError {
-        match failure {
+        // A worker in which others' code runs may not keep to what it is told.
+        match failure.within(error_bytes(self.output_bytes)) {
             Failure::Thrown { kind, message, details } => RunError::Thrown { kind, message, details },
             Failure::NotLoaded { message } => RunError::NotLoaded { message },
             Failure::TimedOut => RunError::TimedOut,
@@ -207,8 +206,10 @@ impl Worker {
 
     /// Why it does not answer. A process that has closed its pipe is about to end.
     async fn died(&self, error: &io::Error) -> RunError {
-        if error.kind() == io::ErrorKind::InvalidData {
-            return self.nonsense();
+        match error.kind() {
+            io::ErrorKind::InvalidData => return self.nonsense(),
+            io::ErrorKind::FileTooLarge => return RunError::OutputTooLarge { limit: self.output_bytes },
+            _ => {}
         }
         let how = match timeout(Duration::from_secs(1), self.process.verdict()).await {
             Ok(Verdict::OutOfMemory) => return RunError::OutOfMemory,
@@ -287,7 +288,7 @@ async fn line(from: &mut BufReader<ChildStdout>, limit: usize) -> io::Result<Vec
     from.take(limit as u64 + 1).read_until(b'\n', &mut line).await?;
     match line.pop() {
         Some(b'\n') => Ok(line),
-        Some(_) if line.len() >= limit => Err(io::ErrorKind::InvalidData.into()),
+        Some(_) if line.len() >= limit => Err(io::ErrorKind::FileTooLarge.into()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use toolyard_functions::code::{CodeLimits, Language};
 use toolyard_functions::run::{Ran, RunError};
+use toolyard_functions::runtime::Runtimes;
 
 use crate::samples::sample;
 use crate::setup::{answer, code, run, runtimes};
@@ -25,10 +26,10 @@ const SHORT: CodeLimits = CodeLimits {
 const LONG: CodeLimits = CodeLimits { wall: Duration::from_secs(20), ..SHORT };
 
 /// A handler's body, or a whole source where it names the handler, and what comes of it: the beginning of what is said.
-type Case = (&'static str, &'static str);
+type Case<'a> = (&'a str, &'a str);
 
 /// Calls each twice, so that it is seen what the first call leaves behind, and the sample afterwards.
-async fn check(language: Language, limits: CodeLimits, cases: &[Case]) {
+async fn check(language: Language, limits: CodeLimits, cases: &[Case<'_>]) {
     let runtimes = runtimes().await;
     let mut wrong = Vec::new();
     for (body, expected) in cases {
@@ -46,6 +47,20 @@ async fn check(language: Language, limits: CodeLimits, cases: &[Case]) {
     let good = Arc::new(code(language, sample(language)));
     let pong = run(&runtimes, &good, r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#).await;
     assert!(answer(pong).contains("Method not found: ping"));
+}
+
+/// A body that throws a text that is far too long.
+async fn check_bounded(runtimes: &Runtimes, language: Language, limits: CodeLimits, body: &str) {
+    let mut code = code(language, &source(language, body));
+    code.limits = limits;
+    let code = Arc::new(code);
+    match run(runtimes, &code, "{}").await {
+        Err(RunError::Thrown { kind, message, details }) => {
+            let length = kind.len() + message.len() + details.len();
+            assert!((limits.output_bytes / 2..=limits.output_bytes).contains(&length), "{length}");
+        }
+        other => panic!("{:.200}", format!("{other:?}")),
+    }
 }
 
 fn source(language: Language, body: &str) -> String {

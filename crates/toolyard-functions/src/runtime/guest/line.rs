@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Call;
-use crate::runtime::wire::{CallHead, Failure, FetchRequest, FetchResponse, Fetched, Reply};
+use crate::runtime::wire::{CallHead, Failure, FetchRequest, FetchResponse, Fetched, LONGEST_LINE, Reply};
 
 /// The line. Clones are one and the same: the functions that a handler is given have one.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ struct Ends {
     stdout: StdoutLock<'static>,
     call: u64,
     log: Log,
+    /// How long the text of an error may be, in bytes.
+    error_bytes: usize,
 }
 
 /// What a handler has printed.
@@ -33,13 +35,15 @@ struct Log {
 impl Line {
     pub(super) fn new() -> Self {
         let stdin = BufReader::new(io::stdin().lock());
-        let ends = Ends { stdin, stdout: io::stdout().lock(), call: 0, log: Log::default() };
+        let ends = Ends { stdin, stdout: io::stdout().lock(), call: 0, log: Log::default(), error_bytes: 0 };
         Self(Rc::new(RefCell::new(ends)))
     }
 
-    /// How much of what a handler prints is kept.
-    pub(super) fn keep_log(&self, limit: usize) {
-        self.0.borrow_mut().log.limit = limit;
+    /// How much of what a handler prints is kept, and how much is told of an error.
+    pub(super) fn bound(&self, log_bytes: usize, error_bytes: usize) {
+        let mut ends = self.0.borrow_mut();
+        ends.log.limit = log_bytes;
+        ends.error_bytes = error_bytes;
     }
 
     /// The next message; none when the host is done with us.
@@ -73,6 +77,7 @@ impl Line {
             }
             Err(failure) => {
                 let last = matches!(failure, Failure::TimedOut | Failure::OutOfMemory);
+                let failure = failure.within(ends.error_bytes);
                 ends.send(&Reply::Failed { call, log, last, failure }, None)?;
                 Ok(last)
             }
@@ -87,7 +92,10 @@ impl Line {
     pub(super) fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, String> {
         let mut ends = self.0.borrow_mut();
         let call = ends.call;
-        let broken = |_| "the host does not answer".to_owned();
+        let broken = |error: io::Error| match error.kind() {
+            io::ErrorKind::FileTooLarge => "the request is too long".to_owned(),
+            _ => "the host does not answer".to_owned(),
+        };
         ends.send(&Reply::Fetch { call, request }, None).map_err(broken)?;
         let line = ends.line().map_err(broken)?.ok_or("the host is gone")?;
         match serde_json::from_slice(&line).map_err(|_| "the host's answer makes no sense")? {
@@ -106,6 +114,9 @@ impl Ends {
 
     fn send(&mut self, message: &impl Serialize, body: Option<&[u8]>) -> io::Result<()> {
         let mut text = serde_json::to_vec(message)?;
+        if text.len() > LONGEST_LINE {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         text.push(b'\n');
         if let Some(body) = body {
             text.extend_from_slice(body);

@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use self::line::Line;
-use super::wire::{Failure, Load, Reply, Told};
+use super::wire::{Failure, Load, Reply, Told, beginning, error_bytes};
 
 /// The name under which [`super::ENTRY`] is known.
 pub(super) const NAME: &str = "function-worker";
@@ -56,10 +56,13 @@ struct Call {
 
 fn serve<E: Engine>(line: &Line) -> io::Result<()> {
     let Some(load) = line.read::<Load>()? else { return Ok(()) };
-    line.keep_log(load.log_bytes);
+    line.bound(load.log_bytes, error_bytes(load.output_bytes));
     let engine = match source(&load).and_then(|source| E::load(&load, source, line)) {
         Ok(engine) => engine,
-        Err(message) => return line.say(&Reply::NotLoaded { message }),
+        Err(message) => {
+            let message = beginning(message, error_bytes(load.output_bytes));
+            return line.say(&Reply::NotLoaded { message });
+        }
     };
     line.say(&Reply::Ready)?;
     loop {

@@ -1,8 +1,12 @@
 //! In JavaScript.
 
+use std::sync::Arc;
+
+use toolyard_functions::code::CodeLimits;
 use toolyard_functions::code::Language::JavaScript;
 
-use super::{LONG, SHORT, check};
+use super::{LONG, SHORT, check, said};
+use crate::setup::{code, run, runtimes};
 
 #[tokio::test]
 async fn what_does_not_end_is_ended() {
@@ -117,4 +121,16 @@ async fn mistakes_are_told() {
         ("return '\\ud800'", "\"\\ud800\""),
     ];
     check(JavaScript, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn the_text_of_an_error_is_bounded() {
+    let (runtimes, limits) = (runtimes().await, CodeLimits { output_bytes: 1000, ..LONG });
+    for body in ["throw new Error('x'.repeat(20e6))", "throw '\u{e9}'.repeat(5e6)"] {
+        super::check_bounded(&runtimes, JavaScript, limits, body).await;
+    }
+    let mut code = code(JavaScript, "throw new Error('x'.repeat(20e6))");
+    code.limits = limits;
+    let came = said(run(&runtimes, &Arc::new(code), "{}").await);
+    assert!(came.starts_with("not loaded: Error: xxx") && came.len() < 1100, "{}", came.len());
 }

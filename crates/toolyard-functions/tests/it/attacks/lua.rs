@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use toolyard_functions::code::CodeLimits;
 use toolyard_functions::code::Language::Lua;
 
 use super::{LONG, SHORT, check, said};
@@ -155,6 +156,14 @@ async fn mistakes_are_told() {
         ("return os.date('%Ez', 0)", "error: "),
     ];
     check(Lua, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn the_text_of_an_error_is_bounded() {
+    let (runtimes, limits) = (runtimes().await, CodeLimits { output_bytes: 1000, ..LONG });
+    for body in ["error(('x'):rep(5e6))", "error(('\u{e9}'):rep(5e6), 0)"] {
+        super::check_bounded(&runtimes, Lua, limits, body).await;
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use toolyard_functions::code::CodeLimits;
 use toolyard_functions::code::Language::Python;
 
 use super::{LONG, SHORT, check};
@@ -67,6 +68,10 @@ async fn the_line_to_the_host_cannot_be_broken() {
         ),
         ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nreturn 2", "2"),
         ("import subprocess\nsubprocess.Popen(['sleep', '1000'])\nreturn 2", "2"),
+        (
+            "import os\nfor fd in range(64, 70):\n  try: os.write(fd, b'x' * (17 << 20))\n  except OSError: pass",
+            "OutputTooLarge",
+        ),
         ("import atexit, time\natexit.register(time.sleep, 1000)\nreturn 2", "2"),
         ("import json\njson.dumps = lambda *a, **k: 'garbage'\nreturn 2", "2"),
     ];
@@ -115,6 +120,12 @@ async fn mistakes_are_told() {
         ("import sys\nprint('a', file=sys.stderr)\nreturn 1", "1 after \"a\\n\""),
     ];
     check(Python, LONG, &cases).await;
+}
+
+#[tokio::test]
+async fn the_text_of_an_error_is_bounded() {
+    let (runtimes, limits) = (runtimes().await, CodeLimits { output_bytes: 1000, ..LONG });
+    super::check_bounded(&runtimes, Python, limits, "raise ValueError('\u{e9}' * 10_000_000)").await;
 }
 
 #[tokio::test]
