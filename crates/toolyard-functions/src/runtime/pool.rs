@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -15,6 +16,9 @@ use super::worker::Worker;
 use super::{RuntimeOptions, WorkerInfo};
 use crate::code::Code;
 use crate::run::RunError;
+
+/// How often is looked for workers that are not to be kept.
+const SWEEP: Duration = Duration::from_secs(2);
 
 pub(super) struct Pools {
     pub(super) options: RuntimeOptions,
@@ -154,7 +158,7 @@ impl Pools {
         let mut tasks = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.spawn(async move {
             loop {
-                tokio::time::sleep(idle_time / 4).await;
+                tokio::time::sleep((idle_time / 4).min(SWEEP)).await;
                 let Some(pools) = pools.upgrade() else { return };
                 let mut state = pools.lock();
                 let old = state.idle_longer_than(idle_time);
@@ -192,13 +196,14 @@ impl State {
         pools.min_by_key(oldest).map(|pool| pool.idle.remove(0))
     }
 
-    fn idle_longer_than(&mut self, idle_time: std::time::Duration) -> Vec<Placed> {
+    fn idle_longer_than(&mut self, idle_time: Duration) -> Vec<Placed> {
         let mut old = Vec::new();
         for pool in self.by_code.values_mut() {
             let kept = pool.idle.partition_point(|placed| placed.worker.idle_since.elapsed() > idle_time);
             old.extend(pool.idle.drain(..kept));
             // Also those that have ended by themselves.
-            old.extend(pool.idle.extract_if(.., |placed| !placed.worker.is_alive()));
+            let is_over = |placed: &mut Placed| !placed.worker.is_alive() || placed.worker.is_stuck();
+            old.extend(pool.idle.extract_if(.., is_over));
         }
         self.by_code.retain(|_, pool| pool.calls > 0 || !pool.idle.is_empty());
         old

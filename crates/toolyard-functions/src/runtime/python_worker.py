@@ -8,7 +8,10 @@ import os
 import sys
 import threading
 import traceback
+from _signal import getsignal, setitimer
 from json import dumps, loads
+from os import WNOHANG, pread, stat, waitpid
+from time import sleep
 
 LONGEST_ERROR = 16 << 10
 
@@ -57,6 +60,57 @@ def send(writes, *lines):
     rest = memoryview(b"".join(line + b"\n" for line in lines))
     while rest:
         rest = rest[os.write(writes, rest) :]
+
+
+class Leavings:
+    """What a call may leave that would act in the next one: processes, threads, timers, handlers of signals."""
+
+    def __init__(self):
+        above = os.getppid()
+        try:
+            import fcntl
+
+            # Orphans become children of the process above.
+            listed = os.open(f"/proc/{above}/task/{above}/children", os.O_RDONLY)
+            self.beside = fcntl.fcntl(listed, fcntl.F_DUPFD_CLOEXEC, 64)
+            os.close(listed)
+        except OSError:
+            self.beside = None
+        self.before = self.seen()
+        self.handlers = self.signal_handlers()
+
+    def seen(self):
+        try:
+            threads = stat("/proc/self/task").st_nlink
+        except OSError:
+            threads = threading.active_count()
+        return threads, self.beside and pread(self.beside, 4096, 0)
+
+    def signal_handlers(self):
+        return [getsignal(number) for number in range(1, 65)]
+
+    def has_children(self):
+        try:
+            while waitpid(-1, WNOHANG)[0]:
+                pass
+            return True
+        except ChildProcessError:
+            return False
+
+    def are_there(self):
+        try:
+            # All three are stopped.
+            timers = [setitimer(which, 0)[0] for which in (0, 1, 2)]
+            if any(timers) or self.signal_handlers() != self.handlers or self.has_children():
+                return True
+            for pause in (0.001, 0.01):
+                # What has just ended may be seen for a moment.
+                if self.seen() == self.before:
+                    return False
+                sleep(pause)
+            return self.seen() != self.before
+        except BaseException:
+            return True
 
 
 def head(**members):
@@ -183,7 +237,8 @@ def main():
         if os.getpid() == ours:
             send(writes, head(**{"is": "not_loaded", "message": beginning(not_loaded(error), error_bytes(load))}))
         return
-    send(writes, head(**{"is": "ready"}))
+    leavings = Leavings()
+    send(writes, head(**{"is": "ready"}, call=0))
     while True:
         line, event = reads.readline(), reads.readline()
         if not event.endswith(b"\n"):
@@ -194,15 +249,14 @@ def main():
             return  # A child of the handler's has come back in its place.
         sys.stdout = sys.stderr = log
         about = {"call": this["call"], "log": log.take()}
-        # Threads that the handler left would print into the next call.
-        about["last"] = threading.active_count() > 1
+        about["last"] = leavings.are_there() or (failure is not None and failure["why"] == "out_of_memory")
         if failure is None:
-            send(writes, head(**{"is": "returned"}, **about), text)
+            said = [head(**{"is": "returned"}, **about), text]
         else:
-            about["last"] |= failure["why"] == "out_of_memory"
-            send(writes, head(**{"is": "failed"}, **about, failure=failure))
+            said = [head(**{"is": "failed"}, **about, failure=failure)]
         if about["last"]:
-            return
+            return send(writes, *said)
+        send(writes, *said, head(**{"is": "ready"}, call=this["call"]))
 
 
 main()

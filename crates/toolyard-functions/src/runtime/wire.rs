@@ -39,7 +39,8 @@ pub(crate) struct Load {
 /// A call. The event is on the next line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CallHead {
-    /// Which call it is: what a worker says carries it, so that nothing late is taken for an answer.
+    /// Which call it is, which cannot be guessed: what a worker says carries it, so that nothing late or early is taken
+    /// for an answer.
     pub(crate) call: u64,
     /// How much time there is.
     pub(crate) left_ms: u64,
@@ -61,8 +62,8 @@ pub(crate) struct Told {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Reply {
-    /// It has the code.
-    Ready,
+    /// It has the code, and nothing is left of the call before, if there was one.
+    Ready { call: u64 },
     /// The code cannot be used.
     NotLoaded { message: String },
     /// What the handler returned is on the next line.

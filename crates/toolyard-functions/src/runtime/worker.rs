@@ -29,6 +29,15 @@ const LOG_BYTES: usize = 64 << 10;
 /// How much is kept of what a process says on its standard error, in bytes: its last words.
 const LAST_WORDS: usize = 2 << 10;
 
+/// How long a call waits for a worker that clears away what another one left: not longer than a new one takes.
+const CLEARING: Duration = Duration::from_millis(100);
+
+/// How long one may take for that while nobody waits for it.
+const LONG_CLEARING: Duration = Duration::from_secs(1);
+
+/// What is not longer than this is in the pipe at once, in bytes, whether or not anybody reads.
+const SHORT_MESSAGE: usize = 32 << 10;
+
 /// A worker. Dropping it ends its process at once.
 pub(super) struct Worker {
     stdin: ChildStdin,
@@ -38,6 +47,10 @@ pub(super) struct Worker {
     output_bytes: usize,
     /// Whether it has said that it has the code.
     has_loaded: bool,
+    /// Whether it has said that nothing is left of the last call.
+    is_ready: bool,
+    /// What the last call is known by; zero before there is one.
+    call: u64,
     process: Confined,
     /// The task that listens for the last words.
     _listener: JoinSet<()>,
@@ -82,6 +95,8 @@ impl Worker {
             fetch: fetch.filter(|_| code.network),
             output_bytes: code.limits.output_bytes,
             has_loaded: false,
+            is_ready: false,
+            call: 0,
             process,
             _listener: listener,
             calls: 0,
@@ -95,8 +110,8 @@ impl Worker {
     async fn load(&mut self, load: &Load) -> Result<(), RunError> {
         let broken = self.send(load).await;
         match self.reply().await {
-            Ok(Reply::Ready) if broken.is_ok() => {
-                self.has_loaded = true;
+            Ok(Reply::Ready { call: 0 }) if broken.is_ok() => {
+                (self.has_loaded, self.is_ready) = (true, true);
                 Ok(())
             }
             Ok(Reply::NotLoaded { message }) => {
@@ -112,6 +127,26 @@ impl Worker {
         !self.is_spent && self.process.ending().wait().now_or_never().is_none()
     }
 
+    /// Whether it has taken longer than it may to clear away what its last call left.
+    pub(super) fn is_stuck(&self) -> bool {
+        !self.is_ready && !self.has_spoken() && self.idle_since.elapsed() > LONG_CLEARING
+    }
+
+    /// Whether there is something to be read.
+    fn has_spoken(&self) -> bool {
+        let unread = || rustix::io::ioctl_fionread(self.stdout.get_ref()).is_ok_and(|length| length > 0);
+        !self.stdout.buffer().is_empty() || unread()
+    }
+
+    /// Waits until nothing is left of the last call.
+    async fn clear(&mut self) -> io::Result<()> {
+        if !self.is_ready {
+            let said = self.reply().await?;
+            self.is_ready = matches!(said, Reply::Ready { call } if call == self.call);
+        }
+        if self.is_ready { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    }
+
     /// Has a call answered. Whoever drops the future drops the worker, too: it is still busy.
     pub(super) async fn call(
         &mut self,
@@ -121,25 +156,49 @@ impl Worker {
     ) -> Result<Ran, CallError> {
         self.calls += 1;
         self.is_spent = true;
-        let message = message(self.calls, event, context, left);
+        let call = nonce();
+        let message = message(call, event, context, left);
+        // A short one is there already when the worker is ready.
+        if message.len() > SHORT_MESSAGE && !matches!(timeout(CLEARING, self.clear()).await, Ok(Ok(()))) {
+            return Err(CallError::Untouched);
+        }
+        if self.is_ready && self.has_spoken() {
+            // Of what it was not asked.
+            return Err(CallError::Untouched);
+        }
         let (sent, broken) = self.write(&message).await;
         let reply = match broken {
-            None => self.reply().await,
+            None => self.answer(call, sent).await,
             Some(error) => Err(error),
         };
         match reply {
             Ok(reply) => Ok(self.understand(reply).await?),
-            // What it has not read is still in the pipe.
-            Err(_) if rustix::io::ioctl_fionread(&self.stdin).is_ok_and(|unread| unread == sent) => {
-                Err(CallError::Untouched)
-            }
+            Err(_) if self.has_read_nothing(sent) => Err(CallError::Untouched),
             Err(error) => Err(self.died(&error).await.into()),
         }
     }
 
+    /// What it says to a call that it was sent.
+    async fn answer(&mut self, call: u64, sent: u64) -> io::Result<Reply> {
+        match timeout(CLEARING, self.clear()).await {
+            Ok(cleared) => cleared?,
+            Err(_) if self.has_read_nothing(sent) => return Err(io::ErrorKind::TimedOut.into()),
+            // It says so before it reads.
+            Err(_) => self.clear().await?,
+        }
+        self.call = call;
+        self.reply().await
+    }
+
+    /// What it has not read is still in the pipe.
+    fn has_read_nothing(&self, sent: u64) -> bool {
+        rustix::io::ioctl_fionread(&self.stdin).is_ok_and(|unread| unread == sent)
+    }
+
     async fn understand(&mut self, reply: Reply) -> Result<Ran, RunError> {
+        self.is_ready = false;
         match reply {
-            Reply::Returned { call, log, last } if call == self.calls => {
+            Reply::Returned { call, log, last } if call == self.call => {
                 let answer = match line(&mut self.stdout, self.output_bytes).await {
                     Ok(answer) => answer,
                     Err(error) => return Err(self.died(&error).await),
@@ -152,7 +211,7 @@ impl Worker {
                 self.is_spent = last;
                 Ok(Ran { answer, log })
             }
-            Reply::Failed { call, last, failure, .. } if call == self.calls => {
+            Reply::Failed { call, last, failure, .. } if call == self.call => {
                 self.is_spent = last;
                 Err(self.failure(failure))
             }
@@ -176,7 +235,10 @@ impl Worker {
         loop {
             let text = line(&mut self.stdout, LONGEST_LINE).await?;
             let reply = serde_json::from_slice(&text)?;
-            let Reply::Fetch { request, .. } = reply else { return Ok(reply) };
+            let Reply::Fetch { call, request } = reply else { return Ok(reply) };
+            if call != self.call {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
             let fetched = fetch::on_behalf(self.fetch.as_deref(), request).await;
             self.send(&fetched).await?;
         }
@@ -238,6 +300,14 @@ impl Worker {
 fn said(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// What a call is known by.
+fn nonce() -> u64 {
+    let mut nonce = [0; 8];
+    // Zeroes, where the system has no entropy, are still no other call's of this worker.
+    let _zeroes = getrandom::fill(&mut nonce);
+    u64::from_le_bytes(nonce)
 }
 
 /// What a worker is told of the code.

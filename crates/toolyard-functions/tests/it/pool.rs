@@ -187,6 +187,25 @@ async fn one_version_does_not_take_all_places() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_what_another_call_left_to_clear_away() {
+    let processes = processes();
+    let runtimes = Runtimes::new(options_of(&processes).await);
+    let source = "function cortexone_handler(event) {
+        if (event.full) { globalThis.kept = []; for (let i = 0; i < 2e6; i++) kept.push({ a: i }) }
+        return 1
+    }";
+    let code = Arc::new(code(Language::JavaScript, source));
+    answer(run(&runtimes, &code, "{}").await);
+    let pids = || processes.list().iter().map(|process| process.pid).collect::<Vec<_>>();
+    let first = pids();
+    answer(run(&runtimes, &code, r#"{"full":true}"#).await);
+    assert_eq!(pids(), first);
+    answer(run(&runtimes, &code, "{}").await);
+    until(|| processes.list().len() == 1).await;
+    assert_ne!(pids(), first);
+}
+
+#[tokio::test]
 async fn who_is_idle_for_long_ends() {
     let processes = processes();
     let mut options = options_of(&processes).await;

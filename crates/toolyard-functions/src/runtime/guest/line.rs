@@ -56,6 +56,13 @@ impl Line {
         self.0.borrow_mut().send(reply, None)
     }
 
+    /// Says that whatever the last call needed is cleared away.
+    pub(super) fn ready(&self) -> io::Result<()> {
+        let mut ends = self.0.borrow_mut();
+        let call = ends.call;
+        ends.send(&Reply::Ready { call }, None)
+    }
+
     pub(super) fn next_call(&self) -> io::Result<Option<Call>> {
         let Some(head) = self.read::<CallHead>()? else { return Ok(None) };
         let mut ends = self.0.borrow_mut();

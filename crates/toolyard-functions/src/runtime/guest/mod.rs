@@ -64,9 +64,9 @@ fn serve<E: Engine>(line: &Line) -> io::Result<()> {
             return line.say(&Reply::NotLoaded { message });
         }
     };
-    line.say(&Reply::Ready)?;
     loop {
         let state = engine.prepare();
+        line.ready()?;
         let Some(call) = line.next_call()? else { return Ok(()) };
         let result = state.as_ref().map_err(Failure::clone).and_then(|state| engine.answer(state, call));
         // The caller has its answer before anything is cleared away.

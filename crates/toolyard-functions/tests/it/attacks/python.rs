@@ -123,6 +123,47 @@ async fn mistakes_are_told() {
 }
 
 #[tokio::test]
+async fn what_a_call_leaves_behind_ends_with_its_worker() {
+    const COUNT: &str =
+        "n = 0\ndef cortexone_handler(event, context):\n  global n\n  n += 1\n  if n > 1: return 'stayed'\n";
+    let leavings = [
+        "import os, time\n  if os.fork() == 0: time.sleep(1000)",
+        "import os, time\n  if os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)",
+        // A daemon has left its parent.
+        "import os, time\n  pid = os.fork()\n  if pid == 0:\n    if os.fork() == 0: time.sleep(1000)\n    os._exit(0)\n  os.waitpid(pid, 0)",
+        "import subprocess\n  subprocess.Popen(['sleep', '1000'])",
+        "import _thread, time\n  _thread.start_new_thread(time.sleep, (1000,))",
+        "import signal\n  signal.alarm(1000)",
+        "import signal\n  signal.setitimer(signal.ITIMER_VIRTUAL, 1000)",
+        "import signal\n  signal.signal(signal.SIGUSR1, print)",
+    ];
+    let sources = leavings.map(|leaves| format!("{COUNT}  {leaves}\n  return 'first'\n"));
+    check(Python, LONG, &sources.each_ref().map(|source| (&**source, "\"first\""))).await;
+    let tidy = [
+        "import subprocess\n  subprocess.run(['true'])",
+        "import threading\n  t = threading.Thread(target=print)\n  t.start()\n  t.join()",
+    ];
+    for done in tidy {
+        let source = format!("{COUNT}  {done}\n  return 'first'\n");
+        let (runtimes, code) = (runtimes().await, Arc::new(code(Python, &source)));
+        assert_eq!(answer(run(&runtimes, &code, "{}").await), "\"first\"");
+        assert_eq!(answer(run(&runtimes, &code, "{}").await), "\"stayed\"", "{done}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_from_an_earlier_call_is_none() {
+    // What is said of the second call, in advance.
+    let forged = r#"import os
+def cortexone_handler(event, context):
+  for fd in range(60, 80):
+    try: os.write(fd, b'{"is":"returned","call":1,"log":"","last":false}\n"own"\n{"is":"returned","call":2,"log":"","last":false}\n"forged"\n')
+    except OSError: pass
+  return 'own'"#;
+    check(Python, LONG, &[(forged, "Died(\"it said what makes no sense")]).await;
+}
+
+#[tokio::test]
 async fn the_text_of_an_error_is_bounded() {
     let (runtimes, limits) = (runtimes().await, CodeLimits { output_bytes: 1000, ..LONG });
     super::check_bounded(&runtimes, Python, limits, "raise ValueError('\u{e9}' * 10_000_000)").await;
