@@ -158,7 +158,11 @@ pub async fn invoke(
     };
     let cost = if failure.may_have_run() { edition.price } else { Price::default() };
     let reply = request.failed(edition, &failure);
-    Ok(Invoked { reply, cost, log: String::new(), failure: Some(failure) })
+    let log = match &failure {
+        RunError::Thrown { log, .. } => log.clone(),
+        _ => String::new(),
+    };
+    Ok(Invoked { reply, cost, log, failure: Some(failure) })
 }
 
 /// What an event is.
@@ -210,8 +214,10 @@ impl Request {
 /// How the languages say that a handler has failed.
 fn body(language: Language, failure: &RunError) -> Json {
     let (kind, details) = match failure {
-        RunError::Thrown { kind, message, details } if details.is_empty() => (kind.as_str(), message.clone()),
-        RunError::Thrown { kind, message, details } => (kind.as_str(), format!("{message}\n{details}")),
+        RunError::Thrown { kind, message, details, .. } if details.is_empty() => {
+            (kind.as_str(), message.clone())
+        }
+        RunError::Thrown { kind, message, details, .. } => (kind.as_str(), format!("{message}\n{details}")),
         RunError::NotLoaded { message } => ("LoadError", message.clone()),
         RunError::OutOfMemory => ("OutOfMemory", failure.to_string()),
         RunError::OutputTooLarge { .. } => ("OutputTooLarge", failure.to_string()),
@@ -241,7 +247,12 @@ impl Wrong {
                 "the handler has to return {statusCode, body}: a status from 100 to 599, and an object or a string"
             }
         };
-        RunError::Thrown { kind: "InvalidReturn".into(), message: message.into(), details: String::new() }
+        RunError::Thrown {
+            kind: "InvalidReturn".into(),
+            message: message.into(),
+            details: String::new(),
+            log: String::new(),
+        }
     }
 }
 

@@ -71,6 +71,8 @@ pub enum RunError {
         message: String,
         /// Where it was thrown, as the language tells.
         details: String,
+        /// What the handler had printed, as far as that is kept.
+        log: String,
     },
     /// The code cannot be loaded: it is not of its language, has no handler, or throws while it is read.
     #[error("the function cannot be loaded: {message}")]

@@ -56,7 +56,12 @@ async fn invoked(
 }
 
 fn thrown() -> RunError {
-    RunError::Thrown { kind: "ValueError".into(), message: "no".into(), details: "at line 3".into() }
+    RunError::Thrown {
+        kind: "ValueError".into(),
+        message: "no".into(),
+        details: "at line 3".into(),
+        log: "printed".into(),
+    }
 }
 
 #[tokio::test]

@@ -207,22 +207,23 @@ impl Worker {
                     kind: "TypeError".to_owned(),
                     message: format!("the handler's answer is no JSON: {error}"),
                     details: String::new(),
+                    log: log.clone(),
                 })?;
                 self.is_spent = last;
                 Ok(Ran { answer, log })
             }
-            Reply::Failed { call, last, failure, .. } if call == self.call => {
+            Reply::Failed { call, log, last, failure } if call == self.call => {
                 self.is_spent = last;
-                Err(self.failure(failure))
+                Err(self.failure(failure, log))
             }
             _ => Err(self.nonsense()),
         }
     }
 
-    fn failure(&self, failure: Failure) -> RunError {
+    fn failure(&self, failure: Failure, log: String) -> RunError {
         // A worker in which others' code runs may not keep to what it is told.
         match failure.within(error_bytes(self.output_bytes)) {
-            Failure::Thrown { kind, message, details } => RunError::Thrown { kind, message, details },
+            Failure::Thrown { kind, message, details } => RunError::Thrown { kind, message, details, log },
             Failure::NotLoaded { message } => RunError::NotLoaded { message },
             Failure::TimedOut => RunError::TimedOut,
             Failure::OutOfMemory => RunError::OutOfMemory,

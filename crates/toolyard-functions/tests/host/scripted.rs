@@ -35,7 +35,7 @@ impl Scripted {
         match source {
             "throw" => {
                 let (kind, message) = ("Error".to_owned(), "thrown".to_owned());
-                return Err(RunError::Thrown { kind, message, details: String::new() });
+                return Err(RunError::Thrown { kind, message, details: String::new(), log: String::new() });
             }
             "broken" => return Err(RunError::NotLoaded { message: "line 1".to_owned() }),
             "wait" => {

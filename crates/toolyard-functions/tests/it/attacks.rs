@@ -55,7 +55,7 @@ async fn check_bounded(runtimes: &Runtimes, language: Language, limits: CodeLimi
     code.limits = limits;
     let code = Arc::new(code);
     match run(runtimes, &code, "{}").await {
-        Err(RunError::Thrown { kind, message, details }) => {
+        Err(RunError::Thrown { kind, message, details, .. }) => {
             let length = kind.len() + message.len() + details.len();
             assert!((limits.output_bytes / 2..=limits.output_bytes).contains(&length), "{length}");
         }
@@ -82,7 +82,8 @@ fn said(result: Result<Ran, RunError>) -> String {
     match result {
         Ok(ran) if ran.log.is_empty() => ran.answer.as_text().to_owned(),
         Ok(ran) => format!("{} after {:?}", ran.answer.as_text(), ran.log),
-        Err(RunError::Thrown { kind, message, .. }) => format!("{kind}: {message}"),
+        Err(RunError::Thrown { kind, message, log, .. }) if log.is_empty() => format!("{kind}: {message}"),
+        Err(RunError::Thrown { kind, message, log, .. }) => format!("{kind}: {message} after {log:?}"),
         Err(RunError::NotLoaded { message }) => format!("not loaded: {message}"),
         Err(error) => format!("{error:?}"),
     }

@@ -102,6 +102,7 @@ async fn mistakes_are_told() {
         ("async function cortexone_handler() {}", "not loaded: the handler is asynchronous"),
         ("return Promise.resolve(1)", "not loaded: the handler is asynchronous"),
         ("return (async () => 1)()", "not loaded: the handler is asynchronous"),
+        ("console.log('a'); throw 'b'", "string: b after \"a\\n\""),
         ("throw 'a text'", "string: a text"),
         ("throw { code: 7 }", "object: {\"code\":7}"),
         ("throw null", "null: null"),

@@ -127,6 +127,7 @@ async fn mistakes_are_told() {
         ),
         ("\u{1b}Lua cortexone_handler", "not loaded: "),
         ("error('top') function cortexone_handler() end", "not loaded: cortexone_function.lua:1: top"),
+        ("print('a') error('b', 0)", "error: b after \"a\\n\""),
         ("error('a text')", "error: cortexone_function.lua:2: a text"),
         ("error('bare', 0)", "error: bare"),
         ("error({ code = 7 })", "table: {\"code\":7}"),

@@ -98,6 +98,7 @@ async fn mistakes_are_told() {
         ),
         ("import sys\nsys.exit(1)\ndef cortexone_handler(): pass", "not loaded: SystemExit: 1"),
         ("async def cortexone_handler(event, context): return 1", "not loaded: the handler is asynchronous"),
+        ("print('a')\nraise ValueError('b')", "ValueError: b after \"a\\n\""),
         ("raise ValueError('a text')", "ValueError: a text"),
         ("return event['missing']", "KeyError: 'missing'"),
         ("class E(Exception):\n  def __str__(self): raise ValueError('again')\nraise E", "E: "),
