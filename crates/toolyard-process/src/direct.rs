@@ -12,6 +12,9 @@ use crate::processes::Started;
 use crate::{Pipes, Program, command};
 
 pub(crate) fn start(program: &Program) -> io::Result<Started> {
+    if program.channel {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "without a supervisor it has no channel"));
+    }
     let mut command = command(&program.command, program);
     command.args(&program.args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -30,5 +33,6 @@ pub(crate) fn start(program: &Program) -> io::Result<Started> {
         state.send_replace(State::Gone(status));
     };
     let child = Child::new(Hold::Group(group), state_now, watcher);
-    Ok(Started { child, pipes: Pipes { stdin, stdout, stderr }, pid, supervisor: None })
+    let pipes = Pipes { stdin, stdout, stderr, channel: None };
+    Ok(Started { child, pipes, pid, supervisor: None })
 }

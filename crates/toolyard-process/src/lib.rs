@@ -31,6 +31,7 @@ use std::io;
 use std::path::PathBuf;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use child::{Child, Ending};
@@ -53,6 +54,9 @@ const INHERITED: [&str; 12] = [
     "XDG_RUNTIME_DIR",
 ];
 
+/// The variable that tells a program the number of its [channel](Program::channel).
+pub const CHANNEL: &str = "TOOLYARD_CHANNEL";
+
 /// A program to start.
 #[derive(Clone, Default)]
 pub struct Program {
@@ -68,6 +72,9 @@ pub struct Program {
     /// allocates, not what it shares or only reserves (`RLIMIT_DATA`). An allocation beyond that fails. Without a
     /// supervisor there is no such limit.
     pub memory_bytes: Option<u64>,
+    /// Whether it has a socket to us beside its pipes, whose number is in its variable [`CHANNEL`]: for programs of
+    /// our own. It needs a supervisor.
+    pub channel: bool,
 }
 
 /// Cannot start a program.
@@ -95,6 +102,8 @@ pub struct Pipes {
     pub stdout: ChildStdout,
     /// Where it logs.
     pub stderr: ChildStderr,
+    /// Our end of its channel, where it has one.
+    pub channel: Option<UnixStream>,
 }
 
 /// Raises the number of files that this process may have open as far as the system lets it: a thousand

@@ -74,16 +74,19 @@ pub(crate) async fn start(supervisor: &Path, program: &Program) -> io::Result<St
     let (stdin, ours_in) = io::pipe()?;
     let (ours_out, stdout) = io::pipe()?;
     let (ours_err, stderr) = io::pipe()?;
-    send(&ours, &[stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
-    drop((stdin, stdout, stderr));
+    let (channel, theirs) = program.channel.then(UnixStream::pair).transpose()?.unzip();
+    let mut files = vec![stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    files.extend(theirs.as_ref().map(UnixStream::as_fd));
+    send(&ours, &files)?;
+    drop((stdin, stdout, stderr, theirs));
     let pipes = Pipes {
         stdin: ChildStdin::from_std(OwnedFd::from(ours_in).into())?,
         stdout: ChildStdout::from_std(OwnedFd::from(ours_out).into())?,
         stderr: ChildStderr::from_std(OwnedFd::from(ours_err).into())?,
+        channel: channel.map(nonblocking).transpose()?,
     };
 
-    ours.set_nonblocking(true)?;
-    let (reports, control) = tokio::net::UnixStream::from_std(ours)?.into_split();
+    let (reports, control) = nonblocking(ours)?.into_split();
     let mut reports = BufReader::new(reports).lines();
     let first = reports.next_line().await?;
     let pid = match first.as_deref().and_then(Report::parse) {
@@ -98,9 +101,14 @@ pub(crate) async fn start(supervisor: &Path, program: &Program) -> io::Result<St
     Ok(Started { child, pipes, pid, supervisor: above })
 }
 
+fn nonblocking(socket: UnixStream) -> io::Result<tokio::net::UnixStream> {
+    socket.set_nonblocking(true)?;
+    tokio::net::UnixStream::from_std(socket)
+}
+
 /// Passes these on. One byte goes with them: there is no message of none.
-fn send(control: &UnixStream, files: &[BorrowedFd<'_>; 3]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+fn send(control: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(files));
     sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;

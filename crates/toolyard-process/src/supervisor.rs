@@ -13,7 +13,7 @@
 use std::ffi::OsString;
 use std::io::{self, IoSliceMut, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -29,7 +29,7 @@ use tokio::signal::unix::{self, SignalKind};
 use tokio::time::timeout;
 
 use crate::supervised::Report;
-use crate::tree;
+use crate::{CHANNEL, tree};
 
 /// The first argument of a binary that is to be a supervisor. The second is the limit of memory in bytes, or 0;
 /// the others are the program and its arguments. Environment and folder are the program's, too.
@@ -64,12 +64,20 @@ fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     };
     limit_memory(memory)?;
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let [stdin, stdout, stderr] = receive(&control)?;
+    let mut files = receive(&control)?.into_iter();
+    let (Some(stdin), Some(stdout), Some(stderr)) = (files.next(), files.next(), files.next()) else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    let channel = files.next();
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
     let mut command = Command::new(program);
     command.args(args).stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
+    if let Some(channel) = &channel {
+        rustix::io::fcntl_setfd(channel, rustix::io::FdFlags::empty())?;
+        command.env(CHANNEL, channel.as_raw_fd().to_string());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(supervise(command, control))
+    runtime.block_on(supervise(command, control, channel))
 }
 
 /// Limits are inherited, and we live well within any that lets a program start.
@@ -81,20 +89,19 @@ fn limit_memory(bytes: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?)
 }
 
-/// The program's ends of its pipes.
-fn receive(control: &UnixStream) -> io::Result<[OwnedFd; 3]> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+/// The program's ends of its pipes, and of its channel where it has one.
+fn receive(control: &UnixStream) -> io::Result<Vec<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     recvmsg(control, &mut [IoSliceMut::new(&mut [0])], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let files = ancillary.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
-    let files: Vec<OwnedFd> = files.flatten().collect();
-    files.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
+    Ok(files.flatten().collect())
 }
 
-async fn supervise(mut command: Command, control: UnixStream) -> io::Result<()> {
+async fn supervise(mut command: Command, control: UnixStream, channel: Option<OwnedFd>) -> io::Result<()> {
     control.set_nonblocking(true)?;
     let mut gateway = tokio::net::UnixStream::from_std(control.try_clone()?)?;
     let mut terminate = unix::signal(SignalKind::terminate())?;
@@ -108,8 +115,8 @@ async fn supervise(mut command: Command, control: UnixStream) -> io::Result<()> 
             return (&control).write_all(Report::Failed(errno).line().as_bytes());
         }
     };
-    // With it our copies of the program's pipes.
-    drop(command);
+    // With them our copies of the program's ends.
+    drop((command, channel));
     let mut tree = Tree { program, control, deaths, runs: true };
     tree.report(&Report::Started(program));
     tokio::select! {

@@ -13,7 +13,7 @@ fn shell(script: &str) -> Program {
         args: vec!["-c".into(), script.into()],
         env: vec![("GIVEN".into(), "given".into())],
         work_dir: Some("/".into()),
-        memory_bytes: None,
+        ..Program::default()
     }
 }
 
@@ -95,4 +95,10 @@ async fn those_that_run_are_listed_and_bounded() {
     let shown: Vec<_> = list.iter().map(|process| (&*process.name, process.restarts)).collect();
     assert_eq!(shown, [("other", 0), ("one", 1)]);
     assert!(list.iter().all(|process| process.command == "sh" && process.pid > 0), "{list:?}");
+}
+
+#[tokio::test]
+async fn there_is_no_channel_without_a_supervisor() {
+    let error = start(&Program { channel: true, ..shell("true") }).await.unwrap_err();
+    assert!(format!("{error:?}").contains("without a supervisor it has no channel"), "{error:?}");
 }
