@@ -82,7 +82,7 @@ async fn run(
         args,
         work_dir: folder.map(Path::to_owned),
         env: options.env.clone(),
-        memory_bytes: None,
+        ..Program::default()
     };
     let name: Arc<str> = "packages".into();
     let started = options.processes.start(&name, &program).await;
