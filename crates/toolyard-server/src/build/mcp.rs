@@ -28,6 +28,7 @@ impl Builder {
                     work_dir: work_dir.clone(),
                     env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
                     memory_bytes: self.process.limits.process_memory_bytes.map(|bytes| bytes as u64),
+                    ..Program::default()
                 };
                 Endpoint::Stdio { program, processes: self.processes.clone() }
             }
