@@ -1,14 +1,15 @@
 //! A program in its cell.
 
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use toolyard_process::{Child, Ending};
 
 use crate::cgroup::{Lent, Quota, Slot};
-use crate::confine::REFUSED;
+use crate::confine::why_refused;
 use crate::home::Home;
 use crate::watchdog::{self, Trespass, Watchdog};
 
@@ -18,6 +19,9 @@ pub struct Confined {
     watchdog: Option<Watchdog>,
     killed: Arc<AtomicU8>,
     child: Arc<Child>,
+    /// By which the helper says whether the program began.
+    channel: UnixStream,
+    refused: OnceLock<Option<String>>,
     lent: Lent,
     _home: Home,
 }
@@ -36,8 +40,8 @@ pub enum Verdict {
     TooManyProcesses,
     /// [`Confined::kill`] did it.
     Killed,
-    /// It never began: a wall could not be put up, or there is no such program. What failed is on standard error.
-    /// (A program that ends with status 125 itself is taken for this.)
+    /// It never began: a wall could not be put up, or there is no such program. What failed is on standard error,
+    /// and [`Confined::why_refused`] says it.
     Refused,
     /// With its supervisor, and nobody knows how.
     Unknown,
@@ -45,6 +49,8 @@ pub enum Verdict {
 
 pub(crate) struct Parts {
     pub(crate) child: Child,
+    /// It never blocks.
+    pub(crate) channel: UnixStream,
     pub(crate) lent: Lent,
     pub(crate) home: Home,
     pub(crate) quota: Quota,
@@ -54,10 +60,11 @@ pub(crate) struct Parts {
 
 impl Confined {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { child, lent, home, quota, watched } = parts;
+        let Parts { child, channel, lent, home, quota, watched } = parts;
         let child = Arc::new(child);
         let watchdog = watched.then(|| Watchdog::start(child.clone(), quota));
-        Self { watchdog, killed: Arc::default(), child, lent, _home: home }
+        let refused = OnceLock::new();
+        Self { watchdog, killed: Arc::default(), child, channel, refused, lent, _home: home }
     }
 
     /// To be told of the program's end.
@@ -85,9 +92,21 @@ impl Confined {
         match status {
             _ if trespass == Some(Trespass::Processes) => Verdict::TooManyProcesses,
             _ if self.killed.load(Ordering::Relaxed) != 0 => Verdict::Killed,
+            Some(_) if self.is_refused() => Verdict::Refused,
             Some(status) => of(status),
             None => Verdict::Unknown,
         }
+    }
+
+    /// Only once it has ended.
+    fn is_refused(&self) -> bool {
+        self.refused.get_or_init(|| why_refused(&self.channel)).is_some()
+    }
+
+    /// Why it never began, after [`Verdict::Refused`].
+    #[must_use]
+    pub fn why_refused(&self) -> Option<&str> {
+        self.refused.get()?.as_deref()
     }
 
     /// Memory that its processes use now, in bytes; `None` where the system does not tell.
@@ -100,7 +119,6 @@ impl Confined {
 
 fn of(status: ExitStatus) -> Verdict {
     match (status.code(), status.signal()) {
-        (Some(REFUSED), _) => Verdict::Refused,
         (Some(code), _) => Verdict::Exited(code),
         (None, Some(signal)) => Verdict::Signalled(signal),
         (None, None) => Verdict::Unknown,

@@ -1,15 +1,17 @@
 //! The sandbox: starts programs within walls.
 
-use std::ffi::OsString;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::io::AsyncWriteExt;
 use tokio::sync::OnceCell;
 use toolyard_process::{Pipes, Processes, Program};
 
 use crate::cgroup::{self, Places, Quota, Slots};
-use crate::confine::{Limits, REQUEST, Spec, VARIABLE, Walls};
+use crate::confine::{Limits, REQUEST, Spec, Walls};
 use crate::confined::{Confined, Parts};
 use crate::home::Home;
 use crate::{Cell, CellProgram, Isolation, Layer, LayerReport, SandboxError, probe};
@@ -113,16 +115,17 @@ impl Sandbox {
         let walls = machine.walls(self.isolation());
         let home = self.home(walls)?;
         let spec = machine.spec(walls, lent.join(), home.path(), cell, program);
-        let spec = serde_json::to_string(&spec).map_err(|error| SandboxError::Cell(error.to_string()))?;
+        let spec = serde_json::to_vec(&spec).map_err(|error| SandboxError::Cell(error.to_string()))?;
         let helper = Program {
             command: self.shared.options.binary.clone().into(),
-            args: vec![REQUEST.into(), spec.into()],
-            env: cell.env.iter().map(marked).collect(),
+            args: vec![REQUEST.into()],
+            channel: true,
             ..Program::default()
         };
-        let (child, pipes) = self.shared.options.processes.start(name, &helper).await?;
+        let (child, mut pipes) = self.shared.options.processes.start(name, &helper).await?;
+        let channel = say(pipes.channel.take(), &spec).await.map_err(SandboxError::at("say what to do"))?;
         let watched = self.isolation() != Isolation::None && !machine.limits_trees();
-        Ok((Confined::new(Parts { child, lent, home, quota, watched }), pipes))
+        Ok((Confined::new(Parts { child, channel, lent, home, quota, watched }), pipes))
     }
 
     /// In namespaces a cell has a folder of its own; without them it is one of the machine's.
@@ -195,16 +198,19 @@ impl Machine {
             mounts: cell.readable.clone(),
             home: home.to_owned(),
             program: program.clone(),
+            env: cell.env.clone(),
         }
     }
 }
 
-/// The helper and what is above it are outside of the walls: what a variable says to those who load or run them, such
-/// as `LD_PRELOAD`, it must not say there.
-fn marked((name, value): &(OsString, OsString)) -> (OsString, OsString) {
-    let mut marked = OsString::from(VARIABLE);
-    marked.push(name);
-    (marked, value.clone())
+/// Tells a helper what to do.
+async fn say(channel: Option<tokio::net::UnixStream>, spec: &[u8]) -> io::Result<UnixStream> {
+    let mut channel = channel.ok_or(io::ErrorKind::NotConnected)?;
+    // One that has ended already hears nothing. Its end says so.
+    if channel.write_all(spec).await.is_ok() {
+        let _ended = channel.shutdown().await;
+    }
+    channel.into_std()
 }
 
 /// To make groups and to remove those of the dead may block for a moment.

@@ -10,11 +10,12 @@
 //! 6. fork again, because process 1 ignores signals and has to reap; the first stays outside of what follows;
 //! 7. close all files, limit resources, give up all capabilities for ever (`limits`);
 //! 8. Landlock, then seccomp, which forbids what the steps before need;
-//! 9. become the program.
+//! 9. say that it begins, and become the program.
 //!
 //! Each process is killed when the one above it ends. A step that fails ends all: nothing runs with a wall less
 //! than was asked for.
 
+mod channel;
 mod init;
 mod landlock;
 mod limits;
@@ -25,29 +26,29 @@ mod root;
 mod seccomp;
 mod spec;
 
-use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use channel::Channel;
+
+pub(crate) use channel::why_refused;
 pub(crate) use namespaces::NOBODY;
 pub(crate) use spec::{Limits, Spec, Walls};
 
 use crate::CellProgram;
 
-/// The first argument of a binary that is to be a helper; the second is the [`Spec`].
+/// The only argument of a binary that is to be a helper. Its [`Spec`] comes by its channel.
 pub(crate) const REQUEST: &str = "confine:";
 
 /// The only argument of one that is to find out which walls the machine has.
 pub(crate) const PROBE: &str = "confine-probe:";
 
-/// What the names of the program's variables begin with in the helper's environment.
-pub(crate) const VARIABLE: &str = "TOOLYARD_CELL_";
-
-/// How a helper ends that could not put up the walls; what it failed at is on standard error.
-pub(crate) const REFUSED: i32 = 125;
+/// How a helper ends that could not put up the walls. A program may end like that, too: what counts is what the helper
+/// has said by its channel.
+const REFUSED: i32 = 125;
 
 /// Where programs are looked for.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -74,7 +75,7 @@ pub(crate) fn enter_if_asked(entries: &[(&str, Entry)]) {
         std::process::exit(probe::run());
     }
     if first.is_some_and(|first| first == REQUEST) {
-        let Err(Fault(why)) = run(args.next(), entries);
+        let Err(Fault(why)) = help(entries);
         // Whoever cannot be told sees the status.
         let _unheard = writeln!(std::io::stderr(), "toolyard: cannot put up the walls of a cell: {why}");
         std::process::exit(REFUSED);
@@ -83,9 +84,20 @@ pub(crate) fn enter_if_asked(entries: &[(&str, Entry)]) {
 
 enum Never {}
 
-fn run(spec: Option<OsString>, entries: &[(&str, Entry)]) -> Result<Never, Fault> {
-    let text = spec.as_ref().and_then(|spec| spec.to_str()).unwrap_or_default();
-    let spec: Spec = serde_json::from_str(text).map_err(Fault::at("read what to do"))?;
+/// Each of the processes that this comes to be returns here with what it failed at.
+fn help(entries: &[(&str, Entry)]) -> Result<Never, Fault> {
+    let mut channel = Some(Channel::take()?);
+    let done = run(&mut channel, entries);
+    if let (Err(Fault(why)), Some(channel)) = (&done, &mut channel) {
+        channel.refuse(why);
+    }
+    done
+}
+
+/// A function of our own binary gets no channel either: then there is none left.
+fn run(channel: &mut Option<Channel>, entries: &[(&str, Entry)]) -> Result<Never, Fault> {
+    let gateway = channel.as_mut().ok_or_else(|| Fault("there is no channel".to_owned()))?;
+    let spec = gateway.spec()?;
     limits::no_core().map_err(Fault::at("forbid core dumps"))?;
     for procs in &spec.join {
         std::fs::write(procs, "0").map_err(Fault::at("join a cgroup"))?;
@@ -97,14 +109,14 @@ fn run(spec: Option<OsString>, entries: &[(&str, Entry)]) -> Result<Never, Fault
         namespaces::leave(spec.network)?;
         init::descend(&spec)?;
     }
-    confine(&spec)?;
-    become_program(&spec, entries)
+    confine(&spec, gateway)?;
+    become_program(&spec, channel, entries)
 }
 
 /// All walls that are inside of the namespaces.
-fn confine(spec: &Spec) -> Result<(), Fault> {
+fn confine(spec: &Spec, channel: &Channel) -> Result<(), Fault> {
     std::env::set_current_dir(&spec.home).map_err(Fault::at("enter the home of the cell"))?;
-    raw::close_inherited().map_err(Fault::at("close inherited files"))?;
+    raw::close_inherited(channel.0.as_fd()).map_err(Fault::at("close inherited files"))?;
     limits::set(&spec.limits)?;
     if spec.walls == Walls::default() {
         return Ok(());
@@ -121,11 +133,18 @@ fn confine(spec: &Spec) -> Result<(), Fault> {
     Ok(())
 }
 
-fn become_program(spec: &Spec, entries: &[(&str, Entry)]) -> Result<Never, Fault> {
+fn become_program(
+    spec: &Spec,
+    channel: &mut Option<Channel>,
+    entries: &[(&str, Entry)],
+) -> Result<Never, Fault> {
+    let begins = |channel: &mut Option<Channel>| channel.as_mut().map_or(Ok(()), Channel::begins);
     match &spec.program {
         CellProgram::Inner { name, args } => {
             let entry = entries.iter().find(|(known, _)| known == name);
             let (_, entry) = entry.ok_or_else(|| Fault(format!("there is no {name:?} in this binary")))?;
+            begins(channel)?;
+            *channel = None;
             std::process::exit(i32::from(entry(args)))
         }
         CellProgram::Exec { command, args } => {
@@ -133,14 +152,9 @@ fn become_program(spec: &Spec, entries: &[(&str, Entry)]) -> Result<Never, Fault
             let mut program = Command::new(command);
             program.args(args).env_clear().env("PATH", PATH).env("LANG", "C.UTF-8");
             program.env("HOME", &spec.home).env("TMPDIR", &spec.home);
-            program.envs(std::env::vars_os().filter_map(|(name, value)| Some((unmarked(&name)?, value))));
+            program.envs(spec.env.iter().map(|(name, value)| (name, value)));
+            begins(channel)?;
             Err(Fault::at("start the program")(program.exec()))
         }
     }
-}
-
-/// The program's own name for a variable of the helper's.
-fn unmarked(name: &OsStr) -> Option<OsString> {
-    let name = name.as_bytes().strip_prefix(VARIABLE.as_bytes())?;
-    Some(OsStr::from_bytes(name).to_owned())
 }

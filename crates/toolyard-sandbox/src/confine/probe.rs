@@ -45,6 +45,7 @@ fn namespaces() -> Result<(), String> {
         mounts: Vec::new(),
         home: PathBuf::from("/tmp"),
         program: CellProgram::Inner { name: String::new(), args: Vec::new() },
+        env: Vec::new(),
     };
     let tried = namespaces::leave_root()
         .and_then(|()| namespaces::leave(spec.network))

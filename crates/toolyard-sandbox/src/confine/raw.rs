@@ -1,9 +1,13 @@
 //! The system calls that no safe function makes. The process that makes them has one thread, which is what makes
 //! them sound.
-#![expect(unsafe_code, reason = "fork, unshare, close_range and mount_setattr have no safe form")]
+#![expect(
+    unsafe_code,
+    reason = "fork, unshare, files by their numbers, close_range and mount_setattr have no safe form"
+)]
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use rustix::process::Pid;
@@ -34,11 +38,31 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Closes all files but the three standard ones.
-pub(super) fn close_inherited() -> io::Result<()> {
-    // SAFETY: the numbers are no pointers; no value of ours that owns a file is used after this.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
-    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+/// Owns a file that was inherited open, and keeps it from programs.
+pub(super) fn take(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: whoever gave us the number gave us the file; it is no standard one, and is taken once.
+    let file = unsafe { OwnedFd::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(file)
+}
+
+/// Closes all files but the three standard ones and this one.
+pub(super) fn close_inherited(but: BorrowedFd<'_>) -> io::Result<()> {
+    let but = but.as_raw_fd().cast_unsigned();
+    for (first, last) in [(3, but - 1), (but + 1, u32::MAX)] {
+        if first > last {
+            continue;
+        }
+        // SAFETY: the numbers are no pointers; no other value of ours that owns a file is used after this.
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0_u32) };
+        if closed != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// Makes what is mounted there read-only, and the programs there unable to give rights. With all that is mounted

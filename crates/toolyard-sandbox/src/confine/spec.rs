@@ -1,6 +1,6 @@
-//! What a helper is told to do. It is an argument of the helper, which others on the machine can read: so what
-//! the program's environment is to be is not in it. That is in the helper's own, below other names.
+//! What a helper is told to do.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ pub(crate) struct Spec {
     /// Its home, where it begins, and what it may write to.
     pub(crate) home: PathBuf,
     pub(crate) program: CellProgram,
+    /// Its environment. In that of the helper it would say something to those who load and run the helper, such as
+    /// `LD_PRELOAD`, outside of the walls.
+    pub(crate) env: Vec<(OsString, OsString)>,
 }
 
 /// Which walls to put up. One that cannot be put up is a failure: what the machine has was found out before.

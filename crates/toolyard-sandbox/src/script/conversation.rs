@@ -15,7 +15,6 @@ use toolyard_process::Pipes;
 use super::output::{Kept, Part};
 use super::payload::size;
 use super::refusal;
-use crate::confine::REFUSED;
 use crate::{Confined, Verdict};
 
 /// How long the system may take to end what was killed.
@@ -72,7 +71,7 @@ pub(super) async fn hold(
         in_time
     };
     let (output, mut stderr) = (output.text(), stderr.text());
-    let exit_code = in_time.map_or(Ok(TIMED_OUT), |verdict| status(verdict, &stderr))?;
+    let exit_code = in_time.map_or(Ok(TIMED_OUT), |verdict| status(verdict, confined))?;
     // Some of its processes may have been killed before its time was over.
     let verdict = in_time.or(confined.verdict().now_or_never());
     if let Some(why) = verdict.and_then(|verdict| why_killed(verdict, limits)) {
@@ -86,12 +85,12 @@ async fn feed(mut stdin: ChildStdin, payload: &[u8]) {
     let _unread = stdin.write_all(payload).await;
 }
 
-fn status(verdict: Verdict, stderr: &str) -> Result<i32, ToolError> {
+fn status(verdict: Verdict, confined: &Confined) -> Result<i32, ToolError> {
     match verdict {
         Verdict::Exited(code) => Ok(code),
         Verdict::Signalled(signal) => Ok(128 + signal),
         Verdict::OutOfMemory | Verdict::TooManyProcesses => Ok(KILLED),
-        Verdict::Refused => refusal::of_walls(stderr).map_or(Ok(REFUSED), Err),
+        Verdict::Refused => Err(refusal::of_walls(confined.why_refused())),
         Verdict::Killed | Verdict::Unknown => Err(refusal::lost()),
     }
 }

@@ -8,9 +8,6 @@ use toolyard_process::SpawnError;
 use crate::SandboxError;
 use crate::packages::PackageError;
 
-/// What the helper says that could not put up the walls, or did not find the interpreter.
-const WALLS: &str = "toolyard: cannot put up the walls of a cell: ";
-
 pub(super) fn full(concurrent: usize) -> ToolError {
     ToolError::new(
         Code::Overloaded,
@@ -26,10 +23,10 @@ pub(super) fn of_sandbox(error: SandboxError) -> ToolError {
     ToolError::new(code, format!("The script was not run: {error}")).caused_by(error).unsent()
 }
 
-/// Why it never began; `None` where the script itself ended like a helper that failed.
-pub(super) fn of_walls(stderr: &str) -> Option<ToolError> {
-    let why = stderr.strip_prefix(WALLS)?.trim_end();
-    Some(ToolError::new(Code::Unavailable, format!("The script was not run: {why}")).unsent())
+/// Why it never began.
+pub(super) fn of_walls(why: Option<&str>) -> ToolError {
+    let why = why.unwrap_or("nobody knows why");
+    ToolError::new(Code::Unavailable, format!("The script was not run: {why}")).unsent()
 }
 
 pub(super) fn lost() -> ToolError {

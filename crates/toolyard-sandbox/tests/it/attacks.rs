@@ -61,7 +61,7 @@ pub(crate) const NETWORK: [Attack; 7] = [
     ),
 ];
 
-pub(crate) const FILES: [Attack; 16] = [
+pub(crate) const FILES: [Attack; 17] = [
     attack("/etc/shadow", &["ENOENT"], true, "attempt(lambda: open('/etc/shadow'))"),
     attack("/etc/passwd", &["ENOENT"], true, "attempt(lambda: open('/etc/passwd'))"),
     attack("a file of the gateway", &["ENOENT"], true, "attempt(lambda: open(secret).read())"),
@@ -96,6 +96,15 @@ print('ESCAPED' if b'canary' in seen else 'clean')",
         &["EACCES"],
         false,
         "attempt(lambda: open('/proc/1/environ', 'rb').read())",
+    ),
+    attack(
+        "what process 1 was told to do",
+        &["clean"],
+        false,
+        "
+try: told = open('/proc/1/cmdline').read()
+except OSError as error: told = errno.errorcode[error.errno]
+print(told if told == 'EACCES' or '{' in told or '/tmp' in told or 'cgroup' in told else 'clean')",
     ),
     attack("the memory of process 1", &["EACCES"], false, "attempt(lambda: open('/proc/1/mem', 'rb'))"),
     attack("the files of process 1", &["EACCES"], false, "attempt(lambda: os.listdir('/proc/1/fd'))"),

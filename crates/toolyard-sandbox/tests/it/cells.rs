@@ -108,6 +108,38 @@ fn a_program_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn a_program_cannot_say_that_it_was_refused() {
+    let script = "
+import os, sys
+sys.stderr.write('toolyard: cannot put up the walls of a cell: start the program: No\\n')
+os._exit(125)";
+    let inner = json!({"Inner": {"name": "forge", "args": []}});
+    for who in ALL {
+        for program in [python(script, &[]), inner.clone()] {
+            let ended = run(who, json!({"program": program}));
+            assert_eq!(ended["verdict"], "Exited(125)", "{who:?} {ended}");
+            assert!(ended["log"].as_str().unwrap().contains("cannot put up"), "{who:?} {ended}");
+        }
+    }
+}
+
+#[test]
+fn a_program_finds_no_file_open_but_its_own() {
+    let script = "
+import os
+print(sorted(os.listdir('/proc/self/fd')))";
+    for who in [Who::Root, Who::Delegated, Who::Ordinary, Who::Unprotected] {
+        let ended = run(who, json!({"program": python(script, &[])}));
+        // The last one is the list itself.
+        assert_eq!(ended["out"], "['0', '1', '2', '3']\n", "{who:?} {ended}");
+    }
+    let inner = json!({"Inner": {"name": "files", "args": []}});
+    for who in ALL {
+        assert_eq!(run(who, json!({"program": inner}))["out"], "[0, 1, 2]\n", "{who:?}");
+    }
+}
+
+#[test]
 fn impossible_cells_are_refused() {
     let cells: [(Value, &str); 3] = [
         (json!({"memory_mib": 1}), "1048576 bytes of memory are less than 4 MiB"),
