@@ -22,9 +22,13 @@ def start():
     os.dup2(nothing, 0)
     os.close(nothing)
 
-    # Here and not before there is a process, whose variables may be no longer than 128 KiB each.
+    # The system starts no program with a variable of 128 KiB. A longer one is the script's own: it stands in its view of the
+    # environment, and what it starts does not inherit it.
     for name in (b"TOOLYARD_INPUT", b"ROCKBOT_INPUT"):
-        os.environb[name] = given
+        if len(given) <= 120 << 10:
+            os.environb[name] = given
+        else:
+            os.environ._data[name] = given
     # What `site` would have done, without the packages of the system.
     for name in ("exit", "quit"):
         setattr(builtins, name, Quitter(name, "Ctrl-D (i.e. EOF)"))

@@ -55,6 +55,18 @@ fn what_a_script_writes_and_how_it_ends_is_told() {
 }
 
 #[test]
+fn a_script_that_claims_that_it_was_not_run_has_run() {
+    let text = "
+import os, sys
+sys.stderr.write('toolyard: cannot put up the walls of a cell: no luck\\n')
+os._exit(125)";
+    for who in ALL {
+        let ended = source(who, text);
+        assert_eq!(ended["exit_code"], 125, "{who:?} {ended}");
+    }
+}
+
+#[test]
 fn a_script_has_its_input_in_two_variables() {
     let source = "
 import hashlib, os
@@ -74,6 +86,35 @@ print(one == two, len(one), hashlib.sha256(one.encode()).hexdigest()[:16], one[:
         let ended = run(who, json!({"scripts": scripts}));
         for ((_, output), ended) in inputs.iter().zip(ended) {
             assert_eq!(ended["output"], *output, "{who:?} {ended}");
+        }
+    }
+}
+
+#[test]
+fn a_script_with_a_long_input_starts_programs() {
+    let text = "
+import os, subprocess, sys
+own = os.environ['TOOLYARD_INPUT']
+there = os.getenv('ROCKBOT_INPUT') == os.environb[b'TOOLYARD_INPUT'].decode() == own
+count = 'import os; print(len(os.environ.get(\"TOOLYARD_INPUT\", \"\")))'
+heirs = [
+    subprocess.run([sys.executable, '-c', count], capture_output=True, text=True).stdout.strip(),
+    os.popen('printf ${#ROCKBOT_INPUT}').read(),
+]
+print(len(own), there, *heirs)
+del os.environ['TOOLYARD_INPUT']
+print('TOOLYARD_INPUT' in os.environ)";
+    let inputs = [
+        (120 << 10, "122880 True 122880 122880"),
+        ((120 << 10) + 1, "122881 True 0 0"),
+        (1 << 20, "1048576 True 0 0"),
+    ];
+    let scripts: Vec<_> =
+        inputs.iter().map(|(bytes, _)| json!({"source": text, "input": "x".repeat(*bytes)})).collect();
+    for who in ALL {
+        let ended = run(who, json!({"scripts": scripts}));
+        for ((_, output), ended) in inputs.iter().zip(ended) {
+            assert_eq!(ended["output"], format!("{output}\nFalse\n"), "{who:?} {ended}");
         }
     }
 }
