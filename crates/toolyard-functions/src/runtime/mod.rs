@@ -53,6 +53,9 @@ pub struct RuntimeOptions {
     pub python: PathBuf,
     /// What handlers fetch by, where their version may.
     pub fetch: Option<Arc<dyn Fetch>>,
+    /// Whether handlers in Python whose version may reach the network have this machine's, what listens on its loopback
+    /// included. Without it such versions are not loaded; `fetch` is another thing.
+    pub host_network: bool,
     /// How many workers there are at most, of all functions together. The calls of one version run in half of them at
     /// most.
     pub workers: usize,
@@ -72,6 +75,7 @@ impl RuntimeOptions {
             sandbox,
             python: "python3".into(),
             fetch: None,
+            host_network: false,
             workers: 64,
             waiting: 256,
             idle_time: Duration::from_secs(300),
@@ -80,7 +84,11 @@ impl RuntimeOptions {
     }
 
     fn launcher(&self) -> Launcher {
-        Launcher { sandbox: self.sandbox.clone(), python: self.python.clone() }
+        Launcher {
+            sandbox: self.sandbox.clone(),
+            python: self.python.clone(),
+            host_network: self.host_network,
+        }
     }
 }
 

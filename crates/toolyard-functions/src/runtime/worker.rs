@@ -83,6 +83,7 @@ impl Worker {
         code: &Code,
         fetch: Option<Arc<dyn Fetch>>,
     ) -> Result<Self, RunError> {
+        launcher.check(code)?;
         let started = launcher.launch(code).await;
         let (process, pipes) = started.map_err(|error| RunError::Unavailable(said(&error)))?;
         let last_words = Arc::default();

@@ -4,6 +4,7 @@
 
 mod attacks;
 mod features;
+mod network;
 mod pool;
 mod round_trips;
 mod samples;

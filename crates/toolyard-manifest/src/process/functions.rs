@@ -18,6 +18,9 @@ pub struct FunctionHosting {
     pub idle: Duration,
     /// `callsPerWorker`: calls after which a process is replaced, so that what Python code gathers goes. 1000.
     pub calls_per_worker: usize,
+    /// `hostNetwork`: whether functions in Python that ask for the network have this machine's, with what listens on its
+    /// loopback, such as this gateway. False: they are refused. `fetch` in JavaScript and Lua never needs it.
+    pub host_network: bool,
     /// `queuedLogs`: entries of the log of functions that wait to be written; more are lost, and counted. 10 000.
     pub queued_logs: usize,
     /// `logRetention`: how long the log of a function is kept; `0s` for ever. 30 days.
@@ -32,6 +35,7 @@ impl Default for FunctionHosting {
             queued_calls: 256,
             idle: Duration::from_secs(5 * 60),
             calls_per_worker: 1000,
+            host_network: false,
             queued_logs: 10_000,
             log_retention: Duration::from_secs(30 * 24 * 60 * 60),
         }
@@ -47,6 +51,7 @@ pub(super) fn functions(cursor: Cursor<'_>) -> Option<FunctionHosting> {
         queued_calls: fields.with_default("queuedCalls", Cursor::count, default.queued_calls),
         idle: fields.with_default("idle", Cursor::timeout, default.idle),
         calls_per_worker: fields.with_default("callsPerWorker", Cursor::count, default.calls_per_worker),
+        host_network: fields.with_default("hostNetwork", Cursor::flag, default.host_network),
         queued_logs: fields.with_default("queuedLogs", Cursor::count, default.queued_logs),
         log_retention: fields.with_default("logRetention", Cursor::duration, default.log_retention),
     };

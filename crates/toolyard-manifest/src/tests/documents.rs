@@ -146,7 +146,7 @@ store: {memory: true}
 cluster: {address: 'http://10.0.0.5:8080', key: 0123456789abcdef0123456789abcdef}
 audit: {enabled: false, arguments: redacted, redact: [pin], file: audit.jsonl, retention: 1h}
 sandbox: {isolation: best-effort, python: /usr/bin/python3, packages: packages, packagesBytes: 1GiB}
-functions: {lend: {API_KEY: k}, workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, queuedLogs: 4, logRetention: 1h}
+functions: {lend: {API_KEY: k}, workers: 1, queuedCalls: 2, idle: 1s, callsPerWorker: 3, hostNetwork: true, queuedLogs: 4, logRetention: 1h}
 builtins:
   scripts:
     enabled: true
@@ -262,6 +262,7 @@ fn a_process_with_everything_set() {
             queued_calls: 2,
             idle: 1s,
             calls_per_worker: 3,
+            host_network: true,
             queued_logs: 4,
             log_retention: 3600s,
         },
@@ -407,6 +408,7 @@ fn the_defaults_are_those_of_the_documentation() {
             queued_calls: 256,
             idle: 300s,
             calls_per_worker: 1000,
+            host_network: false,
             queued_logs: 10000,
             log_retention: 2592000s,
         },

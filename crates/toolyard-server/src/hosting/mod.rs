@@ -75,10 +75,12 @@ fn package_options(policy: &SandboxPolicy, processes: &Processes) -> PackageOpti
 }
 
 fn runtime_options(process: &Process, sandbox: &Sandbox) -> RuntimeOptions {
-    let FunctionHosting { workers, queued_calls, idle, calls_per_worker, .. } = process.functions;
+    let FunctionHosting { workers, queued_calls, idle, calls_per_worker, host_network, .. } =
+        process.functions;
     RuntimeOptions {
         python: process.sandbox.python.clone(),
         fetch: Some(Arc::new(fetching::Fetching::new(process.limits.response_bytes))),
+        host_network,
         workers,
         waiting: queued_calls,
         idle_time: idle,

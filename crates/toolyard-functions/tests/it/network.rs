@@ -1,0 +1,53 @@
+//! Who reaches the network of the machine.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use toolyard_functions::code::{Code, Language};
+use toolyard_functions::runtime::Runtimes;
+
+use crate::setup::{answer, code, options, run};
+
+const CONNECTS: &str = "
+import socket
+def cortexone_handler(event, context):
+    try:
+        socket.create_connection(('127.0.0.1', event['port']), 5)
+        return 'connected'
+    except OSError as error:
+        return type(error).__name__";
+
+fn python(network: bool) -> Arc<Code> {
+    Arc::new(Code { network, ..code(Language::Python, CONNECTS) })
+}
+
+async fn runtimes(host_network: bool) -> Runtimes {
+    let mut options = options().await;
+    options.host_network = host_network;
+    Runtimes::new(options)
+}
+
+fn event(listener: &TcpListener) -> String {
+    format!(r#"{{"port":{}}}"#, listener.local_addr().unwrap().port())
+}
+
+#[tokio::test]
+async fn python_has_the_network_of_the_machine_only_where_the_operator_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    for (allowed, wanted, expected) in [(true, true, "connected"), (true, false, "PermissionError")] {
+        let answered = answer(run(&runtimes(allowed).await, &python(wanted), &event(&listener)).await);
+        assert_eq!(answered, format!("{expected:?}"), "{allowed} {wanted}");
+    }
+    let refused = run(&runtimes(false).await, &python(true), &event(&listener)).await.unwrap_err();
+    assert!(!refused.may_have_run(), "{refused:?}");
+    for part in ["the function cannot be loaded", "loopback", "`functions: {hostNetwork: true}`"] {
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn python_without_a_network_asks_for_no_permission() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let answered = answer(run(&runtimes(false).await, &python(false), &event(&listener)).await);
+    assert_eq!(answered, "\"PermissionError\"");
+}
