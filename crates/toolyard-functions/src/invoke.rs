@@ -143,7 +143,7 @@ pub async fn invoke(
     let ran = timeout_at(deadline, run.run(&edition.code, event, &context)).await;
     let late = || InvokeError::TimedOut(time);
     let failure = match ran.map_err(|_| late())? {
-        Ok(ran) => match reply(edition.kind, &ran.answer) {
+        Ok(ran) => match reply(&request, &ran.answer) {
             Ok(reply) => return Ok(Invoked { reply, cost: edition.price, log: ran.log, failure: None }),
             Err(wrong) => {
                 let failure = wrong.failure();
@@ -236,6 +236,7 @@ fn body(language: Language, failure: &RunError) -> Json {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     NoMessage,
+    OtherId,
     NoResponse,
 }
 
@@ -243,6 +244,7 @@ impl Wrong {
     fn failure(self) -> RunError {
         let message = match self {
             Self::NoMessage => "the handler has to return a JSON-RPC response: an object with `jsonrpc`",
+            Self::OtherId => "the handler has to return a response with the `id` of the request",
             Self::NoResponse => {
                 "the handler has to return {statusCode, body}: a status from 100 to 599, and an object or a string"
             }
@@ -256,26 +258,43 @@ impl Wrong {
     }
 }
 
-fn reply(kind: Kind, answer: &Json) -> Result<Reply, Wrong> {
-    match kind {
-        Kind::Mcp => {
+fn reply(request: &Request, answer: &Json) -> Result<Reply, Wrong> {
+    match request {
+        Request::Message(id) => {
             let is_message =
                 |json: &Json| json.to_object().is_ok_and(|message| message.get("jsonrpc").is_some());
             // To a batch, where a handler knows batches.
             let is_batch = |json: &Json| {
                 json.to_items().is_ok_and(|items| !items.is_empty() && items.iter().all(is_message))
             };
-            (is_message(answer) || is_batch(answer))
-                .then(|| Reply::Message(answer.clone()))
-                .ok_or(Wrong::NoMessage)
+            if !is_message(answer) && !is_batch(answer) {
+                return Err(Wrong::NoMessage);
+            }
+            answers(id, answer).then(|| Reply::Message(answer.clone())).ok_or(Wrong::OtherId)
         }
-        Kind::Function => {
+        Request::Event | Request::Notification => {
             let object = answer.to_object().map_err(|_| Wrong::NoResponse)?;
             let status = object.get("statusCode").and_then(status).ok_or(Wrong::NoResponse)?;
             let body = object.get("body").filter(|body| body.is_object() || body.to_str().is_some());
             Ok(Reply::Response { status, body: body.ok_or(Wrong::NoResponse)?.clone() })
         }
     }
+}
+
+/// Whether a message is the response to the request of this id, where that has one. An error may say that the request
+/// could not be read.
+fn answers(asked: &Json, answer: &Json) -> bool {
+    if asked.is_null() {
+        return true;
+    }
+    let Ok(message) = answer.to_object() else { return false };
+    message.get("id").is_some_and(|id| {
+        // Some languages write 7 as 7.0.
+        let (id_value, asked_value) = (id.to_value(), asked.to_value());
+        let is_same_number = id.is_number() && asked.is_number() && id_value.as_f64() == asked_value.as_f64();
+        let is_unread = id.is_null() && message.get("error").is_some();
+        id_value == asked_value || is_same_number || is_unread
+    })
 }
 
 /// A status, which some languages write as `200.0`.

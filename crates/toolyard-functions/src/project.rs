@@ -110,6 +110,9 @@ pub enum ProjectError {
     /// Two files have the same name.
     #[error("there are two files called {0:?}")]
     Twice(String),
+    /// What is a file is the folder of another file.
+    #[error("{0:?} cannot be both a file of a function and a folder of it")]
+    Folder(String),
     /// There is more of something than there may be.
     #[error("a function has at most {most} {what}: this one has {found}")]
     TooMany {
@@ -189,6 +192,11 @@ impl Project {
             if !names.insert(path.as_str()) {
                 return Err(ProjectError::Twice(path.clone()));
             }
+        }
+        let mut folders =
+            names.iter().flat_map(|path| path.match_indices('/').map(move |(end, _)| &path[..end]));
+        if let Some(folder) = folders.find(|folder| names.contains(folder)) {
+            return Err(ProjectError::Folder(folder.to_owned()));
         }
         let entry = self.language.entry_file();
         names.contains(entry).then_some(()).ok_or(ProjectError::NoEntry(entry))

@@ -73,7 +73,11 @@ async fn what_a_handler_of_mcp_comes_to() {
     const PING: &str = r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#;
     let pong = r#"{"jsonrpc":"2.0","id":"a","result":{}}"#;
     check(PING, Ok(pong), pong).await;
-    check(r#""{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}""#, Ok(pong), pong).await;
+    let seven = r#"{"jsonrpc":"2.0","id":7.0,"result":{}}"#;
+    check(r#""{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}""#, Ok(seven), seven).await;
+    // What could not be read has no id.
+    let unread = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#;
+    check(PING, Ok(unread), unread).await;
     // What is no request is for the handler to refuse.
     let refused = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#;
     check("{}", Ok(refused), refused).await;
@@ -94,6 +98,18 @@ async fn what_a_handler_of_mcp_comes_to() {
     );
     for answer in ["null", "[]", "1", "{}", r#"{"statusCode":200,"body":{"jsonrpc":"2.0"}}"#] {
         check(PING, Ok(answer), &wrong).await;
+    }
+    let other =
+        failed(r#""a""#, "InvalidReturn: the handler has to return a response with the `id` of the request");
+    for answer in [
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":"b","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"no"}}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#,
+        r#"[{"jsonrpc":"2.0","id":"a","result":{}}]"#,
+    ] {
+        check(PING, Ok(answer), &other).await;
     }
 }
 

@@ -25,6 +25,17 @@ fn what_is_no_function_says_why() {
         check(&file(name), &expected);
     }
     check(&file("cortexone_function.lua"), "there are two files called \"cortexone_function.lua\"");
+    let both = |first: &'static str, second: &'static str| {
+        move |project: &mut Project| {
+            project.files.extend([first, second].map(|name| (name.into(), Bytes::new())))
+        }
+    };
+    for (first, second) in [("a", "a/b"), ("a/b/c/d", "a")] {
+        check(&both(first, second), "\"a\" cannot be both a file of a function and a folder of it");
+    }
+    let mut fine = project();
+    both("a/b", "a.b")(&mut fine);
+    fine.check().unwrap();
     check(
         &|project| project.files.extend((0..200).map(|number| (format!("{number}"), Bytes::new()))),
         "a function has at most 200 files: this one has 201",

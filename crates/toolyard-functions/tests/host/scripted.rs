@@ -12,6 +12,8 @@ use toolyard_functions::{Host, HostOptions, Kind, Project, Ran, Run, RunError, T
 /// Has a function answer with its source, unless that is one of these:
 /// - `throw`: its handler throws;
 /// - `broken`: it cannot be loaded;
+/// - `hang`: it is never loaded, and answers never;
+/// - `leak`: its handler throws the first of its variables;
 /// - `wait`: it answers when it is let.
 pub(crate) struct Scripted {
     /// Calls of `wait` that have begun.
@@ -37,7 +39,13 @@ impl Scripted {
                 let (kind, message) = ("Error".to_owned(), "thrown".to_owned());
                 return Err(RunError::Thrown { kind, message, details: String::new(), log: String::new() });
             }
+            "leak" => {
+                let secret = &code.environment[0].1;
+                let (kind, message) = ("Error".to_owned(), format!("thrown {secret}"));
+                return Err(RunError::Thrown { kind, message, details: format!("at {secret}") });
+            }
             "broken" => return Err(RunError::NotLoaded { message: "line 1".to_owned() }),
+            "hang" => std::future::pending().await,
             "wait" => {
                 self.begun.add_permits(1);
                 self.may_end.acquire().await.unwrap().forget();
@@ -45,8 +53,11 @@ impl Scripted {
             _ => {}
         }
         let answer = format!(r#"{{"statusCode":200,"body":"{source}"}}"#);
-        let answer = Json::parse(answer.replace("\"statusCode", "\"jsonrpc\":\"2.0\",\"statusCode")).unwrap();
-        Ok(Ran { answer, log: format!("{} {}", code.key.split('#').next().unwrap(), source.len()) })
+        let answer =
+            Json::parse(answer.replace("\"statusCode", "\"jsonrpc\":\"2.0\",\"id\":1,\"statusCode")).unwrap();
+        let log = format!("{} {}", code.key.split('#').next().unwrap(), source.len());
+        let printed = code.environment.first().map(|(_, value)| value.clone());
+        Ok(Ran { answer, log: printed.unwrap_or(log) })
     }
 }
 
@@ -61,6 +72,9 @@ impl Run for Scripted {
     }
 
     fn load<'a>(&'a self, code: &'a Arc<Code>) -> BoxFuture<'a, Result<(), RunError>> {
+        if code.files.iter().any(|(_, source)| source == "hang") {
+            return Box::pin(std::future::pending());
+        }
         let is_broken = code.files.iter().any(|(_, source)| source == "broken");
         let loaded =
             if is_broken { Err(RunError::NotLoaded { message: "line 1".to_owned() }) } else { Ok(()) };
