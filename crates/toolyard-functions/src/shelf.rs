@@ -16,6 +16,9 @@ use crate::version::{Version, Wanted};
 /// Where the records of functions are, by their ids.
 pub(crate) const FUNCTIONS: Space = Space("functions");
 
+/// The highest number that was ever published of each id. It outlives the function: a number is never given to other code.
+pub(crate) const NUMBERS: Space = Space("function-numbers");
+
 /// How many are read at a time.
 const PAGE: usize = 500;
 
@@ -142,6 +145,31 @@ impl Shelf {
         let condition = read.map_or(Condition::Absent, Condition::Version);
         let put = Put { condition, ..Put::always(record.written()) };
         Ok(self.store.put(FUNCTIONS, id, put).await?.is_some())
+    }
+
+    /// The highest number that was published under an id, of a function that is there or was.
+    pub(crate) async fn last_number(&self, id: &str) -> Result<Option<Version>, FunctionError> {
+        let kept = self.store.get(NUMBERS, id).await?;
+        let Some(kept) = kept else { return Ok(None) };
+        let number = std::str::from_utf8(&kept.bytes).ok().and_then(|text| text.parse().ok());
+        let damaged = || unreadable(id, &Unusable::Damaged("its last number is none".to_owned()));
+        number.map(Some).ok_or_else(damaged)
+    }
+
+    /// Keeps a number as the highest, unless there is a higher one. It is to be done before the number is given.
+    pub(crate) async fn keep_number(&self, id: &str, number: Version) -> Result<(), FunctionError> {
+        loop {
+            let kept = self.store.get(NUMBERS, id).await?;
+            let before = kept.as_ref().and_then(|kept| std::str::from_utf8(&kept.bytes).ok());
+            if before.and_then(|text| text.parse::<Version>().ok()).is_some_and(|before| before >= number) {
+                return Ok(());
+            }
+            let condition = kept.as_ref().map_or(Condition::Absent, |kept| Condition::Version(kept.version));
+            let put = Put { condition, ..Put::always(number.to_string()) };
+            if self.store.put(NUMBERS, id, put).await?.is_some() {
+                return Ok(());
+            }
+        }
     }
 
     pub(crate) async fn remove(&self, id: &str) -> Result<bool, FunctionError> {

@@ -1,7 +1,7 @@
 //! Drafts, tests, versions, and their end.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{FunctionDetails, FunctionSummary, Host, TestReport, VersionDetails};
 use crate::edition::Edition;
 use crate::error::FunctionError;
-use crate::invoke;
+use crate::invoke::{self, InvokeError};
 use crate::parts;
 use crate::project::{Project, TestCase, is_id};
 use crate::record::{Content, Published, Record, Stored, digest, millis, word};
@@ -21,6 +21,9 @@ const MOST_FUNCTIONS: usize = 10_000;
 
 /// The most versions of a function.
 const MOST_VERSIONS: usize = 1000;
+
+/// How long the test cases of a version may take together: somebody waits for them.
+const TESTS: Duration = Duration::from_secs(600);
 
 /// What was published.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,7 +40,7 @@ pub struct Publication {
 /// What is to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// The function, with all its versions.
+    /// The function, with all its versions. Their numbers are not given again.
     Function,
     /// What is not published.
     Draft,
@@ -72,7 +75,10 @@ impl Host {
                 Some((record, version)) => (record, Some(version)),
                 None => {
                     self.check_room().await?;
-                    (Record::new(project.kind, project.language, SystemTime::now()), None)
+                    let last = shelf.last_number(id).await?;
+                    let mut new = Record::new(project.kind, project.language, SystemTime::now());
+                    new.last = last;
+                    (new, None)
                 }
             };
             if (record.kind, record.language) != (project.kind, project.language) {
@@ -134,6 +140,8 @@ impl Host {
             }
             let next = record.last.map_or(Some(Version::FIRST), |last| last.next(bump));
             let version = next.ok_or(numbers)?;
+            // First: whatever becomes of the function then, no other code has this number.
+            shelf.keep_number(id, version).await?;
             record.last = Some(version);
             record.versions.push(Published { version, content });
             if shelf.put(id, &record, Some(read)).await? {
@@ -163,25 +171,39 @@ impl Host {
         }
     }
 
-    /// Runs the test cases of a version, one by one. They are not in the log, and cost nothing.
+    /// Runs the test cases of a version, one by one, for ten minutes at most. They are not in the log, and cost nothing.
     pub async fn test(&self, edition: &Edition) -> Vec<TestReport> {
         let mut reports = Vec::new();
+        let deadline = Instant::now() + TESTS;
         for (number, test) in edition.tests.iter().enumerate() {
             let request_id = format!("test-{}", number + 1).into();
-            reports.push(self.test_case(edition, test, &request_id).await);
+            reports.push(self.test_case(edition, test, &request_id, deadline).await);
         }
         reports
     }
 
-    async fn test_case(&self, edition: &Edition, test: &TestCase, request_id: &Arc<str>) -> TestReport {
+    async fn test_case(
+        &self,
+        edition: &Edition,
+        test: &TestCase,
+        request_id: &Arc<str>,
+        deadline: Instant,
+    ) -> TestReport {
         let begun = Instant::now();
-        let ended = invoke::invoke(&*self.shared.run, edition, &test.event, request_id, None).await;
+        let run = &*self.shared.run;
+        let ended = invoke::invoke(run, edition, &test.event, request_id, Some(deadline)).await;
         let duration_ms = (begun.elapsed().as_secs_f64() * 1e6).round() / 1e3;
         let name = test.name.clone();
         let invoked = match ended {
             Ok(invoked) => invoked,
             Err(error) => {
-                let problem = Some(error.to_string());
+                let problem = Some(match error {
+                    InvokeError::TimedOut(time) if time.is_zero() => {
+                        let most = TESTS.as_secs();
+                        format!("not run: all test cases together have {most} s, which were over")
+                    }
+                    error => error.to_string(),
+                });
                 let output = String::new();
                 return TestReport { name, passed: false, duration_ms, problem, reply: None, output };
             }
