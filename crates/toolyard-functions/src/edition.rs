@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::Semaphore;
+use toolyard_core::Secrets;
 use toolyard_core::access::Price;
 use toolyard_sandbox::packages::Environment;
 
@@ -25,6 +26,8 @@ pub struct Edition {
     pub code: Arc<Code>,
     /// What it has to answer before it is published.
     pub tests: Vec<TestCase>,
+    /// What the host lends it, which is kept out of what is said of its failures.
+    pub secrets: Secrets,
     /// Its packages, which stay for as long as this does.
     pub(crate) environment: Option<Arc<Environment>>,
 }

@@ -11,7 +11,7 @@ use toolyard_core::{Json, Object};
 use crate::code::{Context, Language};
 use crate::edition::Edition;
 use crate::project::Kind;
-use crate::run::{Run, RunError};
+use crate::run::{Ran, Run, RunError};
 
 /// What a call is answered with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,26 +142,25 @@ pub async fn invoke(
     // Whoever runs it ends it then, too; that it does is not for its callers to rely on.
     let ran = timeout_at(deadline, run.run(&edition.code, event, &context)).await;
     let late = || InvokeError::TimedOut(time);
-    let failure = match ran.map_err(|_| late())? {
-        Ok(ran) => match reply(&request, &ran.answer) {
-            Ok(reply) => return Ok(Invoked { reply, cost: edition.price, log: ran.log, failure: None }),
-            Err(wrong) => {
-                let failure = wrong.failure();
-                let reply = request.failed(edition, &failure);
-                return Ok(Invoked { reply, cost: edition.price, log: ran.log, failure: Some(failure) });
+    let (failure, log) = match ran.map_err(|_| late())? {
+        Ok(Ran { answer, log }) => {
+            let log = edition.secrets.hide(&log).into_owned();
+            match reply(&request, &answer) {
+                Ok(reply) => return Ok(Invoked { reply, cost: edition.price, log, failure: None }),
+                Err(wrong) => (wrong.failure(), log),
             }
-        },
+        }
         Err(RunError::TimedOut) => return Err(late()),
         Err(RunError::Busy) => return Err(InvokeError::Busy),
         Err(RunError::Unavailable(why)) => return Err(InvokeError::Unavailable(why)),
-        Err(failure) => failure,
+        Err(failure) => {
+            let failure = failure.hiding(&edition.secrets);
+            let log = failure.log().to_owned();
+            (failure, log)
+        }
     };
     let cost = if failure.may_have_run() { edition.price } else { Price::default() };
     let reply = request.failed(edition, &failure);
-    let log = match &failure {
-        RunError::Thrown { log, .. } => log.clone(),
-        _ => String::new(),
-    };
     Ok(Invoked { reply, cost, log, failure: Some(failure) })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use toolyard_core::Json;
+use toolyard_core::{Json, Secrets};
 
 use crate::code::{Code, Context};
 
@@ -86,6 +86,32 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// The same without these secrets: what a program says may repeat what it was given.
+    pub(crate) fn hiding(self, secrets: &Secrets) -> Self {
+        let hide = |text: String| secrets.hide(&text).into_owned();
+        match self {
+            Self::Died(why) => Self::Died(hide(why)),
+            Self::Thrown { kind, message, details, log } => Self::Thrown {
+                kind: hide(kind),
+                message: hide(message),
+                details: hide(details),
+                log: hide(log),
+            },
+            Self::NotLoaded { message } => Self::NotLoaded { message: hide(message) },
+            Self::Unavailable(why) => Self::Unavailable(hide(why)),
+            Self::TimedOut | Self::OutOfMemory | Self::OutputTooLarge { .. } | Self::Busy => self,
+        }
+    }
+
+    /// What the handler had printed before, as far as that is kept.
+    #[must_use]
+    pub fn log(&self) -> &str {
+        match self {
+            Self::Thrown { log, .. } => log,
+            _ => "",
+        }
+    }
+
     /// Whether the handler was called, or may have been.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {

@@ -20,7 +20,7 @@ use crate::run::{Run, RunError};
 const CALM: Duration = Duration::from_millis(50);
 
 /// How long a function may take to be loaded.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a folder has come to: what runs, or why nothing does.
 type Now = Option<Result<Arc<Edition>, String>>;
@@ -67,8 +67,8 @@ impl FolderExchange {
         let now = now.wait_for(Option::is_some).await.map(|now| now.clone());
         match now {
             Ok(Some(Ok(edition))) => Ok(edition),
-            Ok(Some(Err(why))) => Err(ToolError::new(Code::Unavailable, why).unsent()),
-            Ok(None) | Err(_) => Err(ToolError::new(Code::Unavailable, "Nobody reads the folder").unsent()),
+            Ok(Some(Err(why))) => Err(unreadable(why)),
+            Ok(None) | Err(_) => Err(unreadable("nobody reads the folder".to_owned())),
         }
     }
 }
@@ -159,12 +159,21 @@ impl Watched {
 
     /// Whether its code can be loaded. What its handler would answer is its callers' affair.
     async fn try_out(&self, edition: &Edition) -> Result<(), String> {
+        let wall = edition.code.limits.wall;
         match timeout(PATIENCE, self.run.load(&edition.code)).await {
-            Ok(Err(error @ RunError::NotLoaded { .. })) => Err(error.to_string()),
+            Ok(Err(error @ RunError::NotLoaded { .. })) => Err(error.hiding(&edition.secrets).to_string()),
+            Ok(Err(RunError::TimedOut)) | Err(_) => {
+                Err(format!("the function is not loaded within {} s", PATIENCE.min(wall).as_secs()))
+            }
             // What has nothing to do with the code is found out by calls.
-            Ok(_) | Err(_) => Ok(()),
+            Ok(_) => Ok(()),
         }
     }
+}
+
+/// Why there is nothing to call. Where that is on this machine is for the log and the status.
+fn unreadable(why: String) -> ToolError {
+    ToolError::new(Code::Unavailable, "the function cannot be read").caused_by(why).unsent()
 }
 
 /// A file system may take its time.

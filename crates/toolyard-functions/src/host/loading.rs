@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use toolyard_core::Secrets;
 use toolyard_core::store::Store;
 
 use super::{Host, HostOptions};
@@ -148,6 +149,7 @@ impl Stored {
             network: content.network,
             limits: content.limits.clone().into(),
         };
+        let secrets = Secrets::new(used(&content.environment, &options.lent));
         Ok(Edition {
             id: id.into(),
             version: version.into(),
@@ -155,6 +157,7 @@ impl Stored {
             price: content.price(),
             code: Arc::new(code),
             tests,
+            secrets,
             environment,
         })
     }
@@ -186,6 +189,12 @@ fn lend(
         Ok((variable.clone(), text))
     });
     expanded.collect()
+}
+
+/// The values that the host lends to these variables.
+fn used(variables: &BTreeMap<String, String>, lent: &BTreeMap<String, String>) -> Vec<String> {
+    let is_used = |name: &str| variables.values().any(|value| value.contains(&format!("${{{name}}}")));
+    lent.iter().filter(|(name, _)| is_used(name)).map(|(_, value)| value.clone()).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use futures_util::future::BoxFuture;
+use toolyard_core::Secrets;
 
 use super::*;
 use crate::code::{Code, CodeLimits};
@@ -42,6 +43,7 @@ fn edition(kind: Kind, language: Language) -> Edition {
         price: Price(7),
         code: Arc::new(code),
         tests: Vec::new(),
+        secrets: Secrets::default(),
         environment: None,
     }
 }

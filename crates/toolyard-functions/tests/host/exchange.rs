@@ -3,9 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use toolyard_core::{Code, Exchange, Json};
 use toolyard_functions::host::Deleted;
-use toolyard_functions::{Bump, FolderExchange, FunctionExchange, Wanted};
+use toolyard_functions::{Bump, FolderExchange, FunctionError, FunctionExchange, Wanted};
 use toolyard_store::{Location, StoreOptions, open};
 
 use crate::scripted::{host, project};
@@ -57,7 +58,9 @@ async fn a_folder_is_read_again_and_a_broken_edit_is_not_served() {
     write("cortexone_function.lua", "broken");
     let exchange = FolderExchange::new(host.clone(), folder.path().to_owned(), Duration::from_millis(10));
     let broken = said(&exchange).await.unwrap_err();
-    assert_eq!(broken, (Code::Unavailable, "the function cannot be loaded: line 1".to_owned()));
+    assert_eq!(broken, (Code::Unavailable, "the function cannot be read".to_owned()));
+    let why = exchange.problem().borrow().clone().unwrap();
+    assert_eq!(why, "the function cannot be loaded: line 1");
 
     let mut generation = exchange.generation();
     write("cortexone_function.lua", "a");
@@ -89,4 +92,38 @@ async fn a_folder_is_read_again_and_a_broken_edit_is_not_served() {
     }
     assert_eq!(said(&exchange).await.as_deref(), Ok("b"));
     assert_eq!(*exchange.problem().borrow(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_is_never_loaded_is_not_served() {
+    let store = open(&StoreOptions::at(Location::Memory)).await.unwrap();
+    let host = host(&store);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cortexone_function.lua");
+    fs::write(&file, "a").unwrap();
+    let exchange = FolderExchange::new(host.clone(), folder.path().to_owned(), Duration::from_millis(10));
+    assert_eq!(said(&exchange).await.as_deref(), Ok("a"));
+    let mut problem = exchange.problem();
+    fs::write(&file, "hang").unwrap();
+    let refused = timeout(Duration::from_secs(120), problem.wait_for(Option::is_some)).await;
+    let refused = refused.expect("the edit is refused").unwrap().clone();
+    assert_eq!(refused.as_deref(), Some("the function is not loaded within 30 s"));
+    assert_eq!(said(&exchange).await.as_deref(), Ok("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_cases_have_a_bound_together() {
+    let store = open(&StoreOptions::at(Location::Memory)).await.unwrap();
+    let host = host(&store);
+    let mut project = project("hang");
+    project.limits.wall = Duration::from_secs(900);
+    project.tests.push(project.tests[0].clone());
+    host.save_draft("f", &project).await.unwrap();
+    let failed = host.publish("f", Bump::Patch, None).await.unwrap_err();
+    let FunctionError::TestsFailed { reports, failed: 2, .. } = failed else { panic!("{failed:?}") };
+    let problems: Vec<_> = reports.iter().map(|report| report.problem.as_deref().unwrap()).collect();
+    assert_eq!(
+        problems,
+        ["no answer within 600000 ms", "not run: all test cases together have 600 s, which were over"]
+    );
 }

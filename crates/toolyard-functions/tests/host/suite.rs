@@ -107,6 +107,9 @@ async fn versions(store: &Arc<dyn Store>) {
     assert_eq!(said(&host, "one", "latest").await.unwrap_err(), r#"there is no function "one""#);
     assert!(matches!(host.delete("one", Deleted::Function).await, Err(FunctionError::UnknownFunction(_))));
     assert!(host.list().await.unwrap().is_empty());
+    // Nor is one given again when a function comes back that was deleted.
+    assert_eq!(publish(&host, "one", "f", Bump::Patch).await, "2.0.2");
+    host.delete("one", Deleted::Function).await.unwrap();
     host.stop(Duration::from_secs(10)).await;
 }
 
@@ -215,6 +218,20 @@ async fn variables(store: &Arc<dyn Store>) {
     assert_eq!(*scripted.environment.lock().unwrap(), environment);
     let shown = serde_json::to_string(&host.show_version("seven", Wanted::Draft).await.unwrap()).unwrap();
     assert!(shown.contains(r#""environment":["KEY","PLAIN"]"#) && !shown.contains("s3cret"), "{shown}");
+
+    // What a handler throws or prints may have it.
+    let files = vec![("cortexone_function.lua".to_owned(), "leak".into())];
+    host.save_draft("seven", &Project { files, ..project }).await.unwrap();
+    let edition = host.resolve("seven", Wanted::Draft).await.unwrap();
+    let invoked = host.invoke(&edition, &Json::null(), None, None).await.unwrap();
+    let reply = invoked.reply.to_json();
+    assert!(reply.as_text().contains("thrown [REDACTED]\\nat [REDACTED]"), "{}", reply.as_text());
+    let unkept = format!("{invoked:?}");
+    assert!(!unkept.contains("hunter2"), "{unkept}");
+    host.stop(Duration::from_secs(10)).await;
+    let entries = host.logs("seven", LogQuery::default()).await.unwrap().entries;
+    assert_eq!(entries[0].error.as_deref(), Some("Error: thrown [REDACTED]"));
+    assert_eq!(entries[1].output, "[REDACTED]");
     host.delete("seven", Deleted::Function).await.unwrap();
     host.stop(Duration::from_secs(10)).await;
 }
