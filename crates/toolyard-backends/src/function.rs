@@ -6,9 +6,11 @@ use std::time::Duration;
 use ::http::StatusCode;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
+use toolyard_core::access::Price;
 use toolyard_core::{
-    Backend, Call, Catalog, Code, Exchange, Json, Object, Outcome, Output, Phase, Retry, Tool, ToolError,
+    Backend, Call, Catalog, Code, Exchange, Json, Object, Outcome, Output, Retry, Standing, Tool, ToolError,
     Verdict,
 };
 
@@ -28,13 +30,14 @@ pub struct Options {
     pub reading: Reading,
 }
 
-/// A backend of one tool, which is there from the beginning.
+/// A backend of one tool, which is there from the beginning. Whether it can be called is what its exchange says.
 pub struct FunctionBackend {
     catalog: watch::Sender<Arc<Catalog>>,
     exchange: Arc<dyn Exchange>,
     retry: Retry,
     attempt_time: Duration,
     reading: Reading,
+    _following: JoinSet<()>,
 }
 
 impl FunctionBackend {
@@ -43,8 +46,15 @@ impl FunctionBackend {
     pub fn new(options: Options) -> Self {
         let Options { tool, exchange, retry, attempt_time, reading } = options;
         let tools = vec![Arc::new(tool)];
-        let catalog = Catalog { phase: Phase::Ready, tools, ..Catalog::default() };
-        Self { catalog: watch::Sender::new(Arc::new(catalog)), exchange, retry, attempt_time, reading }
+        let standing = exchange.standing();
+        let phase = standing.borrow().phase.clone();
+        let catalog = watch::Sender::new(Arc::new(Catalog { phase, tools, ..Catalog::default() }));
+        let mut following = JoinSet::new();
+        // Most are as they were at the beginning.
+        if standing.has_changed().is_ok() {
+            following.spawn(follow(standing, catalog.clone()));
+        }
+        Self { catalog, exchange, retry, attempt_time, reading, _following: following }
     }
 
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
@@ -71,9 +81,30 @@ impl FunctionBackend {
     }
 }
 
+/// Says in the catalog how who answers is.
+async fn follow(mut standing: watch::Receiver<Standing>, catalog: watch::Sender<Arc<Catalog>>) {
+    loop {
+        let phase = standing.borrow_and_update().phase.clone();
+        catalog.send_if_modified(|catalog| {
+            let is_other = catalog.phase != phase;
+            if is_other {
+                *catalog = Arc::new(Catalog { phase, ..(**catalog).clone() });
+            }
+            is_other
+        });
+        if standing.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
 impl Backend for FunctionBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.catalog.subscribe()
+    }
+
+    fn price(&self, _: &Call) -> Option<Price> {
+        self.exchange.standing().borrow().price
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {

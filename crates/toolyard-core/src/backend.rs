@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
+use crate::access::Price;
 use crate::cache::CacheHint;
 use crate::call::{Call, Caller};
 use crate::error::ToolError;
@@ -23,6 +24,11 @@ pub trait Backend: Send + Sync {
 
     /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
+
+    /// What this call costs, where its owner says so. What the manifest says comes before.
+    fn price(&self, _call: &Call) -> Option<Price> {
+        None
+    }
 
     /// Follows a resource: an item each time that it, or a part of it, has changed, which is what the owner says of that:
     /// the parameters of the notification, `uri` among them. Of changes that nobody takes, the latest is enough. A backend that has to arrange this with somebody gives

@@ -4,6 +4,8 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::access::Price;
+use crate::backend::Phase;
 use crate::error::ToolError;
 use crate::json::Json;
 
@@ -17,4 +19,19 @@ pub trait Exchange: Send + Sync {
 
     /// A number that is another one as soon as who answers may be another one: what it offers is to be asked for again.
     fn generation(&self) -> watch::Receiver<u64>;
+
+    /// What is known of who answers without asking, and every change of that. Where nothing is, somebody does and says of no
+    /// price.
+    fn standing(&self) -> watch::Receiver<Standing> {
+        watch::channel(Standing { phase: Phase::Ready, price: None }).1
+    }
+}
+
+/// What is known of who answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether it can.
+    pub phase: Phase,
+    /// What a call of one of its tools costs, where it says so.
+    pub price: Option<Price>,
 }

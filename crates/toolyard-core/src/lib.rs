@@ -55,7 +55,7 @@ pub use cache::{CacheHint, CacheScope};
 pub use call::{Call, Caller, Reference, Target, Task, TaskAction};
 pub use client::{Ask, AskError, AskKind, Client, ClientWrapper, LogLevel, NoClient, Notice};
 pub use error::{Code, ToolError};
-pub use exchange::Exchange;
+pub use exchange::{Exchange, Standing};
 pub use function::Functions;
 pub use gateway::{Gateway, Observers};
 pub use item::{Item, Prompt, Resource, Template};

@@ -44,8 +44,8 @@ pub struct Handler {
     pub prefix: Prefix,
     /// What is changed about its tools.
     pub overrides: Arc<Overrides>,
-    /// What a call costs of what has no price of its own.
-    pub price: Price,
+    /// What a call costs of what has no price of its own. `None`: what its backend says.
+    pub price: Option<Price>,
     /// What is kept out of what is said of it.
     pub secrets: Secrets,
 }
@@ -55,7 +55,7 @@ impl Handler {
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
         let (limits, prefix, overrides) = (Arc::new(limits), Prefix::default(), Arc::default());
-        let (price, secrets) = (Price::default(), Secrets::default());
+        let (price, secrets) = (None, Secrets::default());
         Self { name: name.into(), backend, limits, prefix, overrides, price, secrets }
     }
 }
@@ -79,8 +79,8 @@ pub struct Entry {
     pub tool: Option<Arc<Tool>>,
     /// What is put into the arguments of its calls.
     pub additions: Option<Arc<Additions>>,
-    /// What a call costs.
-    pub price: Price,
+    /// What a call costs. `None`: what its owner says.
+    pub price: Option<Price>,
     /// Its owner.
     pub handler: Handler,
 }

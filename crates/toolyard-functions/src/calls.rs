@@ -54,7 +54,8 @@ pub struct LogEntry {
     /// The call's own id.
     pub request_id: String,
     /// `ok`; `error`, where the function says that it failed; `failed`, where it could not say anything; or why it was not
-    /// answered: `timeout`, `overloaded`, `unavailable`, `cancelled`.
+    /// answered: `timeout`, `overloaded`, `unavailable`, `cancelled`; or why it did not come to its function: `quota_exhausted`,
+    /// `rate_limited`.
     pub outcome: String,
     /// How long it took.
     pub duration_ms: f64,
@@ -68,6 +69,24 @@ pub struct LogEntry {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl LogEntry {
+    /// A call that costs nothing: of a function, in a version, with an id.
+    fn new(time: SystemTime, (function, version, request_id): (&str, &str, &str), outcome: &str) -> Self {
+        Self {
+            time: iso_8601(time),
+            function: function.to_owned(),
+            version: version.to_owned(),
+            request_id: request_id.to_owned(),
+            outcome: outcome.to_owned(),
+            duration_ms: 0.0,
+            bytes: 0,
+            cost: Price::default().to_string(),
+            output: String::new(),
+            error: None,
+        }
+    }
 }
 
 /// Which entries somebody wants.
@@ -128,18 +147,8 @@ pub(crate) struct Noted<'a> {
 impl<'a> Noted<'a> {
     pub(crate) fn begin(journal: &'a Journal, edition: &Edition, request_id: &str) -> Self {
         let time = SystemTime::now();
-        let entry = LogEntry {
-            time: iso_8601(time),
-            function: edition.id.to_string(),
-            version: edition.version.to_string(),
-            request_id: request_id.to_owned(),
-            outcome: "cancelled".to_owned(),
-            duration_ms: 0.0,
-            bytes: 0,
-            cost: edition.price.to_string(),
-            output: String::new(),
-            error: None,
-        };
+        let mut entry = LogEntry::new(time, (&edition.id, &edition.version, request_id), "cancelled");
+        entry.cost = edition.price.to_string();
         Self { journal, time, begun: Instant::now(), entry: Some(entry) }
     }
 
@@ -175,10 +184,15 @@ impl<'a> Noted<'a> {
 impl Drop for Noted<'_> {
     fn drop(&mut self) {
         if let Some(mut entry) = self.entry.take() {
-            entry.duration_ms = (self.begun.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+            entry.duration_ms = millis(self.begun.elapsed());
             self.journal.push(self.time, entry);
         }
     }
+}
+
+/// In milliseconds, as far as anybody reads them.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// The beginning of a text, of at most so many bytes.
@@ -208,6 +222,16 @@ impl Journal {
     /// How many entries were lost since the start: so many waited already, or the end came.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Notes a call, of a function, in a version, with an id, that began then and did not come to its function.
+    pub(crate) fn refused(&self, of: (&str, &str, &str), begun: Instant, outcome: &str, error: &str) {
+        let took = begun.elapsed();
+        let time = SystemTime::now().checked_sub(took).unwrap_or_else(SystemTime::now);
+        let mut entry = LogEntry::new(time, of, outcome);
+        entry.duration_ms = millis(took);
+        entry.error = Some(beginning(error, LONGEST_ERROR));
+        self.push(time, entry);
     }
 
     fn push(&self, time: SystemTime, entry: LogEntry) {

@@ -110,10 +110,16 @@ impl FunctionError {
     }
 }
 
-/// A call that finds no version to call: nothing has gone out.
+/// A call that finds no version to call: nothing has gone out. What is amiss with a version is its owner's affair.
 impl From<FunctionError> for ToolError {
     fn from(error: FunctionError) -> Self {
-        Self::new(Code::Unavailable, error.to_string()).caused_by(error).unsent()
+        let message = match &error {
+            FunctionError::NotLent { .. } | FunctionError::Unreadable { .. } | FunctionError::Packages(_) => {
+                "the function cannot be loaded".to_owned()
+            }
+            error => error.to_string(),
+        };
+        Self::new(Code::Unavailable, message).caused_by(error).unsent()
     }
 }
 

@@ -6,12 +6,13 @@
 mod folder;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
-use toolyard_core::{Code, Exchange, Json, ToolError};
+use tokio::time::{Instant, timeout, timeout_at};
+use toolyard_core::{Code, Exchange, Json, Phase, Standing, ToolError};
 
 pub use folder::FolderExchange;
 
@@ -21,6 +22,9 @@ use crate::invoke::InvokeError;
 use crate::shelf::Snapshot;
 use crate::version::Wanted;
 
+/// How often it is tried again to load a version that cannot be loaded.
+const RETRY_EVERY: Duration = Duration::from_secs(5);
+
 /// A hosted function, which a version is found of at each request. To one of MCP requests are messages; another one is given
 /// its event, and answers with `{statusCode, body}`.
 pub struct FunctionExchange {
@@ -28,6 +32,7 @@ pub struct FunctionExchange {
     id: String,
     wanted: Wanted,
     generation: watch::Receiver<u64>,
+    standing: watch::Receiver<Standing>,
     _following: JoinSet<()>,
 }
 
@@ -35,27 +40,65 @@ impl FunctionExchange {
     /// The version that is meant, whichever that is at the time.
     #[must_use]
     pub fn new(host: Host, id: String, wanted: Wanted) -> Self {
-        let (sender, generation) = watch::channel(0);
+        let (generations, generation) = watch::channel(0);
+        let (standings, standing) = watch::channel(Standing::default());
+        let followed = Followed { host: host.clone(), id: id.clone(), wanted, generations, standings };
         let mut following = JoinSet::new();
-        following.spawn(follow(host.watch(), id.clone(), wanted, sender));
-        Self { host, id, wanted, generation, _following: following }
+        following.spawn(followed.follow());
+        Self { host, id, wanted, generation, standing, _following: following }
     }
 }
 
-/// Counts how often another version is meant than before.
-async fn follow(
-    mut known: watch::Receiver<Arc<Snapshot>>,
+struct Followed {
+    host: Host,
     id: String,
     wanted: Wanted,
-    generation: watch::Sender<u64>,
-) {
-    let mut before = known.borrow_and_update().mark(&id, wanted);
-    while known.changed().await.is_ok() {
-        let now = known.borrow_and_update().mark(&id, wanted);
-        if now != before {
-            generation.send_modify(|number| *number += 1);
+    generations: watch::Sender<u64>,
+    standings: watch::Sender<Standing>,
+}
+
+impl Followed {
+    /// Counts how often another version is meant than before, and says what it is.
+    async fn follow(self) {
+        let mut known = self.host.watch();
+        let mut before = known.borrow_and_update().mark(&self.id, self.wanted);
+        loop {
+            let is_ready = self.look().await;
+            let other = self.other(&mut known, before.as_ref());
+            let other = match is_ready {
+                true => other.await,
+                // It may have been a matter of a moment.
+                false => match timeout(RETRY_EVERY, other).await {
+                    Ok(other) => other,
+                    Err(_) => continue,
+                },
+            };
+            let Some(now) = other else { return };
             before = now;
+            self.generations.send_modify(|number| *number += 1);
         }
+    }
+
+    /// What is meant, as soon as that is another version than before.
+    async fn other(
+        &self,
+        known: &mut watch::Receiver<Arc<Snapshot>>,
+        before: Option<&String>,
+    ) -> Option<Option<String>> {
+        let is_other = |known: &Arc<Snapshot>| known.mark(&self.id, self.wanted).as_ref() != before;
+        let known = known.wait_for(is_other).await.ok()?;
+        Some(known.mark(&self.id, self.wanted))
+    }
+
+    /// Says what the version is that is meant now; whether there is one that can be called.
+    async fn look(&self) -> bool {
+        let (phase, price) = match self.host.resolve(&self.id, self.wanted).await {
+            Ok(edition) => (Phase::Ready, Some(edition.price)),
+            Err(error) => (Phase::Unavailable { reason: error.to_string() }, None),
+        };
+        let is_ready = phase == Phase::Ready;
+        self.standings.send_replace(Standing { phase, price });
+        is_ready
     }
 }
 
@@ -70,6 +113,10 @@ impl Exchange for FunctionExchange {
     fn generation(&self) -> watch::Receiver<u64> {
         self.generation.clone()
     }
+
+    fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
 }
 
 async fn answer(
@@ -79,7 +126,13 @@ async fn answer(
     deadline: Option<Instant>,
 ) -> Result<Json, ToolError> {
     let invoked = host.invoke(edition, request, None, deadline).await?;
-    Ok(invoked.reply.to_json())
+    match invoked.failure {
+        // It costs nothing, and whoever is called instead is not to be kept from answering.
+        Some(failure) if !failure.may_have_run() => {
+            Err(ToolError::new(Code::Unavailable, failure.to_string()).unsent())
+        }
+        _ => Ok(invoked.reply.to_json()),
+    }
 }
 
 /// What comes of something before the deadline.

@@ -28,6 +28,7 @@ use crate::invoke::{self, InvokeError, Invoked};
 use crate::parts;
 use crate::run::Run;
 use crate::shelf::Shelf;
+use crate::version::Wanted;
 pub(crate) use loading::edition_of;
 pub use publishing::{Deleted, Publication};
 pub use summary::{FunctionDetails, FunctionSummary, TestReport, VersionDetails, VersionSummary};
@@ -134,6 +135,16 @@ impl Host {
         let ended = invoke::invoke(&*self.shared.run, edition, event, &request_id, deadline).await;
         noted.end(&ended, edition.price);
         ended
+    }
+
+    /// Has a call noted that began then and did not come to its function, such as one that its caller cannot pay, if there is such
+    /// a version. `outcome` says in a word why not, and `error` in more.
+    pub fn note_refused(&self, id: &str, wanted: Wanted, begun: Instant, outcome: &str, error: &str) {
+        let known = self.shared.shelf.known();
+        if let Some((version, _)) = known.get(id).and_then(|function| function.pick(wanted)) {
+            let of = (id, &*loading::word(version), &*self.request_id());
+            self.shared.journal.refused(of, begun, outcome, error);
+        }
     }
 
     /// A page of the log of a function, also of one that was deleted.

@@ -164,6 +164,12 @@ pub async fn invoke(
     Ok(Invoked { reply, cost, log, failure: Some(failure) })
 }
 
+/// Whether an event is nothing that a handler of this kind is called for. It costs nothing.
+#[must_use]
+pub fn is_notification(kind: Kind, event: &Json) -> bool {
+    Request::of(kind, event) == Request::Notification
+}
+
 /// What an event is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Request {

@@ -46,8 +46,9 @@ pub struct Handler {
     pub prefix: Prefix,
     /// `overrides`: what is changed about its tools, by the names that its server has for them.
     pub overrides: Vec<(String, Override)>,
-    /// `price`: what a call costs of those of its tools that have no price of their own.
-    pub price: Price,
+    /// `price`: what a call costs of those of its tools that have no price of their own. Where it is not said, a hosted function
+    /// has its own, and all else costs nothing.
+    pub price: Option<Price>,
     /// `probe` of its registry: how a server that hangs is found. `None`: it is not.
     pub probe: Option<Probe>,
     /// How to reach it.
@@ -68,7 +69,7 @@ impl Handler {
             timeout: BUILTIN_TIMEOUT,
             prefix: Prefix::default(),
             overrides: Vec::new(),
-            price: Price::default(),
+            price: None,
             probe: None,
             kind: HandlerKind::Builtins(Box::new(builtins)),
             from_outside: Vec::new(),

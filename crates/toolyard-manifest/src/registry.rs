@@ -19,7 +19,6 @@ mod tool;
 use std::time::Duration;
 
 use ::http::HeaderName;
-use toolyard_core::access::Price;
 
 use crate::{
     cursor::{Choice, Cursor},
@@ -135,7 +134,7 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     };
     let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
     let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
-    let price = fields.with_default("price", |cursor| cursor.parse(forms::price), Price::default());
+    let price = fields.optional("price", |cursor| cursor.parse(forms::price));
     fields.not_yet(HANDLER_NOT_YET);
     fields.misplaced(&["probe"], "it belongs to `spec`, and is for all handlers");
     fields.finish();

@@ -20,7 +20,8 @@ impl Layer for Policy {
         let grant = grant.filter(|_| !matches!(call.target, Target::Task(_)));
         let Some(allowance) = grant.and_then(|grant| grant.allowance.clone()) else { return next.run(call) };
         Box::pin(async move {
-            let price = next.entry.price;
+            let entry = next.entry;
+            let price = entry.price.or_else(|| entry.handler.backend.price(&call)).unwrap_or_default();
             allowance.take(price).await?;
             let answer = next.run(call).await;
             if answer.as_ref().is_err_and(|error| !error.may_have_run()) {

@@ -140,7 +140,7 @@ impl Building {
             own: own.clone(),
             tool: tool.map(|published| published.tool.clone()),
             additions: tool.and_then(|published| published.additions.clone()),
-            price: tool.and_then(|published| published.price).unwrap_or(handler.price),
+            price: tool.and_then(|published| published.price).or(handler.price),
             handler: handler.clone(),
         });
         let part = self.registry.part_mut(kind);

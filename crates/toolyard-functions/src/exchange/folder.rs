@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
-use toolyard_core::{Code, Exchange, Json, ToolError};
+use toolyard_core::{Code, Exchange, Json, Phase, Standing, ToolError};
 
 use super::{answer, within};
 use crate::edition::Edition;
@@ -35,6 +35,7 @@ pub struct FolderExchange {
     now: watch::Receiver<Now>,
     problem: watch::Receiver<Option<String>>,
     generation: watch::Receiver<u64>,
+    standing: watch::Receiver<Standing>,
     _following: JoinSet<()>,
 }
 
@@ -46,10 +47,11 @@ impl FolderExchange {
         let (problems, problem) = watch::channel(None);
         let (generations, generation) = watch::channel(0);
         let (run, options) = (host.run().clone(), host.options().clone());
-        let watched = Watched { run, options, path, now: sender, problems, generations };
+        let (standings, standing) = watch::channel(Standing::default());
+        let watched = Watched { run, options, path, now: sender, problems, generations, standings };
         let mut following = JoinSet::new();
         following.spawn(watched.follow(every));
-        Self { host, now, problem, generation, _following: following }
+        Self { host, now, problem, generation, standing, _following: following }
     }
 
     /// Why what is in the folder now cannot be used, whether or not something that was read before goes on.
@@ -84,6 +86,10 @@ impl Exchange for FolderExchange {
     fn generation(&self) -> watch::Receiver<u64> {
         self.generation.clone()
     }
+
+    fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
 }
 
 struct Watched {
@@ -93,6 +99,7 @@ struct Watched {
     now: watch::Sender<Now>,
     problems: watch::Sender<Option<String>>,
     generations: watch::Sender<u64>,
+    standings: watch::Sender<Standing>,
 }
 
 impl Watched {
@@ -130,6 +137,8 @@ impl Watched {
             (Ok(edition), Some(Ok(before))) if edition.code.key == before.code.key => {}
             (Ok(edition), before) => {
                 tracing::info!(%path, function = %edition.id, "the function was read");
+                let price = Some(edition.price);
+                self.standings.send_replace(Standing { phase: Phase::Ready, price });
                 self.now.send_replace(Some(Ok(edition)));
                 if before.is_some() {
                     self.generations.send_modify(|number| *number += 1);
@@ -140,6 +149,9 @@ impl Watched {
             }
             (Err(why), _) => {
                 tracing::error!(%path, why, "the function cannot be read");
+                let why = format!("{path}: {why}");
+                let reason = format!("the function cannot be read: {why}");
+                self.standings.send_replace(Standing { phase: Phase::Unavailable { reason }, price: None });
                 self.now.send_replace(Some(Err(why)));
             }
         }

@@ -97,7 +97,7 @@ fn find<'a>(
 }
 
 /// What a version is called.
-fn word(version: Option<Version>) -> String {
+pub(super) fn word(version: Option<Version>) -> String {
     version.map_or_else(|| "draft".to_owned(), |version| version.to_string())
 }
 

@@ -51,9 +51,7 @@ fn a_registry_in_yaml() {
         timeout: 30s,
         prefix: OnClash,
         overrides: [],
-        price: Price(
-            0,
-        ),
+        price: None,
         probe: Some(
             Probe {
                 interval: 60s,

@@ -53,7 +53,10 @@ use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_core::{Backend, Call, Caller, Catalog, Code, Exchange, Object, Outcome, Secrets, ToolError};
+use toolyard_core::access::Price;
+use toolyard_core::{
+    Backend, Call, Caller, Catalog, Code, Exchange, Object, Outcome, Secrets, Target, ToolError,
+};
 use toolyard_process::{Processes, Program};
 
 use connection::Connection;
@@ -276,6 +279,13 @@ async fn within<T>(deadline: Option<Instant>, lease: impl Future<Output = T>) ->
 impl Backend for McpBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.catalog.clone()
+    }
+
+    fn price(&self, call: &Call) -> Option<Price> {
+        match (&self.opener.endpoint, &call.target) {
+            (Endpoint::Exchange(exchange), Target::Tool(_)) => exchange.standing().borrow().price,
+            _ => None,
+        }
     }
 
     fn follow(&self, uri: &str) -> BoxStream<'static, Object> {

@@ -1,16 +1,20 @@
 //! Hosted functions that are invoked by themselves: they are found here, and called like everything else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use http::request::Parts;
 use tokio::sync::watch;
+use toolyard_core::access::Price;
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::names::Prefix;
 use toolyard_core::registry::{Entry, Handler, Limits};
 use toolyard_core::{
-    Backend, Call, Catalog, Functions, Json, Object, Outcome, Output, Secrets, Target, ToolError, function,
+    Backend, Call, Catalog, Code, Functions, Json, Object, Outcome, Output, Target, ToolError, function,
 };
+use toolyard_functions::invoke::is_notification;
 use toolyard_functions::{Edition, FunctionError, Host, Wanted};
 
 /// The handler's name that calls of functions have in the log, in metrics and in the audit trail.
@@ -41,7 +45,7 @@ impl Doors {
     /// A version, as what can be called. How many of its calls run at a time, and how long one takes, it sees to itself.
     fn entry(&self, edition: Arc<Edition>) -> Entry {
         let name: Arc<str> = format!("{}@{}", edition.id, edition.version).into();
-        let price = edition.price;
+        let secrets = edition.secrets.clone();
         let catalog = self.catalog.subscribe();
         let handler = Handler {
             name: self.name.clone(),
@@ -49,10 +53,10 @@ impl Doors {
             limits: self.limits.clone(),
             prefix: Prefix::default(),
             overrides: Arc::default(),
-            price,
-            secrets: Secrets::default(),
+            price: None,
+            secrets,
         };
-        Entry { own: name.clone(), name, tool: None, additions: None, price, handler }
+        Entry { own: name.clone(), name, tool: None, additions: None, price: None, handler }
     }
 }
 
@@ -72,6 +76,31 @@ impl Functions for Doors {
     }
 }
 
+/// Whether a call has come to its function, which has it noted then. It goes with the call, in the extensions of the request that
+/// is its origin.
+#[derive(Debug, Clone, Default)]
+pub struct Reached(Arc<AtomicBool>);
+
+impl Reached {
+    /// Whether it has.
+    #[must_use]
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn note(call: &Call) {
+        let parts = call.origin.as_ref().and_then(|origin| origin.downcast_ref::<Parts>());
+        if let Some(Self(reached)) = parts.and_then(|parts| parts.extensions.get()) {
+            reached.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The answer in the place of a function that could not be loaded: an error, so that nobody pays for it.
+fn unloaded(answer: Json) -> ToolError {
+    ToolError::new(Code::ExecutionFailed, "The function cannot be loaded").from_peer(answer).unsent()
+}
+
 /// One version, which a call has found.
 struct Invoked {
     host: Host,
@@ -84,11 +113,22 @@ impl Backend for Invoked {
         self.catalog.clone()
     }
 
+    /// A notification is not given to the function.
+    fn price(&self, call: &Call) -> Option<Price> {
+        let event = call.arguments();
+        let is_free = event.is_some_and(|event| is_notification(self.edition.kind, event));
+        Some(if is_free { Price::default() } else { self.edition.price })
+    }
+
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         Box::pin(async move {
             let Target::Function(_) = call.target else { return Err(function::unknown(call.target.name())) };
             let event = call.arguments().cloned().unwrap_or_else(Json::null);
+            Reached::note(&call);
             let invoked = self.host.invoke(&self.edition, &event, None, call.deadline).await?;
+            if invoked.failure.is_some_and(|failure| !failure.may_have_run()) {
+                return Err(unloaded(invoked.reply.to_json()));
+            }
             let is_error = invoked.reply.is_failure();
             Ok(Outcome::Done(Output { body: Object::new().with(ANSWER, invoked.reply.to_json()), is_error }))
         })

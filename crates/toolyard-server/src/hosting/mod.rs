@@ -25,7 +25,7 @@ use toolyard_sandbox::packages::{self, PackageOptions, Packages};
 use toolyard_sandbox::script::interpreter;
 use toolyard_sandbox::{Sandbox, SandboxOptions};
 
-pub use doors::{ANSWER, Doors};
+pub use doors::{ANSWER, Doors, Reached};
 
 /// What runs other people's code. Clones are one and the same.
 #[derive(Clone)]

@@ -8,6 +8,7 @@ use http::StatusCode;
 use http::request::Parts;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::time::Instant;
 use toolyard_core::{Call, Code, Json, Object, Outcome, Target, ToolError};
 use toolyard_functions::host::Deleted;
 use toolyard_functions::project::SentProject;
@@ -16,7 +17,7 @@ use toolyard_functions::{Bump, FunctionError, Wanted};
 use super::audit::{number, time};
 use super::{Named, Problem, Rest, json as plain, query, written};
 use crate::audit::Deed;
-use crate::hosting::ANSWER;
+use crate::hosting::{ANSWER, Reached};
 use crate::keys::Visitor;
 
 /// The parts of a path that name a function and a version of it.
@@ -50,8 +51,10 @@ pub(super) async fn invoke(
     versioned: Versioned,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
+    let begun = Instant::now();
+    let (mut parts, body) = request.into_parts();
     let visitor = Visitor::of(&parts.extensions, |access| access.functions)?;
+    let (wanted, id) = (versioned.wanted()?, versioned.id);
     let [] = query(&parts, [])?;
     let (id, version) = (&versioned.id, versioned.wanted()?);
     let text = rest.body(&parts, body).await?;
@@ -59,8 +62,10 @@ pub(super) async fn invoke(
         .map_err(|error| Problem::bad_request(format!("The body is no object: {error}")))?;
     let event =
         body.get("event").ok_or_else(|| Problem::bad_request("The body has no `event`".to_owned()))?;
+    let reached = Reached::default();
+    parts.extensions.insert(reached.clone());
     let call = Call {
-        target: Target::Function(format!("{id}@{version}").into()),
+        target: Target::Function(format!("{id}@{wanted}").into()),
         caller: visitor.caller(),
         origin: Some(Arc::new(parts)),
         ..Call::tool("", event.clone())
@@ -71,8 +76,30 @@ pub(super) async fn invoke(
             Ok(plain(StatusCode::OK, answer.bytes()))
         }
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(Problem::fault()),
-        Err(error) => Err(refusal(error)),
+        Err(error) => {
+            if !reached.get() {
+                rest.host.note_refused(&id, wanted, begun, error.code().row().wire, &whole(&error));
+            }
+            answered(&error).ok_or_else(|| refusal(error))
+        }
     }
+}
+
+/// What a function that cannot be loaded is answered with: an answer as others.
+fn answered(error: &ToolError) -> Option<Response> {
+    let answer = error.peer().filter(|_| error.code() == Code::ExecutionFailed && !error.may_have_run())?;
+    Some(plain(StatusCode::OK, answer.bytes()))
+}
+
+/// All that is known of why a call failed. It is for who looks after the function.
+fn whole(error: &ToolError) -> String {
+    let mut whole = error.message().to_owned();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        whole = format!("{whole}: {error}");
+        cause = error.source();
+    }
+    whole
 }
 
 /// The platform says 408 where others say 504.

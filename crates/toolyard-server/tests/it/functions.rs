@@ -104,13 +104,13 @@ async fn functions_of_the_platform_are_served() {
 }
 
 #[tokio::test]
-async fn functions_that_nobody_hosts_say_so() {
+async fn a_function_that_nobody_has_published_says_so() {
     let running = gateway(
         "  - name: own\n    type: function\n    tool: {name: own, description: Own, inputSchema: {type: object}}\n    \
          functionConfig: {id: own}\n",
     )
     .await;
-    let reason = "handlers of the type `function` are not served yet";
+    let reason = r#"there is no function "own""#;
     assert_eq!(phase(&running, "own"), Phase::Unavailable { reason: reason.to_owned() });
     let refused = call(&running, "own", "{}").await.unwrap_err();
     assert_eq!((refused.code(), refused.message()), (Code::Unavailable, reason));

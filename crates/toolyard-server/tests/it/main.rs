@@ -20,6 +20,7 @@ mod floods;
 mod following;
 mod freshness;
 mod functions;
+mod hosted;
 mod http1;
 mod http_tools;
 mod json;
