@@ -54,6 +54,15 @@ pub(super) struct Placed {
     _place: OwnedSemaphorePermit,
 }
 
+/// When a worker that is kept is used.
+#[derive(Clone, Copy)]
+enum Order {
+    /// Before the others: it is the warmest.
+    Next,
+    /// After them: they are to be used up.
+    Last,
+}
+
 /// A call that runs, or waits for its turn.
 pub(super) struct Visit {
     pools: Arc<Pools>,
@@ -110,8 +119,25 @@ impl Pools {
         place.ok().and_then(Result::ok).ok_or(RunError::Busy)
     }
 
-    /// Starts a worker for the next call, where there is room for it.
+    /// From how many calls on a worker is old: then another one is started, which is ready when this one has had its last
+    /// call.
+    fn old_age(&self) -> u64 {
+        let most = self.options.calls_per_worker;
+        most - most / 4
+    }
+
+    /// Whether no worker is idle but such as will not be there for long.
+    fn wants_spare(&self, key: &Arc<str>) -> bool {
+        let old_age = self.old_age();
+        let is_old = |placed: &Placed| placed.worker.calls >= old_age;
+        self.lock().by_code.get(key).is_some_and(|pool| pool.idle.iter().all(is_old))
+    }
+
+    /// Starts a worker for later, where none is there and there is room for it.
     fn start_spare(self: &Arc<Self>, code: &Arc<Code>) {
+        if !self.wants_spare(&code.key) {
+            return;
+        }
         let Ok(place) = self.places.clone().try_acquire_owned() else { return };
         let (pools, code) = (Arc::downgrade(self), code.clone());
         let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +154,7 @@ impl Pools {
     }
 
     /// Keeps a worker for later, where nobody needs its place now.
-    fn keep(&self, key: &Arc<str>, mut placed: Placed) {
+    fn keep(&self, key: &Arc<str>, mut placed: Placed, order: Order) {
         placed.worker.idle_since = Instant::now();
         let mut state = self.lock();
         if state.starving > 0 {
@@ -136,16 +162,15 @@ impl Pools {
             return drop(placed);
         }
         match state.by_code.get_mut(key) {
-            Some(pool) => pool.idle.push(placed),
+            Some(pool) => pool.keep(placed, order),
             None => drop(state),
         }
     }
 
     /// Keeps a worker that was started for later, where none has come to be free meanwhile.
     fn keep_spare(&self, key: &Arc<str>, placed: Placed) {
-        let is_wanted = self.lock().by_code.get(key).is_some_and(Pool::wants_spare);
-        if is_wanted {
-            self.keep(key, placed);
+        if self.wants_spare(key) {
+            self.keep(key, placed, Order::Last);
         }
     }
 
@@ -211,8 +236,15 @@ impl State {
 }
 
 impl Pool {
-    fn wants_spare(&self) -> bool {
-        self.idle.is_empty() && self.turns.available_permits() > 0
+    fn keep(&mut self, mut placed: Placed, order: Order) {
+        match (order, self.idle.first()) {
+            (Order::Last, Some(first)) => {
+                // They stand in the order of their times.
+                placed.worker.idle_since = first.worker.idle_since;
+                self.idle.insert(0, placed);
+            }
+            _ => self.idle.push(placed),
+        }
     }
 
     fn info(&self, key: &Arc<str>) -> WorkerInfo {
@@ -248,12 +280,15 @@ impl Visit {
 
     /// Gives a worker back after a call.
     pub(super) fn give_back(&self, placed: Placed) {
-        let is_spent = placed.worker.is_spent || placed.worker.calls >= self.pools.options.calls_per_worker;
-        if !is_spent {
-            return self.pools.keep(&self.code.key, placed);
+        let calls = placed.worker.calls;
+        let is_spent = placed.worker.is_spent || calls >= self.pools.options.calls_per_worker;
+        match is_spent {
+            true => drop(placed),
+            false => self.pools.keep(&self.code.key, placed, Order::Next),
         }
-        drop(placed);
-        self.pools.start_spare(&self.code);
+        if is_spent || calls == self.pools.old_age() {
+            self.pools.start_spare(&self.code);
+        }
     }
 }
 

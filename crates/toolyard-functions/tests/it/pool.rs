@@ -63,6 +63,28 @@ async fn a_worker_is_used_again_and_replaced_after_so_many_calls() {
 }
 
 #[tokio::test]
+async fn the_next_worker_is_ready_before_one_has_had_its_last_call() {
+    let processes = processes();
+    let mut options = options_of(&processes).await;
+    options.calls_per_worker = 8;
+    let (runtimes, code) = (Runtimes::new(options), counting());
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        while answers.len() % 8 != 6 {
+            answers.push(answer(run(&runtimes, &code, "{}").await));
+        }
+        until(|| runtimes.info()[0].idle == 2).await;
+        let pids: Vec<_> = processes.list().iter().map(|process| process.pid).collect();
+        for _ in 0..4 {
+            answers.push(answer(run(&runtimes, &code, "{}").await));
+        }
+        until(|| processes.list().len() == 1).await;
+        assert!(pids.contains(&processes.list()[0].pid));
+    }
+    assert_eq!(answers.join(""), "12345678".repeat(3) + "12");
+}
+
+#[tokio::test]
 async fn one_worker_is_ready_for_later_and_no_more() {
     let processes = processes();
     let mut options = options_of(&processes).await;
