@@ -42,7 +42,8 @@ impl Scripted {
             "leak" => {
                 let secret = &code.environment[0].1;
                 let (kind, message) = ("Error".to_owned(), format!("thrown {secret}"));
-                return Err(RunError::Thrown { kind, message, details: format!("at {secret}") });
+                let (details, log) = (format!("at {secret}"), String::new());
+                return Err(RunError::Thrown { kind, message, details, log });
             }
             "broken" => return Err(RunError::NotLoaded { message: "line 1".to_owned() }),
             "hang" => std::future::pending().await,

@@ -56,7 +56,6 @@ pub(super) async fn invoke(
     let visitor = Visitor::of(&parts.extensions, |access| access.functions)?;
     let (wanted, id) = (versioned.wanted()?, versioned.id);
     let [] = query(&parts, [])?;
-    let (id, version) = (&versioned.id, versioned.wanted()?);
     let text = rest.body(&parts, body).await?;
     let body = Object::parse(text)
         .map_err(|error| Problem::bad_request(format!("The body is no object: {error}")))?;
