@@ -1,7 +1,7 @@
 //! Long texts in pieces that a model can read one by one.
 //!
-//! - [`sections`]: a text between its headings;
-//! - [`pieces`]: a section that is too long for one piece;
+//! - `sections`: a text between its headings;
+//! - `pieces`: a section that is too long for one piece;
 //! - [`packed`]: many small sections in few pieces;
 //! - [`outline`]: which piece has what.
 //!

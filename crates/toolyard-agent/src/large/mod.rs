@@ -1,7 +1,7 @@
 //! Results that do not fit into a model's window: they are put into working memory in pieces, and the model is told where.
 //!
 //! - [`rules`]: for whom, and from which length on;
-//! - [`content`]: the texts of a result, and the result without them;
+//! - `content`: the texts of a result, and the result without them;
 //! - [`message`]: how the model is told where the pieces are.
 //!
 //! [`LargeResults`] is a layer: it stands outside of whatever repeats a call, so that only the final result is kept, and has

@@ -7,7 +7,7 @@
 //! - [`chunked`]: the keys of results that were put there in pieces;
 //! - [`search`]: entries by their words;
 //! - [`query`]: a part of a stored JSON value;
-//! - [`tools`], [`texts`]: what a model calls, and what it reads.
+//! - [`tools`], `texts`: what a model calls, and what it reads.
 //!
 //! # How it is kept
 //!

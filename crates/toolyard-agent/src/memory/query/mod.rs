@@ -1,6 +1,6 @@
 //! A part of a stored JSON value: what `query_working_memory` selects.
 //!
-//! Nothing can stop an expression once it runs, so what it may come to is known before: [`mod@growth`] says how many times over it
+//! Nothing can stop an expression once it runs, so what it may come to is known before: `growth` says how many times over it
 //! may copy the data, and that times the size of the data is bounded. What it gives is written into a bounded text.
 
 mod bounded;
