@@ -192,11 +192,11 @@ impl Yard {
     }
 }
 
-/// A registry has a handler at least.
+/// A registry has a handler at least. No worker is replaced meanwhile: the system forgets what those have used that are killed.
 const MANIFEST: &str = "
 apiVersion: toolyard.dev/v1alpha1
 kind: Toolyard
-spec: {listen: '127.0.0.1:0', sandbox: {isolation: best-effort}}
+spec: {listen: '127.0.0.1:0', sandbox: {isolation: best-effort}, functions: {callsPerWorker: 1000000}}
 ---
 apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
@@ -233,6 +233,6 @@ fn interpreted(folder: &Path) -> Result<Vec<u8>> {
                        print(json.dumps(handler(json.loads(sys.argv[1]), {})))";
     let program = format!("import sys; sys.path.insert(0, sys.argv[2])\n{RUN}");
     let mut python = std::process::Command::new("python3");
-    let output = python.args(["-I", "-S", "-c", &program, EVENT]).arg(folder.join("py")).output()?;
+    let output = python.args(["-I", "-S", "-B", "-c", &program, EVENT]).arg(folder.join("py")).output()?;
     Ok(output.stdout)
 }

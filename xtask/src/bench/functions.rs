@@ -73,8 +73,9 @@ pub(super) struct FunctionRow {
     pub min_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// CPU time of the gateway and of its workers, for one call.
-    pub cpu_us: f64,
+    /// CPU time of the gateway and of its workers, for one call; nothing for workers that are killed after their call: the
+    /// system forgets what they have used.
+    pub cpu_us: Option<f64>,
     /// Memory of a worker that is there when calls are over, where any is: of its process, its supervisor, and those that
     /// put up its walls.
     pub worker_mib: Option<f64>,
@@ -102,7 +103,7 @@ struct Seen {
 /// One round of a cell.
 struct Round {
     seen: Seen,
-    cpu_us: f64,
+    cpu_us: Option<f64>,
     worker_mib: Option<f64>,
 }
 
@@ -155,6 +156,7 @@ impl Caller {
         let seen: Seen = serde_json::from_str(&self.ask("go")?)?;
         let cpu = cpu_time_with_the_ended(self.process.pid()).saturating_sub(before);
         let cpu_us = cpu.as_secs_f64() * 1e6 / f64::from(seen.calls);
+        let cpu_us = (cell.way != Way::Worker).then_some(cpu_us);
         Ok(Round { seen, cpu_us, worker_mib: self.worker_mib(cell) })
     }
 
@@ -178,16 +180,16 @@ impl Caller {
 
 impl FunctionRow {
     fn new(cell: Cell, rounds: &[Round]) -> FunctionRow {
-        let median = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
+        let figure = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
         FunctionRow {
             language: cell.language,
             way: cell.way,
             in_flight: cell.in_flight,
-            calls_per_second: median(|round| f64::from(round.seen.calls) / round.seen.seconds),
+            calls_per_second: figure(|round| f64::from(round.seen.calls) / round.seen.seconds),
             min_us: rounds.iter().map(|round| round.seen.min_us).fold(f64::INFINITY, f64::min),
-            p50_us: median(|round| round.seen.p50_us),
-            p99_us: median(|round| round.seen.p99_us),
-            cpu_us: median(|round| round.cpu_us),
+            p50_us: figure(|round| round.seen.p50_us),
+            p99_us: figure(|round| round.seen.p99_us),
+            cpu_us: rounds.iter().map(|round| round.cpu_us).collect::<Option<_>>().map(median),
             worker_mib: rounds.last().and_then(|round| round.worker_mib),
         }
     }
@@ -204,7 +206,7 @@ impl Report {
                 number(row.min_us, 0),
                 number(row.p50_us, 0),
                 number(row.p99_us, 0),
-                number(row.cpu_us, 1),
+                row.cpu_us.map_or_else(|| text("-"), |cpu_us| number(cpu_us, 1)),
                 row.worker_mib.map_or_else(|| text("-"), |mib| number(mib, 1)),
             ]
         });

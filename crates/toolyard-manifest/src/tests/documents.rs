@@ -256,6 +256,12 @@ fn a_process_with_everything_set() {
             packages_bytes: 1073741824,
         },
         functions: FunctionHosting {
+            lend: [
+                (
+                    "API_KEY",
+                    Secret,
+                ),
+            ],
             workers: 1,
             queued_calls: 2,
             idle: 1s,
@@ -277,6 +283,19 @@ fn a_process_with_everything_set() {
                         disk_bytes: 1048576,
                         output_bytes: 65536,
                         concurrent: 6,
+                        kubernetes: PodSettings {
+                            namespace: "scripts",
+                            image: "python",
+                            image_pull_secret: Some(
+                                "pull",
+                            ),
+                            runtime_class: Some(
+                                "gvisor",
+                            ),
+                            package_index: Some(
+                                "https://packages.example.com/simple",
+                            ),
+                        },
                     },
                 ),
             },
@@ -402,6 +421,7 @@ fn the_defaults_are_those_of_the_documentation() {
             packages_bytes: 4294967296,
         },
         functions: FunctionHosting {
+            lend: [],
             workers: 64,
             queued_calls: 256,
             idle: 300s,
