@@ -1,7 +1,7 @@
 //! What was called: a log of each function's calls, which no call waits for.
 //!
 //! - [`LogEntry`]: what is kept of a call; [`LogQuery`], [`LogPage`]: how it is read;
-//! - [`Journal`]: takes note, within bounds, and writes what it has noted.
+//! - `Journal`: takes note, within bounds, and writes what it has noted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
