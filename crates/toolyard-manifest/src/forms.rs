@@ -110,3 +110,19 @@ pub(crate) fn any_name(_: &str) -> Result<(), Invalid> {
 fn non_empty(text: &str, invalid: Invalid) -> Result<String, Invalid> {
     if text.is_empty() { Err(invalid) } else { Ok(text.to_owned()) }
 }
+
+#[cfg(test)]
+mod testing {
+    use super::Invalid;
+
+    /// Which texts have a form, and which do not.
+    #[track_caller]
+    pub(super) fn check<T>(form: fn(&str) -> Result<T, Invalid>, valid: &[&str], invalid: &[&str]) {
+        for text in valid {
+            assert!(form(text).is_ok(), "{text:?}");
+        }
+        for text in invalid {
+            assert!(form(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -45,8 +45,6 @@ pub(super) struct Worker {
     last_words: Arc<Mutex<Vec<u8>>>,
     fetch: Option<Arc<dyn Fetch>>,
     output_bytes: usize,
-    /// Whether it has said that it has the code.
-    has_loaded: bool,
     /// Whether it has said that nothing is left of the last call.
     is_ready: bool,
     /// What the last call is known by; zero before there is one.
@@ -95,7 +93,6 @@ impl Worker {
             last_words,
             fetch: fetch.filter(|_| code.network),
             output_bytes: code.limits.output_bytes,
-            has_loaded: false,
             is_ready: false,
             call: 0,
             process,
@@ -112,7 +109,7 @@ impl Worker {
         let broken = self.send(load).await;
         match self.reply().await {
             Ok(Reply::Ready { call: 0 }) if broken.is_ok() => {
-                (self.has_loaded, self.is_ready) = (true, true);
+                self.is_ready = true;
                 Ok(())
             }
             Ok(Reply::NotLoaded { message }) => {
@@ -277,9 +274,10 @@ impl Worker {
         }
         let how = match timeout(Duration::from_secs(1), self.process.verdict()).await {
             Ok(Verdict::OutOfMemory) => return RunError::OutOfMemory,
-            Ok(Verdict::Refused) if !self.has_loaded => return RunError::Unavailable(self.last_words()),
-            // By itself: its walls are up when it has loaded the code.
-            Ok(Verdict::Refused) => "it has ended with the status of what is not confined".to_owned(),
+            Ok(Verdict::Refused) => {
+                let why = self.process.why_refused().map(str::to_owned);
+                return RunError::Unavailable(why.unwrap_or_else(|| self.last_words()));
+            }
             Ok(Verdict::Exited(status)) => format!("it has ended with status {status}"),
             Ok(Verdict::Signalled(signal)) => format!("it was ended by signal {signal}"),
             Ok(Verdict::TooManyProcesses) => "it started too many processes".to_owned(),

@@ -39,17 +39,8 @@ pub(crate) fn platform_url(text: &str) -> Result<Endpoint, Invalid> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::check;
     use super::*;
-
-    #[track_caller]
-    fn check<T>(form: fn(&str) -> Result<T, Invalid>, valid: &[&str], invalid: &[&str]) {
-        for text in valid {
-            assert!(form(text).is_ok(), "{text:?}");
-        }
-        for text in invalid {
-            assert!(form(text).is_err(), "{text:?}");
-        }
-    }
 
     #[test]
     fn what_names_a_function_and_its_version() {

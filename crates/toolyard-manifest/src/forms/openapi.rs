@@ -44,17 +44,8 @@ pub(crate) fn scope(text: &str) -> Result<String, Invalid> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::check;
     use super::*;
-
-    #[track_caller]
-    fn check<T>(form: fn(&str) -> Result<T, Invalid>, valid: &[&str], invalid: &[&str]) {
-        for text in valid {
-            assert!(form(text).is_ok(), "{text:?}");
-        }
-        for text in invalid {
-            assert!(form(text).is_err(), "{text:?}");
-        }
-    }
 
     #[test]
     fn what_a_description_is_asked_for_and_opened_with() {

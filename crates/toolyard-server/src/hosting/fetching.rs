@@ -67,3 +67,43 @@ impl Fetch for Fetching {
         Box::pin(Self::fetch(self, request))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn wanted(url: &str, method: &str) -> FetchRequest {
+        FetchRequest { url: url.to_owned(), method: method.to_owned(), headers: Vec::new(), body: None }
+    }
+
+    #[tokio::test]
+    async fn what_only_this_machine_reaches_is_not_fetched() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("a socket");
+        let port = listener.local_addr().expect("an address").port();
+        let fetching = Fetching::new(1 << 20);
+        for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254"] {
+            let refused = fetching.fetch(wanted(&format!("http://{host}:{port}/"), "GET")).await;
+            let why = refused.expect_err(host);
+            assert!(why.contains("no public address"), "{host}: {why}");
+        }
+        assert!(listener.accept().is_err(), "somebody came");
+    }
+
+    #[test]
+    fn what_is_no_request_is_not_sent() {
+        let check = |url: &str, method: &str, expected: Result<(), &str>| {
+            let made = request(wanted(url, method)).map(drop);
+            assert_eq!(made.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why), "{url}");
+        };
+        const NO_HTTP: &str = "the URL is to begin with http:// or https://";
+        check("https://example.com/a?b=c", "post", Ok(()));
+        check("ftp://example.com", "GET", Err(NO_HTTP));
+        check("file:///etc/passwd", "GET", Err("the URL is none"));
+        check("/etc/passwd", "GET", Err(NO_HTTP));
+        check("http://a b", "GET", Err("the URL is none"));
+        check("http://example.com", "GE T", Err("the method is none"));
+    }
+}

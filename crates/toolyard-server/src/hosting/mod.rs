@@ -33,7 +33,7 @@ pub struct Hosting {
     /// Where it runs.
     pub sandbox: Sandbox,
     /// What Python's packages are installed by.
-    pub packages: Packages,
+    packages: Packages,
     /// The hosted functions.
     pub host: Host,
     /// The interpreter of Python.

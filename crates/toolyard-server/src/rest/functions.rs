@@ -77,7 +77,8 @@ pub(super) async fn invoke(
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(Problem::fault()),
         Err(error) => {
             if !reached.get() {
-                rest.host.note_refused(&id, wanted, begun, error.code().row().wire, &whole(&error));
+                let why = format!("{:#}", error.outline());
+                rest.host.note_refused(&id, wanted, begun, error.code().row().wire, &why);
             }
             answered(&error).ok_or_else(|| refusal(error))
         }
@@ -88,17 +89,6 @@ pub(super) async fn invoke(
 fn answered(error: &ToolError) -> Option<Response> {
     let answer = error.peer().filter(|_| error.code() == Code::ExecutionFailed && !error.may_have_run())?;
     Some(plain(StatusCode::OK, answer.bytes()))
-}
-
-/// All that is known of why a call failed. It is for who looks after the function.
-fn whole(error: &ToolError) -> String {
-    let mut whole = error.message().to_owned();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        whole = format!("{whole}: {error}");
-        cause = error.source();
-    }
-    whole
 }
 
 /// The platform says 408 where others say 504.
