@@ -7,6 +7,7 @@
 //! - [`trim`]: results made shorter after a model has refused them, for hosts;
 //! - [`guides`]: what a model reads to learn how tools are used well;
 //! - [`skills`]: what a model has learned and keeps for later sessions;
+//! - [`summary`]: what a server is for, in a sentence;
 //! - [`record`]: tools and calls as JSON, for hosts with a registry and a bus.
 
 pub mod chunk;
@@ -16,6 +17,7 @@ pub mod memory;
 pub mod record;
 pub mod scripts;
 pub mod skills;
+pub mod summary;
 pub mod trim;
 
 #[cfg(test)]

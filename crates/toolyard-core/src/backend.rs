@@ -15,6 +15,7 @@ use crate::json::Object;
 use crate::outcome::Outcome;
 #[cfg(doc)]
 use crate::registry::Kind;
+use crate::registry::Registry;
 use crate::tool::Tool;
 
 /// Something that publishes a catalog and runs calls.
@@ -24,6 +25,15 @@ pub trait Backend: Send + Sync {
 
     /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
+
+    /// The call that this one of a tool stands for, as `call_tool` stands for the call of whichever tool its arguments name. `own`
+    /// is the owner's own name of what is called, `registry` what there is for the caller. [`Gateway::invoke`](crate::Gateway::invoke) runs that one
+    /// instead, as if the caller had made it: [`Call::of`] makes it.
+    ///
+    /// `None`: it is a call like all others. So is one whose arguments do not say what is meant: it runs, and may say what is wrong.
+    fn forward(&self, _own: &str, _call: &Call, _registry: &Registry) -> Option<Call> {
+        None
+    }
 
     /// What this call costs, where its owner says so. What the manifest says comes before.
     fn price(&self, _call: &Call) -> Option<Price> {

@@ -46,6 +46,14 @@ impl Call {
         }
     }
 
+    /// The call of another tool by the same caller, with all else as it is: answers to what that tool has asked among it.
+    #[must_use]
+    pub fn of(&self, tool: impl Into<Arc<str>>, arguments: Json) -> Self {
+        let mut params = self.params.clone();
+        params.set("arguments", arguments);
+        Self { target: Target::Tool(tool.into()), params, ..self.clone() }
+    }
+
     /// The arguments; `None` where there are none, which is said by leaving them out or by `null`.
     #[must_use]
     pub fn arguments(&self) -> Option<&Json> {

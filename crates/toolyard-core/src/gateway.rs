@@ -12,6 +12,7 @@ use crate::gate::{Gate, GateSize};
 use crate::layers::{
     Answer, Arguments, Concurrency, Deadline, Layer, Leg, Meter, Next, Observer, Policy, Shape, contained,
 };
+use crate::outcome::{Outcome, Owner, Started};
 use crate::registry::{Entry, Registry};
 
 /// The door that every call passes, whatever it came by: search for `invoke` to find all frontends.
@@ -75,19 +76,29 @@ impl Gateway {
     /// When the yard cannot run the call or its backend does not answer. A tool that ran and failed is
     /// an outcome.
     pub async fn invoke(&self, mut call: Call) -> Answer {
-        let entry = self.find(&call).await;
+        let entry = self.find(&mut call).await;
         let entry =
             entry.inspect_err(|error| self.layers.iter().for_each(|layer| layer.unknown(&call, error)))?;
         let limit = Instant::now().checked_add(entry.handler.limits.timeout);
         call.deadline = [call.deadline, limit].into_iter().flatten().min();
-        contained(&entry, Next::new(&self.layers, &entry).run(call)).await
+        let answer = contained(&entry, Next::new(&self.layers, &entry).run(call)).await?;
+        Ok(owned(answer, &entry))
     }
 
-    /// What a call is to reach, for whoever makes it.
-    async fn find(&self, call: &Call) -> Result<Arc<Entry>, ToolError> {
-        match &call.target {
-            Target::Function(name) => self.functions.find(name).await,
-            target => self.settled_for(&call.caller).await.resolve(target).cloned(),
+    /// What a call is to reach, for whoever makes it. One that stands for another becomes that one, so that every layer holds
+    /// for what is meant: once, because what is meant is a call like all others.
+    async fn find(&self, call: &mut Call) -> Result<Arc<Entry>, ToolError> {
+        if let Target::Function(name) = &call.target {
+            return self.functions.find(name).await;
+        }
+        let registry = self.settled_for(&call.caller).await;
+        let entry = registry.resolve(&call.target)?;
+        match entry.handler.backend.forward(&entry.own, call, &registry) {
+            None => Ok(entry.clone()),
+            Some(meant) => {
+                *call = meant;
+                registry.resolve(&call.target).cloned()
+            }
         }
     }
 
@@ -124,6 +135,15 @@ impl Gateway {
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<Registry>> {
         self.registry.clone()
+    }
+}
+
+/// A task that was begun is known by who goes on with it.
+fn owned(outcome: Outcome, entry: &Entry) -> Outcome {
+    let owner = || Owner { tool: entry.name.clone(), handler: entry.handler.name.clone() };
+    match outcome {
+        Outcome::Task(started) => Outcome::Task(Started { owner: Some(owner()), ..started }),
+        other => other,
     }
 }
 

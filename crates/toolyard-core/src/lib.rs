@@ -60,7 +60,7 @@ pub use function::Functions;
 pub use gateway::{Gateway, Observers};
 pub use item::{Item, Prompt, Resource, Template};
 pub use json::{Json, JsonError, Object};
-pub use outcome::{Outcome, Output};
+pub use outcome::{Outcome, Output, Owner, Started};
 pub use registry::{Entry, Registry};
 pub use retry::{Retry, Tried, Verdict};
 pub use script::{Runner, Script, ScriptOutcome};

@@ -1,5 +1,7 @@
 //! What comes out of a call. Every form keeps its body as the backend sent it.
 
+use std::sync::Arc;
+
 use crate::json::{Json, Object};
 
 /// How a call ended.
@@ -10,8 +12,33 @@ pub enum Outcome {
     /// The tool asks the client first, and is to be called again with the answers
     /// (MCP 2026-07-28, basic/patterns/mrtr). The body carries the questions and an opaque state.
     NeedsInput(Object),
-    /// The work goes on after this answer. The body describes the task.
-    Task(Object),
+    /// The work goes on after this answer.
+    Task(Started),
+}
+
+/// A task that a server has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// What describes it.
+    pub body: Object,
+    /// Whose it is. [`Gateway::invoke`](crate::Gateway::invoke) says so: a backend does not know what its tools are called.
+    pub owner: Option<Owner>,
+}
+
+/// Who goes on with a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The tool that was called, as it is published: the one that was meant, where the call was [another
+    /// one's](crate::Backend::forward).
+    pub tool: Arc<str>,
+    /// The handler that had it then.
+    pub handler: Arc<str>,
+}
+
+impl From<Object> for Started {
+    fn from(body: Object) -> Self {
+        Self { body, owner: None }
+    }
 }
 
 /// A whole result.

@@ -40,6 +40,29 @@ pub struct Change {
     pub arguments: BTreeMap<String, Argument>,
     /// What a call costs.
     pub price: Option<Price>,
+    /// What becomes of its large results.
+    pub chunking: Chunking,
+}
+
+/// What becomes of results that are too large for a model, where something is said of a tool or of a handler.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Chunking {
+    /// Whether they are put into working memory in chunks though the tool promises their structure by an output schema,
+    /// which it then has no more for those whose results they are. They are not.
+    pub structured: Option<bool>,
+    /// From how many characters on they are large.
+    pub threshold: Option<usize>,
+}
+
+impl Chunking {
+    /// What is said here, or else there.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            structured: self.structured.or(other.structured),
+            threshold: self.threshold.or(other.threshold),
+        }
+    }
 }
 
 /// What is changed about one argument.
@@ -70,11 +93,13 @@ pub(crate) struct Published {
     /// The arguments that were to be changed and are not in the schema.
     pub(crate) unknown: Vec<String>,
     pub(crate) price: Option<Price>,
+    pub(crate) chunking: Chunking,
 }
 
 impl Published {
     pub(crate) fn unchanged(tool: &Arc<Tool>) -> Self {
-        Self { tool: tool.clone(), additions: None, unknown: Vec::new(), price: None }
+        let (additions, unknown, price, chunking) = (None, Vec::new(), None, Chunking::default());
+        Self { tool: tool.clone(), additions, unknown, price, chunking }
     }
 }
 
@@ -85,8 +110,9 @@ impl Change {
     pub(crate) fn publish(&self, tool: &Arc<Tool>) -> Published {
         let additions = Additions::of(&self.arguments).map(Arc::new);
         let mut unknown: Vec<_> = self.arguments.keys().cloned().collect();
+        let (price, chunking) = (self.price, self.chunking);
         if self.title.is_none() && self.description.is_none() && self.arguments.is_empty() {
-            return Published { additions, unknown, price: self.price, ..Published::unchanged(tool) };
+            return Published { additions, unknown, price, chunking, ..Published::unchanged(tool) };
         }
         let texts = [("title", &self.title), ("description", &self.description)];
         let describe = |definition: &mut Object| {
@@ -97,7 +123,7 @@ impl Change {
             }
         };
         let tool = tool.changed(describe, |schema| self.schema(schema, &mut unknown));
-        Published { tool: Arc::new(tool), additions, unknown, price: self.price }
+        Published { tool: Arc::new(tool), additions, unknown, price, chunking }
     }
 
     /// The schema of the arguments that are left to callers. Takes those that it has off `unknown`.

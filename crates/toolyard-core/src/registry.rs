@@ -22,7 +22,7 @@ use crate::function;
 use crate::gate::Gate;
 use crate::json::Json;
 use crate::names::Prefix;
-use crate::overrides::{Additions, Overrides};
+use crate::overrides::{Additions, Chunking, Overrides};
 use crate::secrets::Secrets;
 use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
@@ -46,6 +46,10 @@ pub struct Handler {
     pub overrides: Arc<Overrides>,
     /// What a call costs of what has no price of its own. `None`: what its backend says.
     pub price: Option<Price>,
+    /// What it is for, where the manifest says so.
+    pub description: Option<Arc<str>>,
+    /// What becomes of large results of tools of which nothing is said.
+    pub chunking: Chunking,
     /// What is kept out of what is said of it.
     pub secrets: Secrets,
 }
@@ -55,8 +59,9 @@ impl Handler {
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
         let (limits, prefix, overrides) = (Arc::new(limits), Prefix::default(), Arc::default());
-        let (price, secrets) = (None, Secrets::default());
-        Self { name: name.into(), backend, limits, prefix, overrides, price, secrets }
+        let (price, description, chunking) = (None, None, Chunking::default());
+        let (name, secrets) = (name.into(), Secrets::default());
+        Self { name, backend, limits, prefix, overrides, price, description, chunking, secrets }
     }
 }
 
@@ -81,6 +86,8 @@ pub struct Entry {
     pub additions: Option<Arc<Additions>>,
     /// What a call costs. `None`: what its owner says.
     pub price: Option<Price>,
+    /// What becomes of its large results.
+    pub chunking: Chunking,
     /// Its owner.
     pub handler: Handler,
 }

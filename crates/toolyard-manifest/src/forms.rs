@@ -1,5 +1,6 @@
 //! Strings that have a form: names, durations, sizes, places.
 
+mod builtins;
 mod cpu;
 mod duration;
 mod function;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use toolyard_core::access::Price;
 
 pub(crate) use self::{
+    builtins::{guide_name, model, pattern, summary},
     cpu::{CPU, cpu},
     duration::{DURATION, duration},
     function::{function_id, function_version, platform_url},
@@ -29,7 +31,7 @@ pub(crate) use self::{
     openapi::{client_id, description_url, path_glob, scheme_secret, scope},
     size::{SIZE, size},
     telemetry::{log_filter, metric_prefix},
-    web::{cluster_key, host, host_and_port, http_origin, origin, postgres_url},
+    web::{cluster_key, host, host_and_port, host_pattern, http_origin, origin, postgres_url},
 };
 pub use self::{listen::Listen, name::HandlerName, template::UrlTemplate, web::Endpoint};
 use crate::problem::{Place, Problem};

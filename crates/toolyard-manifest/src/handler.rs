@@ -12,7 +12,7 @@ mod secrets;
 
 use std::time::Duration;
 
-use toolyard_core::access::Price;
+use toolyard_core::{access::Price, overrides::Chunking};
 
 pub use self::{
     auth::{Auth, AuthScheme, Credential, Secret},
@@ -49,6 +49,10 @@ pub struct Handler {
     /// `price`: what a call costs of those of its tools that have no price of their own. Where it is not said, a hosted function
     /// has its own, and all else costs nothing.
     pub price: Option<Price>,
+    /// `description`: what its server is for, as a summary for those who look for one. None: it is written from its tools.
+    pub description: Option<String>,
+    /// `chunk` and `chunkThreshold`: what becomes of large results of its tools, where their overrides do not say.
+    pub chunking: Chunking,
     /// `probe` of its registry: how a server that hangs is found. `None`: it is not.
     pub probe: Option<Probe>,
     /// How to reach it.
@@ -70,6 +74,8 @@ impl Handler {
             prefix: Prefix::default(),
             overrides: Vec::new(),
             price: None,
+            description: None,
+            chunking: Chunking::default(),
             probe: None,
             kind: HandlerKind::Builtins(Box::new(builtins)),
             from_outside: Vec::new(),

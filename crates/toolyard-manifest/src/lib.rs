@@ -56,9 +56,11 @@ pub use self::{
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
     problem::{FieldPath, Place, Position, Problem, Problems},
     process::{
-        AuditTrail, Builtins, Cluster, FunctionHosting, Isolation, KeptArguments, PodSettings, Process,
-        SandboxPolicy, ScriptRunner, Scripts, StorePlace,
+        AllowedServers, AuditTrail, Builtins, Cluster, Disclosure, FunctionHosting, Isolation, KeptArguments,
+        Llm, ManagementSettings, MemorySettings, PodSettings, Process, QuerySettings, ResultSettings,
+        SandboxPolicy, ScriptRunner, Scripts, SearchSettings, SkillSettings, StorePlace,
     },
+    registry::Guide,
     report::Environment,
     source::{Source, files},
     stamp::Stamp,

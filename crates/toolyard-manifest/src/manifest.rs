@@ -8,8 +8,8 @@ use crate::{
     handler::Handler,
     import::{self, Names, Note},
     problem::Problems,
-    process::{self, Process},
-    registry,
+    process::{self, Builtins, Process},
+    registry::{self, Guide},
     report::{Environment, Report},
     source::{self, Source},
 };
@@ -22,6 +22,8 @@ pub struct Manifest {
     /// The handlers of all registries, in the order in which they are written: on a clash of tool names the
     /// first wins.
     pub handlers: Vec<Handler>,
+    /// `guides` of all registries, in the order in which they are written. They are read where there are `builtins`.
+    pub guides: Vec<Guide>,
 }
 
 /// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name. The
@@ -88,7 +90,12 @@ fn read(sources: &[Source], report: &Report<'_>) -> Manifest {
         report.refuse_keys();
     }
     // First, so that its tools have the names that their descriptions and results say.
-    let builtins = manifest.process.builtins.clone().and_then(Handler::of_builtins);
+    let builtins = manifest.process.builtins.clone().map(|builtins| Builtins {
+        registry_guides: manifest.guides.clone(),
+        llm: manifest.process.llm.clone(),
+        ..builtins
+    });
+    let builtins = builtins.and_then(Handler::of_builtins);
     manifest.handlers.splice(0..0, builtins);
     manifest
 }
@@ -125,7 +132,9 @@ fn document(cursor: Cursor<'_>, manifest: &mut Manifest) {
     match fields.required("kind", |cursor| cursor.choice(&KIND)) {
         Some(Kind::ToolRegistry) => {
             fields.required("apiVersion", |cursor| cursor.choice(&REGISTRY_VERSION));
-            manifest.handlers.extend(registry::handlers(fields).unwrap_or_default());
+            let declared = registry::declared(fields).unwrap_or_default();
+            manifest.handlers.extend(declared.handlers);
+            manifest.guides.extend(declared.guides);
         }
         Some(Kind::Toolyard) => {
             fields.required("apiVersion", |cursor| cursor.choice(&TOOLYARD_VERSION));

@@ -4,6 +4,7 @@ mod audit;
 mod builtins;
 mod cluster;
 mod functions;
+mod llm;
 mod sandbox;
 mod store;
 
@@ -25,9 +26,13 @@ use crate::{
 };
 
 pub use self::audit::{AuditTrail, KeptArguments};
-pub use self::builtins::{Builtins, PodSettings, ScriptRunner, Scripts};
+pub use self::builtins::{
+    AllowedServers, Builtins, Disclosure, ManagementSettings, MemorySettings, PodSettings, QuerySettings,
+    ResultSettings, ScriptRunner, Scripts, SearchSettings, SkillSettings,
+};
 pub use self::cluster::Cluster;
 pub use self::functions::FunctionHosting;
+pub use self::llm::Llm;
 pub use self::sandbox::{Isolation, SandboxPolicy};
 pub use self::store::StorePlace;
 
@@ -63,6 +68,8 @@ pub struct Process {
     pub functions: FunctionHosting,
     /// `builtins`: the tools of the gateway itself. None: there are none.
     pub builtins: Option<Builtins>,
+    /// `llm`: a language model that the gateway itself may ask. None: it asks none.
+    pub llm: Option<Llm>,
     /// `limits`.
     pub limits: Limits,
     /// `timeouts`.
@@ -89,6 +96,7 @@ impl Default for Process {
             sandbox: SandboxPolicy::default(),
             functions: FunctionHosting::default(),
             builtins: None,
+            llm: None,
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             telemetry: Telemetry::default(),
@@ -130,6 +138,7 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         sandbox: fields.with_default("sandbox", sandbox::sandbox, default.sandbox),
         functions: fields.with_default("functions", functions::functions, default.functions),
         builtins: fields.optional("builtins", builtins::builtins),
+        llm: fields.optional("llm", llm::llm),
         limits: fields.with_default("limits", limits, default.limits),
         timeouts: fields.with_default("timeouts", timeouts, default.timeouts),
         telemetry: fields.with_default("telemetry", telemetry, default.telemetry),

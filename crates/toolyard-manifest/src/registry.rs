@@ -7,6 +7,7 @@ mod auth;
 mod endpoint;
 mod function;
 mod grpc;
+mod guides;
 mod http;
 mod mcp;
 mod names;
@@ -27,6 +28,8 @@ use crate::{
     handler::{Handler, HandlerKind, Probe, Secret},
     metadata::{Metadata, metadata},
 };
+
+pub use guides::Guide;
 
 /// What the contract gives a handler that does not say how long its calls may take.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -79,14 +82,21 @@ enum HandlerType {
     CortexOne,
 }
 
-/// The handlers of a document, whose `apiVersion` and `kind` have been taken.
-pub(crate) fn handlers(mut fields: Fields<'_>) -> Option<Vec<Handler>> {
+/// What a document says.
+#[derive(Default)]
+pub(crate) struct Declared {
+    pub(crate) handlers: Vec<Handler>,
+    pub(crate) guides: Vec<Guide>,
+}
+
+/// What a document says whose `apiVersion` and `kind` have been taken.
+pub(crate) fn declared(mut fields: Fields<'_>) -> Option<Declared> {
     // Operators write it. It says how things were, not how they should be.
     fields.ignore(&["status"]);
     let registry = fields.required("metadata", registry).unwrap_or_default();
-    let handlers = fields.required("spec", |cursor| spec(cursor, &registry));
+    let declared = fields.required("spec", |cursor| spec(cursor, &registry));
     fields.finish();
-    handlers
+    declared
 }
 
 /// What a handler needs to know of its registry.
@@ -106,14 +116,15 @@ fn registry(cursor: Cursor<'_>) -> Option<Registry> {
     Some(Registry { name, namespace })
 }
 
-fn spec(cursor: Cursor<'_>, registry: &Registry) -> Option<Vec<Handler>> {
+fn spec(cursor: Cursor<'_>, registry: &Registry) -> Option<Declared> {
     let mut fields = cursor.fields()?;
     let mut handlers =
         fields.required("handlers", |cursor| cursor.non_empty_list(|item| handler(item, registry)));
     let probe = fields.with_default("probe", probe::probe, Some(Probe::default()));
+    let guides = fields.with_default("guides", guides::guides, Vec::new());
     fields.finish();
     handlers.iter_mut().flatten().for_each(|handler| handler.probe = probe);
-    handlers
+    Some(Declared { handlers: handlers.unwrap_or_default(), guides })
 }
 
 fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
@@ -135,6 +146,8 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
     let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
     let price = fields.optional("price", |cursor| cursor.parse(forms::price));
+    let description = fields.optional("description", Cursor::text);
+    let chunking = names::chunking(&mut fields);
     fields.not_yet(HANDLER_NOT_YET);
     fields.misplaced(&["probe"], "it belongs to `spec`, and is for all handlers");
     fields.finish();
@@ -146,6 +159,8 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
         prefix,
         overrides,
         price,
+        description,
+        chunking,
         probe: None,
         kind,
         from_outside,

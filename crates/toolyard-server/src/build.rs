@@ -23,6 +23,7 @@ use toolyard_net::client::Client;
 use toolyard_process::Processes;
 
 use crate::hosting::Hosting;
+pub use builtins::Yard;
 pub use function::Functions;
 use not_yet::NotYet;
 
@@ -34,6 +35,7 @@ pub struct Builder {
     processes: Processes,
     functions: Option<Arc<dyn Functions>>,
     hosting: Option<Hosting>,
+    yard: Option<Yard>,
 }
 
 impl Builder {
@@ -43,7 +45,7 @@ impl Builder {
     /// When the TLS library is unusable.
     pub fn new(process: Process, processes: Processes) -> io::Result<Self> {
         let client = Client::without_roots()?;
-        Ok(Self { process, client, has_roots: false, processes, functions: None, hosting: None })
+        Ok(Self { process, client, has_roots: false, processes, functions: None, hosting: None, yard: None })
     }
 
     /// The same with functions that this gateway hosts.
@@ -56,6 +58,12 @@ impl Builder {
     #[must_use]
     pub fn with_hosting(self, hosting: Hosting) -> Self {
         Self { hosting: Some(hosting.clone()), ..self.with_functions(Arc::new(hosting)) }
+    }
+
+    /// The same with what the gateway's own tools reach of the gateway.
+    #[must_use]
+    pub fn with_yard(self, yard: Yard) -> Self {
+        Self { yard: Some(yard), ..self }
     }
 
     /// Gets what building these handlers may fail of: the system's root certificates, if one of them needs these.
@@ -102,7 +110,9 @@ pub(crate) fn named(declared: &manifest::Handler, handler: Handler) -> Handler {
     let overrides = Arc::new(names::overrides(&declared.overrides));
     // What is pinned may be others now.
     handler.secrets.set(declared.secrets());
-    Handler { prefix, overrides, price: declared.price, ..handler }
+    let (price, chunking) = (declared.price, declared.chunking);
+    let description = declared.description.as_deref().map(Into::into);
+    Handler { prefix, overrides, price, description, chunking, ..handler }
 }
 
 fn uses_tls(handler: &manifest::Handler) -> bool {

@@ -251,6 +251,8 @@ impl Fleet {
         });
         join_all(stops).await;
         self.leaving.shutdown().await;
+        // What is in the registry may hold on to who gives it out.
+        self.published.registry.send_replace(Arc::default());
     }
 }
 
@@ -313,7 +315,8 @@ fn inherited(catalog: Arc<Catalog>, before: &Arc<Catalog>) -> Arc<Catalog> {
 /// Whether an edit changes no more than what tools are called and cost, and what callers see of them.
 fn is_renamed(before: &manifest::Handler, declared: &manifest::Handler) -> bool {
     let (prefix, overrides, price) = (before.prefix, before.overrides.clone(), before.price);
-    *before == manifest::Handler { prefix, overrides, price, ..declared.clone() }
+    let (description, chunking) = (before.description.clone(), before.chunking);
+    *before == manifest::Handler { prefix, overrides, price, description, chunking, ..declared.clone() }
 }
 
 async fn next(members: &mut [Member]) -> Event {

@@ -25,7 +25,7 @@ use toolyard_process::{ProcessInfo, Processes};
 use toolyard_store::{Location, StoreOptions};
 
 use crate::audit::Trail;
-use crate::build::Builder;
+use crate::build::{Builder, Yard};
 use crate::counters::{Counters, Counts};
 use crate::edits::Edits;
 use crate::fleet::memory::{Memory, Records};
@@ -101,7 +101,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let audit = trail.audit.clone();
     telemetry.watch(Watched { registry: registry_now, processes: processes.clone(), audit });
-    let (standings, standings_now) = watch::channel(Arc::default());
+    let (standings, standings_now) = watch::channel(Arc::<[Standing]>::default());
     let (last_edit, last_edit_now) = watch::channel(None);
     let observatory = Observatory {
         gateway: gateway.clone(),
@@ -110,6 +110,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         last_edit: last_edit_now,
     };
     let (orders, orders_to_come) = mpsc::channel(1);
+    let yard = Yard::new(&gateway, &store, &observatory.standings, &orders);
     let guard = guard(process, &listening);
     let rest = Rest {
         gateway: gateway.clone(),
@@ -130,7 +131,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let serving = serve(listeners, routes, process, stopping_now)?;
 
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
-    let builder = builder.with_hosting(hosting.clone());
+    let builder = builder.with_hosting(hosting.clone()).with_yard(yard);
     let (fleet, remembering) =
         start_fleet(manifest, builder, store, (registry, standings), orders_to_come).await?;
     let following = follow(&ring, certificate.clone(), renewals, process, &last_edit);

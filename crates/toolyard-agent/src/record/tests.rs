@@ -203,7 +203,7 @@ fn answers_are_responses_and_errors() {
     let peer = toolyard_core::ToolError::new(Code::ExecutionFailed, "An error").from_peer(peer);
     check(Err(peer), "execution_failed false quota");
     let later = "execution_failed false The tool has questions for its client, or goes on later: nobody waits for it here.";
-    check(Ok(Outcome::Task(Object::new())), later);
+    check(Ok(Outcome::Task(Object::new().into())), later);
 }
 
 /// Answers each call in the same way, and remembers the last one.

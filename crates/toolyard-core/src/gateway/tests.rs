@@ -2,10 +2,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use super::*;
+use crate::backend::{Backend, Catalog};
 use crate::error::{Code, ToolError};
-use crate::json::Json;
+use crate::json::{Json, Object};
 use crate::layers::{Ended, Observation};
 use crate::outcome::{Outcome, Output};
 use crate::overrides::{Argument, Change, Override};
@@ -63,7 +65,7 @@ fn gateway(notes: &Arc<Notes>) -> Gateway {
 }
 
 /// What the tool does depends on its argument.
-fn behave(call: Call) -> futures_util::future::BoxFuture<'static, Answer> {
+fn behave(call: Call) -> BoxFuture<'static, Answer> {
     Box::pin(async move {
         match call.arguments().map(Json::as_text) {
             Some(r#"{"n":1}"#) => Ok(Outcome::Done(Output::failure("no"))),
@@ -306,4 +308,76 @@ async fn who_waits_for_a_slow_server_again_holds_no_place_of_the_gateway() {
     thinker.answers.add_permits(1);
     assert!((&mut asks).now_or_never().is_none(), "the slow server's place is taken");
     assert!(call("echo").now_or_never().is_some(), "which is nobody else's concern");
+}
+
+/// A backend whose tool `other` stands for the call of the tool that it is told.
+struct Forwarding(Arc<FakeBackend>);
+
+impl Backend for Forwarding {
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.0.catalog()
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'_, Answer> {
+        self.0.call(call)
+    }
+
+    fn forward(&self, own: &str, call: &Call, registry: &Registry) -> Option<Call> {
+        let arguments = call.arguments()?.to_object().ok().filter(|_| own == "other")?;
+        let meant = arguments.get_str("meant").filter(|meant| registry.tool(meant).is_ok())?;
+        Some(call.of(&*meant, arguments.get("with")?.clone()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_stands_for_another_is_that_one_to_every_layer() {
+    let notes = Arc::new(Notes::default());
+    let own = |_| Box::pin(async { Ok(Outcome::Done(Output::text("by itself"))) }) as BoxFuture<'static, _>;
+    let other = r#"{"name":"other","inputSchema":{"type":"object"}}"#;
+    let forwarding = Forwarding(FakeBackend::new(&[other], Box::new(own)));
+    let tasks = r#"{"name":"tasks","inputSchema":{"type":"object"}}"#;
+    let begun = |_| {
+        let task = Object::new().with("taskId", Json::string("7"));
+        Box::pin(async { Ok(Outcome::Task(task.into())) }) as BoxFuture<'static, _>
+    };
+    let handlers = [
+        handler("h", FakeBackend::new(&[TOOL], Box::new(behave))),
+        handler("f", Arc::new(forwarding)),
+        handler("later", FakeBackend::new(&[tasks], Box::new(begun))),
+    ];
+    let (_, registry) = watch::channel(registry_of(&handlers));
+    let layers = Gateway::layers(observers(&notes), GateSize { running: 2, waiting: 0 });
+    let gateway = Gateway::new(registry, layers);
+    let mut ends = Vec::new();
+    for arguments in [
+        r#"{"meant":"t","with":{"n":0}}"#,
+        r#"{"meant":"t","with":{"n":"x"}}"#,
+        r#"{"meant":"nobody's","with":{}}"#,
+        r#"{"meant":"other","with":{"meant":"t","with":{"n":0}}}"#,
+        r#"{"meant":"tasks","with":{}}"#,
+        "{}",
+    ] {
+        ends.push(call(&gateway, "other", arguments).await);
+    }
+    insta::assert_snapshot!(ends.join("\n"), @r#"
+    {"content":[{"type":"text","text":"yes"}]}
+    InvalidArguments: Invalid arguments: /n: value is not of type "integer"
+    {"content":[{"type":"text","text":"by itself"}]}
+    {"content":[{"type":"text","text":"by itself"}]}
+    Task(Started { body: {"\"taskId\""}, owner: Some(Owner { tool: "tasks", handler: "later" }) })
+    {"content":[{"type":"text","text":"by itself"}]}
+    "#);
+    insta::assert_snapshot!(notes.0.lock().unwrap().join("\n"), @"
+    t (the leg) Ok(true) 0ns
+    t Ok(true) 0ns
+    t Err(InvalidArguments) 0ns
+    other (the leg) Ok(true) 0ns
+    other Ok(true) 0ns
+    other (the leg) Ok(true) 0ns
+    other Ok(true) 0ns
+    tasks (the leg) Ok(true) 0ns
+    tasks Ok(true) 0ns
+    other (the leg) Ok(true) 0ns
+    other Ok(true) 0ns
+    ");
 }

@@ -141,6 +141,7 @@ impl Building {
             tool: tool.map(|published| published.tool.clone()),
             additions: tool.and_then(|published| published.additions.clone()),
             price: tool.and_then(|published| published.price).or(handler.price),
+            chunking: tool.map(|published| published.chunking).unwrap_or_default().or(handler.chunking),
             handler: handler.clone(),
         });
         let part = self.registry.part_mut(kind);

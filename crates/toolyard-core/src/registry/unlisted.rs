@@ -31,6 +31,7 @@ impl Unlisted {
             tool: None,
             additions: None,
             price: handler.price,
+            chunking: handler.chunking,
             handler: handler.clone(),
         };
         self.entries.push(Arc::new(entry));

@@ -66,6 +66,16 @@ pub(crate) fn host(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(INVALID) }
 }
 
+/// A host, or with `*.` in front the hosts below it, with or without a port.
+pub(crate) fn host_pattern(text: &str) -> Result<String, Invalid> {
+    const INVALID: Invalid = Invalid::new("a host", "a host such as mcp.example.com, or *.example.com");
+    let plain = text.strip_prefix("*.").unwrap_or(text);
+    match plain.contains('*') || host(plain).is_err() {
+        true => Err(INVALID),
+        false => Ok(text.to_lowercase()),
+    }
+}
+
 /// A host and a port, without a scheme.
 pub(crate) fn host_and_port(text: &str) -> Result<Authority, Invalid> {
     const INVALID: Invalid =

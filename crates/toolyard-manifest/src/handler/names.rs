@@ -1,7 +1,7 @@
 //! What a manifest changes about the tools of a handler: what they are called, and what callers see of them.
 
 use serde_json::Value;
-use toolyard_core::access::Price;
+use toolyard_core::{access::Price, overrides::Chunking};
 
 /// `prefix`: when the name of a handler stands before those of its tools and prompts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct Change {
     pub arguments: Vec<(String, Argument)>,
     /// `price`: what a call costs.
     pub price: Option<Price>,
+    /// `chunk` and `chunkThreshold`: what becomes of its large results.
+    pub chunking: Chunking,
 }
 
 /// What is changed about one argument.

@@ -92,7 +92,13 @@ impl Texts {
                 openapi.headers.iter().for_each(|(_, value)| self.header(value));
                 openapi.credentials.iter().for_each(|(_, wanted)| self.scheme(wanted));
             }
-            HandlerKind::Builtins(_) => {}
+            HandlerKind::Builtins(builtins) => {
+                builtins
+                    .llm
+                    .iter()
+                    .filter_map(|llm| llm.api_key.as_ref())
+                    .for_each(|key| self.add(key.expose()));
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The reader of `prefix` and `overrides`.
 
+use toolyard_core::overrides::Chunking;
+
 use crate::{
     cursor::{Choice, Cursor},
     fields::Fields,
@@ -16,7 +18,7 @@ const PREFIX: Choice<Prefix> = Choice {
 };
 
 /// What `hide` leaves nobody to see.
-const SHOWN: &[&str] = &["name", "title", "description", "arguments", "price"];
+const SHOWN: &[&str] = &["name", "title", "description", "arguments", "price", "chunk", "chunkThreshold"];
 
 pub(super) fn prefix(fields: &mut Fields<'_>) -> Prefix {
     fields.with_default("prefix", |cursor| cursor.choice(&PREFIX), Prefix::default())
@@ -48,9 +50,18 @@ fn tool_override(cursor: Cursor<'_>, list: &str) -> Option<Override> {
         description: fields.optional("description", Cursor::text),
         arguments: fields.with_default("arguments", arguments, Vec::new()),
         price: fields.optional("price", |cursor| cursor.parse(forms::price)),
+        chunking: chunking(&mut fields),
     };
     fields.finish();
     Some(Override::Change(change))
+}
+
+/// What becomes of large results: those of one tool, or of all of a handler.
+pub(super) fn chunking(fields: &mut Fields<'_>) -> Chunking {
+    Chunking {
+        structured: fields.optional("chunk", Cursor::flag),
+        threshold: fields.optional("chunkThreshold", Cursor::count),
+    }
 }
 
 /// `list` is where the overrides of the handler are.

@@ -52,6 +52,11 @@ fn a_registry_in_yaml() {
         prefix: OnClash,
         overrides: [],
         price: None,
+        description: None,
+        chunking: Chunking {
+            structured: None,
+            threshold: None,
+        },
         probe: Some(
             Probe {
                 interval: 60s,
@@ -158,6 +163,13 @@ builtins:
     output: 64KiB
     concurrent: 6
     kubernetes: {namespace: scripts, image: python, imagePullSecret: pull, runtimeClass: gvisor, packageIndex: 'https://packages.example.com/simple'}
+  memory: {enabled: true, entries: 1, bytes: 8KiB, valueBytes: 4KiB, ttl: 1s, longestTtl: 2s, totalBytes: 1MiB, query: {inputBytes: 4KiB, inputValues: 2, values: 3, resultChars: 4, time: 5s, concurrent: 6}}
+  results: {enabled: true, threshold: 1, leastChunk: 2, mostChunks: 3, ttl: 4s, storeTime: 5s, models: {gpt-5: {threshold: 6}}}
+  guides: {enabled: false}
+  skills: {enabled: true, skills: 1, bytes: 2KiB, contentBytes: 1KiB}
+  search: {enabled: true, disclosure: search, budget: 1, pinned: [a, 'b/c*']}
+  mcp: {enabled: true, allow: {commands: [uvx], hosts: ['*.example.com', 'localhost:3000'], env: [TOKEN]}, servers: 1}
+llm: {baseURL: 'https://llm.example/v1', model: small, apiKey: k, timeout: 1s}
 limits:
   requestBodyBytes: 1MiB
   workers: 7
@@ -298,6 +310,96 @@ fn a_process_with_everything_set() {
                         },
                     },
                 ),
+                memory: Some(
+                    MemorySettings {
+                        entries: 1,
+                        bytes: 8192,
+                        value_bytes: 4096,
+                        ttl: 1s,
+                        longest_ttl: 2s,
+                        total_bytes: 1048576,
+                        query: QuerySettings {
+                            input_bytes: 4096,
+                            input_values: 2,
+                            values: 3,
+                            result_chars: 4,
+                            time: 5s,
+                            concurrent: 6,
+                        },
+                    },
+                ),
+                results: Some(
+                    ResultSettings {
+                        threshold: 1,
+                        least_chunk: 2,
+                        most_chunks: 3,
+                        ttl: 4s,
+                        store_time: 5s,
+                        models: [
+                            (
+                                "gpt-5",
+                                6,
+                            ),
+                        ],
+                    },
+                ),
+                guides: false,
+                skills: Some(
+                    SkillSettings {
+                        skills: 1,
+                        bytes: 2048,
+                        content_bytes: 1024,
+                    },
+                ),
+                search: Some(
+                    SearchSettings {
+                        disclosure: Search,
+                        budget: 1,
+                        pinned: [
+                            Pattern {
+                                handler: None,
+                                name: "a",
+                            },
+                            Pattern {
+                                handler: Some(
+                                    "b",
+                                ),
+                                name: "c*",
+                            },
+                        ],
+                    },
+                ),
+                mcp: Some(
+                    ManagementSettings {
+                        allow: Some(
+                            AllowedServers {
+                                commands: [
+                                    "uvx",
+                                ],
+                                hosts: [
+                                    "*.example.com",
+                                    "localhost:3000",
+                                ],
+                                env: [
+                                    "TOKEN",
+                                ],
+                            },
+                        ),
+                        servers: 1,
+                    },
+                ),
+                registry_guides: [],
+                llm: None,
+            },
+        ),
+        llm: Some(
+            Llm {
+                base_url: Endpoint(https://llm.example/…),
+                model: "small",
+                api_key: Some(
+                    Secret,
+                ),
+                timeout: 1s,
             },
         ),
         limits: Limits {
@@ -431,6 +533,7 @@ fn the_defaults_are_those_of_the_documentation() {
             log_retention: 2592000s,
         },
         builtins: None,
+        llm: None,
         limits: Limits {
             workers: 1,
             request_body_bytes: 4194304,

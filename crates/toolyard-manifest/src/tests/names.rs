@@ -56,6 +56,10 @@ fn everything() {
                             ),
                         ],
                         price: None,
+                        chunking: Chunking {
+                            structured: None,
+                            threshold: None,
+                        },
                     },
                 ),
             ),
@@ -86,6 +90,10 @@ fn a_handler_changes_nothing_unless_it_says_so() {
                         description: None,
                         arguments: [],
                         price: None,
+                        chunking: Chunking {
+                            structured: None,
+                            threshold: None,
+                        },
                     },
                 ),
             ),
@@ -131,10 +139,10 @@ fn overrides() {
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {nam: b, hidden: true}}")), @"
     tools.yaml:9:21: spec.handlers[0].overrides.a.nam: unknown field
-      expected one of hide, name, title, description, arguments, price
+      expected one of hide, name, title, description, arguments, price, chunk, chunkThreshold
       hint: did you mean `name`?
     tools.yaml:9:29: spec.handlers[0].overrides.a.hidden: unknown field
-      expected one of hide, name, title, description, arguments, price
+      expected one of hide, name, title, description, arguments, price, chunk, chunkThreshold
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {hide: yes}, b: {description: 7}}")), @"
     tools.yaml:9:27: spec.handlers[0].overrides.a.hide: found a string

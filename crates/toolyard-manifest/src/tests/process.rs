@@ -87,16 +87,69 @@ fn what_runs_in_the_sandbox() {
     tools.yaml:4:77: spec.builtins.scripts.output: this is too small
       expected a size of 4096 or more
     "#);
-    assert_snapshot!(problems(&toolyard("builtins: {scripts: {cpu: 1.5}, search: {}}")), @r#"
+    assert_snapshot!(problems(&toolyard("builtins: {scripts: {cpu: 1.5}, searches: {}}")), @r#"
     tools.yaml:4:29: spec.builtins.scripts.cpu: found a number
       expected a number of processors, or of thousandths with an `m`: 2, "0.5", 500m
       hint: quotes make a text of a number with decimals
-    tools.yaml:4:35: spec.builtins.search: unknown field
-      expected scripts
+    tools.yaml:4:35: spec.builtins.searches: unknown field
+      expected one of scripts, memory, results, guides, skills, search, mcp
+      hint: did you mean `search`?
     "#);
     assert_snapshot!(problems(&toolyard("builtins: {scripts: true}")), @"
     tools.yaml:4:23: spec.builtins.scripts: found a boolean
       expected an object
+    ");
+}
+
+#[test]
+fn the_gateways_own_tools_and_their_bounds() {
+    let memory = "memory: {bytes: 1KiB, ttl: 0s, query: {values: 0}}, skills: {contentBytes: 1}";
+    assert_snapshot!(problems(&toolyard(&format!("builtins: {{{memory}}}"))), @"
+    tools.yaml:4:30: spec.builtins.memory.bytes: this is too small
+      expected a size of 4096 or more
+    tools.yaml:4:41: spec.builtins.memory.ttl: this is zero
+      expected a duration above zero
+    tools.yaml:4:61: spec.builtins.memory.query.values: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:4:89: spec.builtins.skills.contentBytes: this is too small
+      expected a size of 1024 or more
+    ");
+    let results = "results: {threshold: 0, models: {a: {}, b: {threshold: 1, more: 2}}}";
+    let search = "search: {disclosure: none, budget: 0, pinned: ['a b']}";
+    assert_snapshot!(problems(&toolyard(&format!("builtins: {{{results}, {search}}}"))), @"
+    tools.yaml:4:35: spec.builtins.results.threshold: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:4:50: spec.builtins.results.models.a.threshold: this field is required
+    tools.yaml:4:72: spec.builtins.results.models.b.more: unknown field
+      expected threshold
+    tools.yaml:4:105: spec.builtins.search.disclosure: `none` is not a known kind of disclosure
+      expected one of auto, all, search
+    tools.yaml:4:119: spec.builtins.search.budget: this number is out of range
+      expected a whole number from 1 to 1000000000
+    tools.yaml:4:131: spec.builtins.search.pinned[0]: `a b` is not a pattern of tools
+      expected `NAME` or `HANDLER/NAME`, where `*` stands for any characters
+    ");
+    let allow = "commands: [''], hosts: ['*', 'https://a', 'a*.b'], env: ['A=B']";
+    assert_snapshot!(problems(&toolyard(&format!("builtins: {{mcp: {{allow: {{{allow}}}}}}}"))), @"
+    tools.yaml:4:39: spec.builtins.mcp.allow.commands[0]: `` is not a command
+      expected the name or the path of a program
+    tools.yaml:4:52: spec.builtins.mcp.allow.hosts[0]: `*` is not a host
+      expected a host such as mcp.example.com, or *.example.com
+    tools.yaml:4:57: spec.builtins.mcp.allow.hosts[1]: `https://a` is not a host
+      expected a host such as mcp.example.com, or *.example.com
+    tools.yaml:4:70: spec.builtins.mcp.allow.hosts[2]: `a*.b` is not a host
+      expected a host such as mcp.example.com, or *.example.com
+    tools.yaml:4:85: spec.builtins.mcp.allow.env[0]: `A=B` is not the name of an environment variable
+      expected at least one character, and no `=` or NUL
+    ");
+    assert_snapshot!(problems(&toolyard("llm: {baseURL: 'ftp://a', model: '', timeout: 0s}")), @"
+    tools.yaml:4:18: spec.llm.baseURL: this is not an endpoint
+      expected a URL such as https://mcp.example.com/mcp
+      hint: it begins with http:// or https://
+    tools.yaml:4:36: spec.llm.model: `` is not the id of a model
+      expected what its provider calls it, such as gpt-5-mini
+    tools.yaml:4:49: spec.llm.timeout: this is zero
+      expected a duration above zero
     ");
 }
 
@@ -249,7 +302,7 @@ timeouts:
       expected true or false
       hint: a boolean has no quotes, and `yes` is not one
     tools.yaml:6:3: spec.alowedHosts: unknown field
-      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, sandbox, functions, builtins, limits, timeouts, telemetry, logs
+      expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, sandbox, functions, builtins, llm, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
       expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections

@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 
-use super::{handler, mcp, problems, registry};
+use super::{handler, mcp, problems, registry, toolyard, valid};
+use crate::{Guide, HandlerKind};
 
 #[test]
 fn the_head_of_a_document() {
@@ -205,12 +206,12 @@ fn fields_of_the_contract_that_are_not_served_yet() {
 fn unknown_fields() {
     assert_snapshot!(problems(&handler("time_out: 3s")), @"
     tools.yaml:9:5: spec.handlers[0].time_out: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, description, chunk, chunkThreshold
       hint: did you mean `timeout`?
     ");
     assert_snapshot!(problems(&handler("colour: green")), @"
     tools.yaml:9:5: spec.handlers[0].colour: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, description, chunk, chunkThreshold
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
     tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field
@@ -224,4 +225,48 @@ fn unknown_fields() {
     tools.yaml:11:7: spec.handlers[0].mcpConfig["odd key"]: unknown field
       expected one of transport, command, args, workDir, env, lane, toolFilter, retryPolicy
     "#);
+}
+
+#[test]
+fn guides_have_names_of_their_own_and_something_to_say() {
+    let guides = "guides:
+  - {name: web-tools, summary: Find pages, text: Ask `web_search`.}
+  - {name: Web_Tools, summary: \"Find\\npages\", text: ' '}
+  - {name: a b, summary: '', file: nowhere.md, text: a}
+  - {name: c, summary: d}
+  - {name: e, summary: f, file: src}
+";
+    let handlers = "  - name: docs\n    type: mcp\n    mcpConfig: {transport: stdio, command: docs}\n";
+    let indented: String = guides.lines().map(|line| format!("  {line}\n")).collect();
+    assert_snapshot!(problems(&format!("{}{indented}", registry(handlers))), @r"
+    tools.yaml:11:14: spec.guides[1].name: a second guide of this name
+      hint: the first one is at tools.yaml:10:14: spec.guides[0].name
+    tools.yaml:11:34: spec.guides[1].summary: `Find\npages` is not a summary
+      expected one line of at most 300 characters
+    tools.yaml:11:55: spec.guides[1].text: this guide is empty
+      expected Markdown of at most 256 KiB
+    tools.yaml:12:14: spec.guides[2].name: `a b` is not the name of a guide
+      expected letters, digits, `-` and `_`, 64 at most, such as web-tools
+    tools.yaml:12:28: spec.guides[2].summary: `` is not a summary
+      expected one line of at most 300 characters
+    tools.yaml:12:38: spec.guides[2].file: this file cannot be read: No such file or directory (os error 2)
+      expected the path of a file in Markdown, from the folder of the manifest
+    tools.yaml:12:50: spec.guides[2].text: `text` does not belong here
+      hint: `file` has the guide already
+    tools.yaml:13:7: spec.guides[3].text: this field is required
+    tools.yaml:14:35: spec.guides[4].file: this file cannot be read: Is a directory (os error 21)
+      expected the path of a file in Markdown, from the folder of the manifest
+    ");
+}
+
+#[test]
+fn guides_are_those_of_all_registries() {
+    let written = "  guides:\n  - {name: a, summary: b, text: 'c ${D}'}\n";
+    let handlers = "  - name: docs\n    type: mcp\n    mcpConfig: {transport: stdio, command: docs}\n";
+    let text = format!("{}{written}---\n{}", registry(handlers), toolyard("builtins: {}"));
+    let manifest = valid(&text);
+    let expected = [Guide { name: "a".into(), summary: "b".into(), document: "c ${D}".into() }];
+    assert_eq!(manifest.guides, expected);
+    let HandlerKind::Builtins(builtins) = &manifest.handlers[0].kind else { panic!("no builtins") };
+    assert_eq!(builtins.registry_guides, expected);
 }

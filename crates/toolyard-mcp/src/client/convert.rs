@@ -95,7 +95,7 @@ pub(super) fn outcome(answer: Answer, era: Era) -> Result<Outcome, ToolError> {
         _ if era == Era::Legacy => Ok(done(body)),
         Some(Some(kind)) if kind == "complete" => Ok(done(body)),
         Some(Some(kind)) if kind == "input_required" => Ok(Outcome::NeedsInput(body)),
-        Some(Some(kind)) if kind == "task" => Ok(Outcome::Task(body)),
+        Some(Some(kind)) if kind == "task" => Ok(Outcome::Task(body.into())),
         Some(_) => Err(ToolError::new(Code::ExecutionFailed, "The server's result is of an unknown type")),
     }
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
-use toolyard_core::{
-    Call, Caller, Client, Json, Object, Outcome, Reference, Registry, Target, Task, TaskAction,
-};
+use toolyard_core::{Call, Caller, Client, Json, Object, Outcome, Reference, Target, Task, TaskAction};
 
 use super::parked::{self, Identity, ParkedCall};
 use super::requester::{Audience, Requester};
@@ -117,16 +115,8 @@ impl Frontend {
     /// The answer to a modern request.
     fn modern(&self, came: Came, request: &Identity, client: &Requester) -> Answer {
         let came = match (rounds::permitted(came, client), &request.target) {
-            (Ok(Outcome::Task(task)), Target::Tool(tool)) => {
-                let registry = Registry::seen_by(self.gateway.registry(), &request.caller);
-                let entry = registry.tool(tool).map_err(|error| RpcError::from(&error))?;
-                Ok(Outcome::Task(tasks::named(
-                    task,
-                    &entry.handler.name,
-                    tool,
-                    &request.caller,
-                    &self.tickets,
-                )?))
+            (Ok(Outcome::Task(started)), Target::Tool(_)) => {
+                Ok(Outcome::Task(tasks::named(started, &request.caller, &self.tickets)?))
             }
             // What one caller may read is not what another one may keep.
             (Ok(Outcome::Done(mut output)), Target::Resource(_)) if request.caller.grant.is_some() => {

@@ -14,7 +14,7 @@ pub(super) fn answer(answer: Result<Outcome, ToolError>, target: &Target, era: E
         Ok(Outcome::Done(output)) => Ok(done(output.body, target, era)),
         // Only modern clients declare what such an outcome needs; they are passed on as they came.
         Ok(Outcome::NeedsInput(body)) if may_need(target, era) => Ok(needed(body)),
-        Ok(Outcome::Task(body)) if may_be_task(target, era) => Ok(body.to_pieces()),
+        Ok(Outcome::Task(started)) if may_be_task(target, era) => Ok(started.body.to_pieces()),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(RpcError::from(&ToolError::new(
             Code::ExecutionFailed,
             "The tool asks for something that this client cannot do",

@@ -10,8 +10,8 @@ use tokio::runtime;
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::layers::in_time;
 use toolyard_core::{
-    Call, Client, ClientWrapper, Code, Gateway, Json, Object, Outcome, Output, Registry, Target, Task,
-    TaskAction, ToolError,
+    Call, Client, ClientWrapper, Code, Gateway, Json, Object, Outcome, Output, Owner, Registry, Started,
+    Target, Task, TaskAction, ToolError,
 };
 
 use super::rounds::{self, Came};
@@ -38,16 +38,17 @@ pub(super) fn wants_task(error: &ToolError) -> bool {
 
 /// Waits until a task that a server has made of a call is over, for as long as a call may take; what it asks meanwhile is asked
 /// of the call's client. Dropping the future cancels the task.
-pub(super) async fn looked_after(gateway: Arc<Gateway>, call: Call, task: Object) -> Came {
-    let (Target::Tool(tool), Some(id)) = (&call.target, task.get_str("taskId").map(Arc::from)) else {
+pub(super) async fn looked_after(gateway: Arc<Gateway>, call: Call, started: Started) -> Came {
+    let Started { body: task, owner: Some(Owner { tool, handler }) } = started else {
         return Err(malformed());
     };
+    let id = task.get_str("taskId").map(Arc::from).ok_or_else(malformed)?;
     let registry = Registry::seen_by(gateway.registry(), &call.caller);
-    let owner = registry.tool(tool)?.handler.clone();
-    let task_of_owner = Task { tool: tool.clone(), handler: owner.name.clone(), id, action: TaskAction::Get };
+    let timeout = registry.tool(&tool)?.handler.limits.timeout;
+    let task_of_owner = Task { tool, handler, id, action: TaskAction::Get };
     let mut begun = Begun { remote: Remote::new(gateway, &call, task_of_owner), is_over: false };
     let over = wait(&mut begun, &*call.client, task);
-    match Instant::now().checked_add(owner.limits.timeout) {
+    match Instant::now().checked_add(timeout) {
         Some(deadline) => in_time(deadline, &*call.client, over).await?,
         None => over.await,
     }

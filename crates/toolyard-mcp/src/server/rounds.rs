@@ -13,7 +13,9 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use toolyard_core::{AskError, Call, Client, Code, Gateway, Json, Object, Outcome, Target, ToolError};
+use toolyard_core::{
+    AskError, Call, Client, Code, Gateway, Json, Object, Outcome, Started, Target, ToolError,
+};
 
 use super::foreign_task::{TakesTasks, looked_after, wants_task};
 use super::requester::{Question, Requester};
@@ -201,7 +203,7 @@ impl Job {
     }
 
     /// Waits for the end of the task that the server has made of the call.
-    pub(super) fn look_after(&mut self, task: Object) {
+    pub(super) fn look_after(&mut self, task: Started) {
         self.running = looked_after(self.gateway.clone(), self.call.clone(), task).boxed();
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{Caller, Client, Code, Json, Object, Outcome, ToolError};
+use toolyard_core::{Caller, Client, Code, Json, Object, Outcome, Started, ToolError};
 
 use super::rounds::{Job, Step, show_permitted};
 use super::ticket::{Place, Tickets, task_of};
@@ -75,18 +75,14 @@ const FOUND: Duration = Duration::from_secs(30 * 24 * 3600);
 ///
 /// # Errors
 /// When the server has not named it.
-pub(super) fn named(
-    mut task: Object,
-    handler: &str,
-    tool: &str,
-    caller: &Caller,
-    tickets: &Tickets,
-) -> Result<Object, RpcError> {
-    let nameless = || RpcError::from(&ToolError::new(Code::ExecutionFailed, "The server's task has no id"));
-    let id = task.get_str("taskId").ok_or_else(nameless)?;
-    let ticket = tickets.for_server(&task_of(caller), [handler, tool, &id], FOUND)?;
-    task.set("taskId", Json::string(&ticket));
-    Ok(task)
+pub(super) fn named(mut started: Started, caller: &Caller, tickets: &Tickets) -> Result<Started, RpcError> {
+    let nobodys = || RpcError::from(&ToolError::new(Code::ExecutionFailed, "The server's task has no id"));
+    let (Some(owner), Some(id)) = (&started.owner, started.body.get_str("taskId")) else {
+        return Err(nobodys());
+    };
+    let ticket = tickets.for_server(&task_of(caller), [&*owner.handler, &*owner.tool, &*id], FOUND)?;
+    started.body.set("taskId", Json::string(&ticket));
+    Ok(started)
 }
 
 /// All tasks of one frontend.

@@ -53,7 +53,7 @@ fn begin(call: &Call) -> Ended {
         return Err(ToolError::new(Code::ExecutionFailed, "no").from_peer(Json::from_value(&error)));
     }
     match object(described("working", json!({"resultType": "task"}))) {
-        Outcome::Done(output) => Ok(Outcome::Task(output.body)),
+        Outcome::Done(output) => Ok(Outcome::Task(output.body.into())),
         other => Ok(other),
     }
 }

@@ -165,7 +165,7 @@ async fn of_a_modern_client_in_vain() {
 async fn tasks_of_a_backend() {
     let task = r#"{"resultType":"task","taskId":"t","status":"working","createdAt":"","lastUpdatedAt":"","ttlMs":null}"#;
     let yard = Yard::build(Setup::default(), move |_| async move {
-        Ok(Outcome::Task(Json::parse(task).unwrap().to_object().unwrap()))
+        Ok(Outcome::Task(Json::parse(task).unwrap().to_object().unwrap().into()))
     });
     let mut lines = Vec::new();
     for (revision, capabilities) in

@@ -105,7 +105,7 @@ pub(crate) fn shown(answer: Result<Outcome, ToolError>) -> String {
     match answer {
         Ok(Outcome::Done(output)) => output.body.to_json().as_text().to_owned(),
         Ok(Outcome::NeedsInput(body)) => format!("asks {}", body.to_json().as_text()),
-        Ok(Outcome::Task(body)) => format!("task {}", body.to_json().as_text()),
+        Ok(Outcome::Task(started)) => format!("task {}", started.body.to_json().as_text()),
         Err(error) => match (error.peer(), error.required_capabilities()) {
             (Some(peer), _) => format!("{:?} {}", error.code(), peer.as_text()),
             (None, Some(required)) => format!("{:?} {}", error.code(), required.to_json().as_text()),

@@ -290,7 +290,7 @@ impl Backend for Yard {
                     Ok(Outcome::Done(Output::text(call.arguments().map_or("none", Json::as_text))))
                 }
                 "fail" => Ok(Outcome::Done(Output::failure("it failed"))),
-                "task" => Ok(Outcome::Task(toolyard_core::Object::new())),
+                "task" => Ok(Outcome::Task(toolyard_core::Object::new().into())),
                 "rounds" => rounds(&context),
                 "again" => match context.call_tool("again", &()).await {
                     Ok(result) => Ok(Outcome::Done(Output::text(&format!(

@@ -1,12 +1,48 @@
 //! The handler that is the gateway itself, with the tools that the manifest switches on.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use toolyard_core::Backend;
-use toolyard_manifest::Builtins;
+use tokio::sync::{mpsc, watch};
+use toolyard_agent::guides::{self, Guide, GuideBook};
+use toolyard_agent::memory::query::QueryLimits;
+use toolyard_agent::memory::tools::MemoryTools;
+use toolyard_agent::memory::{self, MemoryLimits, WorkingMemory};
+use toolyard_agent::skills::{self, SkillLimits, Skills};
+use toolyard_agent::{large, scripts};
+use toolyard_core::store::Store;
+use toolyard_core::{Backend, Gateway};
+use toolyard_manifest::{Builtins, MemorySettings, SkillSettings};
 use toolyard_sdk::{RegisterError, Server};
 
 use super::{Builder, NotYet};
+use crate::fleet::{Order, Standing};
+
+/// What the gateway's own tools reach of the gateway.
+#[derive(Clone)]
+pub struct Yard {
+    /// The door, and behind it what there is. It has these tools itself, so they do not keep it.
+    pub gateway: Weak<Gateway>,
+    /// Where is kept what they are told.
+    pub store: Arc<dyn Store>,
+    /// How the handlers are.
+    pub standings: watch::Receiver<Arc<[Standing]>>,
+    /// What the fleet is told to do.
+    pub orders: mpsc::WeakSender<Order>,
+}
+
+impl Yard {
+    /// What there is of a gateway.
+    #[must_use]
+    pub fn new(
+        gateway: &Arc<Gateway>,
+        store: &Arc<dyn Store>,
+        standings: &watch::Receiver<Arc<[Standing]>>,
+        orders: &mpsc::Sender<Order>,
+    ) -> Self {
+        let (gateway, orders) = (Arc::downgrade(gateway), orders.downgrade());
+        Self { gateway, store: store.clone(), standings: standings.clone(), orders }
+    }
+}
 
 impl Builder {
     pub(super) fn builtins(&self, builtins: &Builtins) -> Arc<dyn Backend> {
@@ -26,8 +62,68 @@ impl Builder {
     fn server(&self, builtins: &Builtins) -> Result<Server, RegisterError> {
         let mut server = Server::new("toolyard", env!("CARGO_PKG_VERSION"));
         if let (Some(scripts), Some(hosting)) = (&builtins.scripts, &self.hosting) {
-            server = toolyard_agent::scripts::add(server, hosting.runner(scripts))?;
+            server = scripts::add(server, hosting.runner(scripts))?;
+        }
+        if let Some(yard) = &self.yard {
+            if let Some(settings) = &builtins.memory {
+                server = memory::tools::add(server, memory_tools(settings, yard))?;
+            }
+            if let Some(settings) = &builtins.skills {
+                server = skills::add(server, Skills::new(yard.store.clone(), skill_limits(settings)))?;
+            }
+        }
+        if builtins.guides {
+            server = guides::add(server, Arc::new(guide_book(builtins)))?;
         }
         Ok(server)
     }
+}
+
+/// What models can read: what the operator has written, and of each kind of tools that is there how it is used well.
+fn guide_book(builtins: &Builtins) -> GuideBook {
+    let written = builtins.registry_guides.iter().map(|guide| Guide {
+        name: guide.name.clone().into(),
+        summary: guide.summary.clone().into(),
+        document: guide.document.clone().into(),
+    });
+    let ours = [
+        (builtins.scripts.is_some(), scripts::GUIDE),
+        (builtins.memory.is_some(), memory::GUIDE),
+        (builtins.memory.is_some() && builtins.results.is_some(), large::GUIDE),
+        (builtins.skills.is_some(), skills::GUIDE),
+    ];
+    let mut book = GuideBook::new();
+    for guide in written.chain(ours.into_iter().filter_map(|(is_on, guide)| is_on.then_some(guide))) {
+        let name = guide.name.clone();
+        // The operator's own guide stands for ours of its name: it comes first.
+        if let Err(error) = book.add(Arc::new(guide)) {
+            let error = &error as &dyn std::error::Error;
+            tracing::info!(guide = &*name, error, "a guide is left out");
+        }
+    }
+    book
+}
+
+fn memory_tools(settings: &MemorySettings, yard: &Yard) -> MemoryTools {
+    let limits = MemoryLimits {
+        entries: settings.entries,
+        bytes: settings.bytes,
+        value_bytes: settings.value_bytes,
+        ttl: settings.ttl,
+        longest_ttl: settings.longest_ttl,
+    };
+    let query = &settings.query;
+    let queries = QueryLimits {
+        input_bytes: query.input_bytes,
+        result_chars: query.result_chars,
+        input_values: query.input_values,
+        values: query.values,
+        time: query.time,
+        at_once: query.concurrent,
+    };
+    MemoryTools { queries, ..MemoryTools::new(WorkingMemory::new(yard.store.clone(), limits)) }
+}
+
+const fn skill_limits(settings: &SkillSettings) -> SkillLimits {
+    SkillLimits { skills: settings.skills, bytes: settings.bytes, content_bytes: settings.content_bytes }
 }

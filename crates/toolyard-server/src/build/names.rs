@@ -22,13 +22,14 @@ pub(super) fn overrides(overrides: &[(String, manifest::Override)]) -> Overrides
 }
 
 fn change(change: &manifest::Change) -> Change {
-    let manifest::Change { name, title, description, arguments, price } = change;
+    let manifest::Change { name, title, description, arguments, price, chunking } = change;
     Change {
         name: name.as_deref().map(Into::into),
         title: title.clone(),
         description: description.clone(),
         arguments: arguments.iter().map(|(name, changed)| (name.clone(), argument(changed))).collect(),
         price: *price,
+        chunking: *chunking,
     }
 }
 

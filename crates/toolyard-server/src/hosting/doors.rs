@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use toolyard_core::access::Price;
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::names::Prefix;
+use toolyard_core::overrides::Chunking;
 use toolyard_core::registry::{Entry, Handler, Limits};
 use toolyard_core::{
     Backend, Call, Catalog, Code, Functions, Json, Object, Outcome, Output, Target, ToolError, function,
@@ -54,9 +55,12 @@ impl Doors {
             prefix: Prefix::default(),
             overrides: Arc::default(),
             price: None,
+            description: None,
+            chunking: Chunking::default(),
             secrets,
         };
-        Entry { own: name.clone(), name, tool: None, additions: None, price: None, handler }
+        let (own, chunking) = (name.clone(), Chunking::default());
+        Entry { own, name, tool: None, additions: None, price: None, chunking, handler }
     }
 }
 

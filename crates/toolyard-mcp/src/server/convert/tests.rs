@@ -41,7 +41,7 @@ fn questions_and_tasks_are_for_clients_that_know_them() {
     error {"code":-32603,"message":"The tool asks for something that this client cannot do","data":{"code":"execution_failed","reason":"The tool asks for something that this client cannot do","retryable":false}}
     {"resultType":"input_required"}
     "#);
-    assert_snapshot!(told(|| Ok(Outcome::Task(object(r#"{"resultType":"task"}"#)))), @r#"
+    assert_snapshot!(told(|| Ok(Outcome::Task(object(r#"{"resultType":"task"}"#).into()))), @r#"
     error {"code":-32603,"message":"The tool asks for something that this client cannot do","data":{"code":"execution_failed","reason":"The tool asks for something that this client cannot do","retryable":false}}
     {"resultType":"task"}
     "#);
