@@ -14,7 +14,7 @@ use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
-use toolyard_core::{Call, Gateway, Json, LogLevel, Notice, Object};
+use toolyard_core::{Call, Caller, Gateway, Json, LogLevel, Notice, Object};
 use toolyard_mcp::seal::Sealer;
 use toolyard_mcp::wire::meta;
 
@@ -280,6 +280,13 @@ impl Context {
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.0.call.caller.principal.as_deref()
+    }
+
+    /// Who calls, as the gateway knows it: with what the caller may use. For tools of the gateway itself.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.0.call.caller
     }
 
     /// The head of the HTTP request that the call came by: its URI, headers, and extensions, with all that the layers of

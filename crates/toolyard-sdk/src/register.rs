@@ -36,8 +36,12 @@ pub(crate) fn tool<M>(
     let wraps = wraps && tool.output_schema.is_none();
     let check =
         tool.output_schema.as_ref().map(|schema| compile(&tool.name, "output", schema)).transpose()?;
+    let wider = tool.accepted_schema.take();
+    if let Some(schema) = &wider {
+        compile(&tool.name, "accepted", schema)?;
+    }
     // A schema that was written by hand means what it says.
-    let accepted = tool.input_schema.is_none().then_some(accepted);
+    let accepted = wider.or_else(|| tool.input_schema.is_none().then_some(accepted));
     let input = tool.input_schema.get_or_insert(input);
     compile(&tool.name, "input", input)?;
     check_headers(&tool.name, input)?;

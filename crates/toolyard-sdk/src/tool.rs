@@ -46,6 +46,9 @@ pub struct Tool {
     /// The schema of its arguments: JSON Schema 2020-12 unless it says otherwise. Arguments that do not fit never
     /// reach the handler.
     pub input_schema: Option<Value>,
+    /// What arguments are held to, where that is more than what is published.
+    #[serde(skip)]
+    pub accepted_schema: Option<Value>,
     /// The schema of its structured content. A result that does not fit one that was given here is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
@@ -208,6 +211,22 @@ impl Tool {
         self
     }
 
+    /// What arguments are held to in the place of the published schema: for a tool that takes more than it asks for, such as
+    /// other names of its arguments, and whose handler says what is wrong in its own words.
+    ///
+    /// ```
+    /// # use toolyard_sdk::Tool;
+    /// # use serde_json::json;
+    /// let tool = Tool::new("greet", "Greets somebody.")
+    ///     .input_schema(json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}))
+    ///     .accepted_schema(json!({"type": "object"}));
+    /// ```
+    #[must_use]
+    pub fn accepted_schema(mut self, schema: Value) -> Self {
+        self.accepted_schema = Some(schema);
+        self
+    }
+
     /// The schema of its structured content, in the place of the handler's. Results are checked against it.
     ///
     /// ```
@@ -338,6 +357,7 @@ mod tests {
         );
         let full = bare
             .title("A")
+            .accepted_schema(json!({"type": "object", "minProperties": 1}))
             .output_schema(json!({"type": "object"}))
             .annotations(ToolAnnotations::new().read_only(true).open_world(false))
             .icon(Icon::new("data:,").size("any"))

@@ -318,3 +318,18 @@ async fn schemas_by_hand_hold_the_handler() {
     assert_eq!(peer.text("answer", json!({"sum": "1"})).await, misfit);
     assert_eq!(peer.text("silent", json!({})).await, misfit);
 }
+
+#[tokio::test]
+async fn a_tool_may_take_more_than_it_publishes() {
+    let published =
+        json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    let tool = Tool::new("greet", "Greets.").input_schema(published.clone());
+    let tool = tool.accepted_schema(json!({"type": "object", "properties": {"who": {"type": "string"}}}));
+    let server = Server::new("test", "1.0.0").register_tool(tool, raw_with_context).unwrap();
+    let mut peer = Peer::initialized(server).await;
+    let listed = peer.request("tools/list", json!({})).await;
+    assert_eq!(listed["tools"][0]["inputSchema"], published);
+    assert_eq!(peer.text("greet", json!({"who": "Ada"})).await, r#"{"who":"Ada"}"#);
+    let refused = peer.text("greet", json!({"name": "Ada", "who": 1})).await;
+    assert_eq!(refused, "failed: Invalid arguments: /who: value is not of type \"string\"");
+}

@@ -69,6 +69,11 @@ fn schemas() {
         with_input(json!({"type": "object", "$ref": "#/$defs/absent"})),
         "the input schema of the tool \"t\" is no JSON Schema: Pointer '/$defs/absent' does not exist",
     );
+    let accepting = |schema: Value| server().register_tool(Tool::new("t", "").accepted_schema(schema), raw);
+    check(
+        accepting(json!({"type": "object", "required": 1})),
+        "the accepted schema of the tool \"t\" is no JSON Schema: 1 is not of type \"array\", at /required",
+    );
     check(
         server().tool("t", "", async |_: Args| ""),
         "the input schema of the tool \"t\" is no JSON Schema: `x-mcp-header` is no header name: \"not a name\"",
