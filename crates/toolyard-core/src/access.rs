@@ -10,12 +10,18 @@ use crate::error::ToolError;
 use crate::registry::Entry;
 
 /// What a caller may use that has shown who it is. A caller without one may use everything.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Grant {
     /// What exists for the caller. Nothing else is listed, found, or spoken of.
     pub scope: Scope,
     /// What the caller has left to spend, where that is bounded.
     pub allowance: Option<Arc<dyn Allowance>>,
+    /// The namespaces of working memory that it reaches beside its own, such as `session/*`.
+    pub memory: Scope,
+    /// The language model that its calls are made for, where they do not say.
+    pub model: Option<Arc<str>>,
+    /// From how many characters on results are large for it. `None`: what is said of the model.
+    pub chunk_threshold: Option<usize>,
 }
 
 /// Which tools, prompts, resources and templates exist for a caller: those that one of the patterns names.

@@ -29,6 +29,12 @@ pub trait Client: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether whoever reads what comes of the call can call tools because of it, as a model can. A large result may be put where
+    /// tools find it, for such a one. Who calls by REST gets what it has asked for.
+    fn calls_tools(&self) -> bool {
+        false
+    }
+
     /// Tells the client something while its call runs. Never waits: where the client does not keep
     /// up, notices are dropped, and the outcome is not.
     fn notify(&self, notice: Notice);
@@ -72,6 +78,11 @@ pub trait ClientWrapper: Send + Sync + fmt::Debug {
         self.inner().log_level()
     }
 
+    /// See [`Client::calls_tools`].
+    fn calls_tools(&self) -> bool {
+        self.inner().calls_tools()
+    }
+
     /// See [`Client::notify`].
     fn notify(&self, notice: Notice) {
         self.inner().notify(notice);
@@ -105,6 +116,10 @@ impl<W: ClientWrapper> Client for W {
 
     fn log_level(&self) -> Option<LogLevel> {
         ClientWrapper::log_level(self)
+    }
+
+    fn calls_tools(&self) -> bool {
+        ClientWrapper::calls_tools(self)
     }
 
     fn notify(&self, notice: Notice) {

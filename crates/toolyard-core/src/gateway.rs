@@ -44,10 +44,14 @@ impl Gateway {
         Self { functions, ..self }
     }
 
-    /// Every layer in its order.
+    /// Every layer in its order. `results` sees to it that results fit who reads them, where somebody does.
     #[must_use]
-    pub fn layers(observers: Observers, size: GateSize) -> Vec<Box<dyn Layer>> {
-        vec![
+    pub fn layers(
+        observers: Observers,
+        size: GateSize,
+        results: Option<Box<dyn Layer>>,
+    ) -> Vec<Box<dyn Layer>> {
+        let mut layers: Vec<Box<dyn Layer>> = vec![
             // Outermost, so that refusals are counted and the time of waiting is part of the call's.
             Box::new(Meter::new(observers.of_calls)),
             // It refuses before anything is spent on the call.
@@ -56,18 +60,20 @@ impl Gateway {
             Box::new(Concurrency::new(Gate::new(size))),
             // Behind policy, so that the schema of a hidden tool does not show in what it complains about.
             Box::new(Arguments),
-            // Chunking of large results has its place here: outside of whatever repeats a call, so
-            // that only the final result is stored.
-
+        ];
+        // Outside of whatever repeats a call, so that only the final result is stored.
+        layers.extend(results);
+        layers.extend([
             // Behind the check: what is pinned is not in the schema that callers see.
-            Box::new(Shape),
+            Box::new(Shape) as Box<dyn Layer>,
             // One budget, set when the call came in: for waiting, and for all the attempts together.
             Box::new(Deadline),
             // Innermost: what its owner takes, and the last word about the context of the trace.
             Box::new(Leg::new(observers.of_legs)),
             // Retry and breaker come next, in the backends that want them: what may be repeated, and when,
             // shows in the protocol only (see `crate::retry`).
-        ]
+        ]);
+        layers
     }
 
     /// Runs a call: finds the one who owns the name, and goes through the layers to it.

@@ -13,7 +13,9 @@ use axum::Router;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use toolyard_agent::large::LargeResults;
 use toolyard_core::gate::GateSize;
+use toolyard_core::layers::Layer;
 use toolyard_core::store::{Store, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_functions::Host;
@@ -96,7 +98,9 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     observers.of_calls.extend(trail.observer());
     let processes = Processes::new(options.spawner.clone(), process.limits.processes);
     let hosting = Hosting::start(process, &processes, store.clone());
-    let gateway = Arc::new(gateway(registry_now.clone(), observers, process, options, &hosting)?);
+    let (results, results_now) = watch::channel(None);
+    let large = Box::new(LargeResults::new(results_now, registry_now.clone()));
+    let gateway = Arc::new(gateway(registry_now.clone(), observers, process, options, &hosting, large)?);
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let audit = trail.audit.clone();
@@ -110,7 +114,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         last_edit: last_edit_now,
     };
     let (orders, orders_to_come) = mpsc::channel(1);
-    let yard = Yard::new(&gateway, &store, &observatory.standings, &orders);
+    let yard = Yard::new(&gateway, &store, results, &observatory.standings, &orders);
     let guard = guard(process, &listening);
     let rest = Rest {
         gateway: gateway.clone(),
@@ -261,9 +265,10 @@ fn gateway(
     process: &Process,
     options: &Options,
     hosting: &Hosting,
+    results: Box<dyn Layer>,
 ) -> Result<Gateway, StartError> {
     let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
-    let mut layers = Gateway::layers(observers, size);
+    let mut layers = Gateway::layers(observers, size, Some(results));
     for name in &options.without_layers {
         let at = layers.iter().position(|layer| layer.name() == name);
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);

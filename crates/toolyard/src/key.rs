@@ -54,7 +54,8 @@ Scopes:
   rest           to do the same by REST, and to see the status
   admin          keys, the audit trail, tests of handlers, the level of the log
   functions      to invoke hosted functions
-  metrics        /metrics")]
+  metrics        /metrics
+  memory:PATTERN namespaces of working memory beside its own: `memory:session/*`, `memory:*`")]
 struct Create {
     /// What the key is for, in your words
     name: String,
@@ -78,6 +79,14 @@ struct Create {
     /// What its calls may cost, where tools have a `price`: 2.5/week
     #[arg(long, value_name = "AMOUNT")]
     cost: Option<Amount>,
+
+    /// The language model that its calls are made for, where they do not say: `builtins.results.models` has its bound
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+
+    /// From how many characters on results are large for it
+    #[arg(long, value_name = "CHARACTERS")]
+    chunk_threshold: Option<u64>,
 
     #[command(flatten)]
     manifests: Manifests,
@@ -117,9 +126,10 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
 }
 
 async fn create(args: Create, format: Format) -> anyhow::Result<()> {
-    let Create { name, scopes, expires, rate, calls, cost, manifests } = args;
+    let Create { name, scopes, expires, rate, calls, cost, model, chunk_threshold, manifests } = args;
     let (store, location) = manifests.made_store().await?;
-    let wanted = NewKey { name, scopes, expires_in: expires.map(|time| time.as_secs()), rate, calls, cost };
+    let expires_in = expires.map(|time| time.as_secs());
+    let wanted = NewKey { name, scopes, expires_in, rate, calls, cost, model, chunk_threshold };
     let (key, secret) = record::create(&*store, wanted).await.map_err(|error| match error {
         KeyError::Bad(bad) => anyhow::Error::from(BadInput(bad.to_string())),
         KeyError::Store(error) => error.into(),

@@ -1,6 +1,6 @@
 //! Results that do not fit into a model's window: they are put into working memory in pieces, and the model is told where.
 //!
-//! - [`rules`]: for whom, and from which length on;
+//! - [`rules`]: from which length on;
 //! - `content`: the texts of a result, and the result without them;
 //! - [`message`]: how the model is told where the pieces are.
 //!
@@ -13,19 +13,22 @@ pub mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use toolyard_core::layers::{Answer, Layer, Next};
-use toolyard_core::{Call, Caller, Entry, Json, Outcome, Output, Target};
+use toolyard_core::{Call, Caller, Entry, Json, Outcome, Output, Registry, Target};
 
 use crate::chunk::{self, Chunk};
 use crate::guides::Guide;
 use crate::memory::chunked as keys;
+use crate::memory::tools::{self, NAMES};
 use crate::memory::{MemoryError, NewEntry, SESSION_META, Who, WorkingMemory};
 use content::Content;
-pub use rules::{CallerRule, LargeOptions, MODEL_META, ModelBehavior, ModelBehaviors, Rules, ToolRule};
+pub use rules::{LargeOptions, MODEL_META, ModelBehavior, ModelBehaviors};
 
 /// How to work with large results, for a model.
 pub const GUIDE: Guide = Guide::new(
@@ -36,13 +39,25 @@ pub const GUIDE: Guide = Guide::new(
 
 /// The layer that puts large results into working memory.
 pub struct LargeResults {
-    memory: WorkingMemory,
-    rules: Arc<dyn Rules>,
-    options: LargeOptions,
+    settings: watch::Receiver<Option<Arc<LargeSettings>>>,
+    registry: watch::Receiver<Arc<Registry>>,
+}
+
+/// What the layer goes by, for as long as nobody edits it.
+#[derive(Debug)]
+pub struct LargeSettings {
+    /// Where results are put.
+    pub memory: WorkingMemory,
+    /// The handler that has the tools of that memory. What these give passes however long it is: what is read from there would be
+    /// put there again.
+    pub handler: Arc<str>,
+    /// What is large.
+    pub options: LargeOptions,
 }
 
 /// What is known of a call when its result comes.
 struct Plan {
+    settings: Arc<LargeSettings>,
     threshold: usize,
     caller: Caller,
     named: Option<Json>,
@@ -52,26 +67,39 @@ struct Plan {
 }
 
 impl LargeResults {
-    /// The layer over a memory. Who sees that memory, and what is large, is for `rules` to say.
+    /// The layer, which does nothing while there are no settings. Who sees the tools of working memory the registry says.
     #[must_use]
-    pub fn new(memory: WorkingMemory, rules: Arc<dyn Rules>, options: LargeOptions) -> Self {
-        Self { memory, rules, options }
+    pub const fn new(
+        settings: watch::Receiver<Option<Arc<LargeSettings>>>,
+        registry: watch::Receiver<Arc<Registry>>,
+    ) -> Self {
+        Self { settings, registry }
     }
 
     /// `None`: whatever comes of this call passes.
     fn plan(&self, call: &Call, entry: &Entry) -> Option<Plan> {
-        let is_tool = matches!(call.target, Target::Tool(_));
-        if !is_tool || !self.rules.sees_memory(call) || self.rules.is_exempt(entry) {
+        if !matches!(call.target, Target::Tool(_)) || !call.client.calls_tools() {
             return None;
         }
-        let (tool, caller) = (self.rules.of_tool(entry), self.rules.of_caller(&call.caller));
+        let settings = self.settings.borrow().clone()?;
+        if entry.handler.name == settings.handler && NAMES.contains(&&*entry.own) {
+            return None;
+        }
+        let (grant, model) = (call.caller.grant.as_deref(), call.meta.get_str(MODEL_META));
         Some(Plan {
-            threshold: self.options.threshold(&tool, &caller, call.meta.get_str(MODEL_META).as_deref()),
+            threshold: settings.options.threshold(&entry.chunking, grant, model.as_deref()),
             caller: call.caller.clone(),
             named: call.meta.get(SESSION_META).cloned(),
             tool: entry.name.clone(),
-            keeps_structure: rules::has_output_schema(entry) && !tool.chunk_structured,
+            keeps_structure: rules::has_output_schema(entry) && entry.chunking.structured != Some(true),
+            settings,
         })
+    }
+
+    /// Whether the caller could read what is put into working memory.
+    fn sees_memory(&self, plan: &Plan) -> bool {
+        let seen = Registry::seen_by(self.registry.borrow().clone(), &plan.caller);
+        seen.tool(tools::GET).is_ok_and(|entry| entry.handler.name == plan.settings.handler)
     }
 
     /// A result that is short enough.
@@ -79,48 +107,14 @@ impl LargeResults {
         let Some(content) = Content::over(&output, plan.threshold, plan.keeps_structure).await else {
             return output;
         };
-        let body = match self.keep(&content, plan).await {
+        if !self.sees_memory(plan) {
+            return output;
+        }
+        let body = match plan.keep(&content).await {
             Ok(told) => content.replaced(output.body, &told),
             Err(why) => content.truncated(output.body, plan.threshold, &why),
         };
         Output { body, ..output }
-    }
-
-    /// Puts a text into working memory; gives what the model is told instead, or else why it is not there.
-    async fn keep(&self, content: &Content, plan: &Plan) -> Result<String, String> {
-        let namespace = plan.who().namespace().ok_or(message::NO_SESSION)?;
-        // It is not cut up first: that takes the longer the less room there is.
-        let (needed, limit) = (content.size(), self.memory.limits().bytes);
-        if needed > limit {
-            return Err(message::larger_than_memory(needed, limit));
-        }
-        let base = keys::fresh(&namespace, &plan.tool);
-        let text = content.text();
-        let chunks = self.chunks(&text, plan.threshold);
-        let pieces = message::pieces(&base, &chunks);
-        let outline = message::outline(&pieces, &chunks);
-        let index = keys::index(&base);
-        let (category, ttl) = (Some(message::CATEGORY), Some(self.options.ttl));
-        let entries =
-            pieces.iter().zip(&chunks).map(|(piece, chunk)| NewEntry::new(&piece.key, chunk.content));
-        let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
-        let entries: Vec<_> =
-            entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
-        match timeout(self.options.store_time, self.memory.save(&namespace, &entries)).await {
-            Ok(Ok(_)) => Ok(message::message(&plan.tool, &text, &pieces, &index)),
-            Ok(Err(error)) => Err(refused(&plan.tool, &error)),
-            Err(_) => Err(message::TOO_SLOW.to_owned()),
-        }
-    }
-
-    /// The pieces of a text, by its sections; where those are too many to be listed, or what looks like headings are lines that
-    /// would be lost, with several in each.
-    fn chunks<'a>(&self, text: &'a str, threshold: usize) -> Vec<Chunk<'a>> {
-        let max = threshold.max(self.options.least_chunk);
-        let most = self.options.most_chunks;
-        let chunks: Vec<_> = chunk::chunks(text, max).take(most + 1).collect();
-        let fits = chunks.len() <= most && !chunk::has_empty_sections(text);
-        if fits { chunks } else { chunk::packed(text, max) }
     }
 }
 
@@ -141,12 +135,48 @@ impl Layer for LargeResults {
 }
 
 impl Plan {
-    fn who(&self) -> Who {
-        Who {
-            session: self.caller.session.as_deref().map(str::to_owned),
-            named: self.named.as_ref().and_then(Json::to_str).map(std::borrow::Cow::into_owned),
-            principal: self.caller.principal.as_deref().map(str::to_owned),
+    /// Puts a text into working memory; gives what the model is told instead, or else why it is not there.
+    async fn keep(&self, content: &Content) -> Result<String, String> {
+        let LargeSettings { memory, options, .. } = &*self.settings;
+        let namespace = self.who().namespace().ok_or(message::NO_SESSION)?;
+        // It is not cut up first: that takes the longer the less room there is.
+        let (needed, limit) = (content.size(), memory.limits().bytes);
+        if needed > limit {
+            return Err(message::larger_than_memory(needed, limit));
         }
+        let base = keys::fresh(&namespace, &self.tool);
+        let text = content.text();
+        let chunks = options.chunks(&text, self.threshold);
+        let pieces = message::pieces(&base, &chunks);
+        let outline = message::outline(&pieces, &chunks);
+        let index = keys::index(&base);
+        let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
+        let entries =
+            pieces.iter().zip(&chunks).map(|(piece, chunk)| NewEntry::new(&piece.key, chunk.content));
+        let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
+        let entries: Vec<_> =
+            entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
+        match timeout(options.store_time, memory.save(&namespace, &entries)).await {
+            Ok(Ok(_)) => Ok(message::message(&self.tool, &text, &pieces, &index)),
+            Ok(Err(error)) => Err(refused(&self.tool, &error)),
+            Err(_) => Err(message::TOO_SLOW.to_owned()),
+        }
+    }
+
+    fn who(&self) -> Who {
+        Who::new(&self.caller, self.named.as_ref().and_then(Json::to_str).map(Cow::into_owned))
+    }
+}
+
+impl LargeOptions {
+    /// The pieces of a text, by its sections; where those are too many to be listed, or what looks like headings are lines that
+    /// would be lost, with several in each.
+    fn chunks<'a>(&self, text: &'a str, threshold: usize) -> Vec<Chunk<'a>> {
+        let max = threshold.max(self.least_chunk);
+        let most = self.most_chunks;
+        let chunks: Vec<_> = chunk::chunks(text, max).take(most + 1).collect();
+        let fits = chunks.len() <= most && !chunk::has_empty_sections(text);
+        if fits { chunks } else { chunk::packed(text, max) }
     }
 }
 

@@ -1,56 +1,14 @@
-//! For whom results are put into working memory, and from which length on.
+//! From which length on results are put into working memory, and which.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use toolyard_core::{Call, Caller, Entry};
-
-use crate::memory::tools::NAMES;
+use toolyard_core::Entry;
+use toolyard_core::access::Grant;
+use toolyard_core::overrides::Chunking;
 
 /// The member of a request's `_meta` in which a host names its model.
 pub const MODEL_META: &str = "toolyard/model";
-
-/// What only the whole gateway knows.
-pub trait Rules: Send + Sync {
-    /// Whether the caller of this call sees the tools of working memory. Never so where it comes by REST or a bus: those
-    /// have no model that could read the pieces.
-    fn sees_memory(&self, call: &Call) -> bool;
-
-    /// Whether results of this tool pass however long they are, as those of working memory itself do: what is read from there
-    /// would be put there again.
-    fn is_exempt(&self, entry: &Entry) -> bool {
-        NAMES.contains(&&*entry.own)
-    }
-
-    /// What is said of a tool in particular.
-    fn of_tool(&self, _entry: &Entry) -> ToolRule {
-        ToolRule::default()
-    }
-
-    /// What is said of a caller in particular.
-    fn of_caller(&self, _caller: &Caller) -> CallerRule {
-        CallerRule::default()
-    }
-}
-
-/// What a handler, or the override of a tool, says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ToolRule {
-    /// From how many characters on its results are large.
-    pub threshold: Option<usize>,
-    /// Whether structured content is put into working memory too, though the tool has an output schema.
-    pub chunk_structured: bool,
-}
-
-/// What a key says.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallerRule {
-    /// From how many characters on results are large.
-    pub threshold: Option<usize>,
-    /// The model that its calls are made for, where they do not say.
-    pub model: Option<Arc<str>>,
-}
 
 /// What is said of a model in particular.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -113,10 +71,11 @@ impl Default for LargeOptions {
 impl LargeOptions {
     /// From how many characters on a result is large: as its tool says, else its caller, else as is said of the model.
     #[must_use]
-    pub fn threshold(&self, tool: &ToolRule, caller: &CallerRule, model: Option<&str>) -> usize {
-        let model = model.or(caller.model.as_deref());
+    pub fn threshold(&self, tool: &Chunking, caller: Option<&Grant>, model: Option<&str>) -> usize {
+        let of_caller = caller.and_then(|grant| grant.chunk_threshold);
+        let model = model.or_else(|| caller?.model.as_deref());
         let of_model = || self.models.of(model?).tool_result_chunking_threshold;
-        tool.threshold.or(caller.threshold).or_else(of_model).unwrap_or(self.threshold)
+        tool.threshold.or(of_caller).or_else(of_model).unwrap_or(self.threshold)
     }
 }
 
@@ -129,8 +88,8 @@ pub fn has_output_schema(entry: &Entry) -> bool {
 /// Whether the output schema of a tool is to be left out of the lists of callers that see working memory: its promise is
 /// not kept for them.
 #[must_use]
-pub fn withdraws_output_schema(entry: &Entry, rule: &ToolRule) -> bool {
-    rule.chunk_structured && has_output_schema(entry)
+pub fn withdraws_output_schema(entry: &Entry) -> bool {
+    entry.chunking.structured == Some(true) && has_output_schema(entry)
 }
 
 #[cfg(test)]
@@ -148,9 +107,11 @@ mod tests {
         let options = LargeOptions { models: models.into_iter().collect(), ..LargeOptions::default() };
         let check =
             |tool: Option<usize>, caller: Option<usize>, own: Option<&str>, said: Option<&str>, expected| {
-                let tool = ToolRule { threshold: tool, ..ToolRule::default() };
-                let caller = CallerRule { threshold: caller, model: own.map(Arc::from) };
-                assert_eq!(options.threshold(&tool, &caller, said), expected, "{tool:?} {caller:?} {said:?}");
+                let tool = Chunking { threshold: tool, ..Chunking::default() };
+                let caller =
+                    Grant { chunk_threshold: caller, model: own.map(Into::into), ..Grant::default() };
+                let threshold = options.threshold(&tool, Some(&caller), said);
+                assert_eq!(threshold, expected, "{tool:?} {caller:?} {said:?}");
             };
         let (deepseek, other) = (Some("openrouter/deepseek"), Some("local/llama"));
         check(None, None, None, None, 64_000);

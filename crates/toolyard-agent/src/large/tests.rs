@@ -4,15 +4,18 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use toolyard_core::access::Grant;
 use toolyard_core::backend::{Catalog, Phase};
+use toolyard_core::client::{Client, NoClient, Notice};
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::names::Names;
-use toolyard_core::registry::{Handler, Limits, Registry};
+use toolyard_core::overrides::{Change, Chunking, Override, Overrides};
+use toolyard_core::registry::{Handler, Limits};
 use toolyard_core::{Backend, Gateway, Object, Tool};
 
 use super::*;
 use crate::memory::testing::Kept;
-use crate::memory::tools::{self, MemoryTools};
+use crate::memory::tools::MemoryTools;
 use crate::memory::{MemoryLimits, Namespace};
 
 /// Answers each call with one result.
@@ -44,18 +47,32 @@ fn fixed(tools: &[(&str, bool)], result: Value) -> Arc<dyn Backend> {
     Arc::new(Fixed { catalog: watch::Sender::new(Arc::new(catalog)), result })
 }
 
-/// Callers by REST, here those without a session's name, do not see the tools.
-struct Everybody;
+/// A client with a model behind it.
+#[derive(Debug)]
+struct Model;
 
-impl Rules for Everybody {
-    fn sees_memory(&self, call: &Call) -> bool {
-        call.meta.get("test/rest").is_none()
+impl Client for Model {
+    fn capabilities(&self) -> Option<&Json> {
+        None
     }
 
-    fn of_tool(&self, entry: &Entry) -> ToolRule {
-        let threshold = (&*entry.name == "strict").then_some(10);
-        ToolRule { threshold, chunk_structured: &*entry.name == "loose" }
+    fn listens(&self) -> bool {
+        false
     }
+
+    fn calls_tools(&self) -> bool {
+        true
+    }
+
+    fn notify(&self, _: Notice) {}
+}
+
+/// What the manifest says of two of the tools.
+fn overrides() -> Overrides {
+    let chunking = |chunking| Override::Change(Change { chunking, ..Change::default() });
+    let strict = Chunking { threshold: Some(10), ..Chunking::default() };
+    let loose = Chunking { structured: Some(true), ..Chunking::default() };
+    [("strict".into(), chunking(strict)), ("loose".into(), chunking(loose))].into()
 }
 
 struct Yard {
@@ -74,14 +91,15 @@ impl Yard {
         let parts = backends.map(|(name, backend): (_, Arc<dyn Backend>)| {
             let gate = Gate::new(GateSize { running: 10, waiting: 10 });
             let catalog = backend.catalog().borrow().clone();
-            (
-                Handler::new(name, backend, Limits { timeout: std::time::Duration::from_secs(30), gate }),
-                catalog,
-            )
+            let limits = Limits { timeout: std::time::Duration::from_secs(30), gate };
+            let overrides = Arc::new(overrides());
+            (Handler { overrides, ..Handler::new(name, backend, limits) }, catalog)
         });
-        let registry = Registry::assemble(&parts, &mut Names::default());
-        let layer = LargeResults::new(memory.clone(), Arc::new(Everybody), options);
-        let gateway = Gateway::new(watch::Sender::new(Arc::new(registry)).subscribe(), vec![Box::new(layer)]);
+        let registry = Arc::new(Registry::assemble(&parts, &mut Names::default()));
+        let registry = watch::Sender::new(registry).subscribe();
+        let settings = LargeSettings { memory: memory.clone(), handler: "memory".into(), options };
+        let settings = watch::Sender::new(Some(Arc::new(settings))).subscribe();
+        let gateway = Gateway::new(registry.clone(), vec![Box::new(LargeResults::new(settings, registry))]);
         Self { kept, memory, gateway }
     }
 
@@ -91,7 +109,18 @@ impl Yard {
     }
 
     async fn call(&self, tool: &str, arguments: Value, meta: Value) -> Value {
-        let mut call = Call::tool(tool, Json::from_value(&arguments));
+        self.call_by(Arc::new(Model), Caller::default(), tool, arguments, meta).await
+    }
+
+    async fn call_by(
+        &self,
+        client: Arc<dyn Client>,
+        caller: Caller,
+        tool: &str,
+        arguments: Value,
+        meta: Value,
+    ) -> Value {
+        let mut call = Call { client, caller, ..Call::tool(tool, Json::from_value(&arguments)) };
         call.meta = Json::from_value(&meta).to_object().expect("an object");
         match self.gateway.invoke(call).await {
             Ok(Outcome::Done(output)) => output.body.to_json().to_value(),
@@ -207,11 +236,17 @@ async fn a_result_is_truncated_where_working_memory_does_not_take_it() {
 async fn who_sees_no_working_memory_gets_all() {
     let result = json!({"content": [text(&"x".repeat(1000))]});
     let yard = Yard::small(result.clone());
-    assert_eq!(
-        yard.call("list_models", json!({}), json!({"test/rest": true, "toolyard/session": "a"})).await,
-        result
-    );
-    assert_eq!(yard.kept.len(), 0);
+    let check = async |client: Arc<dyn Client>, scope: &str| {
+        let scope = [scope.parse().expect("a pattern")].into_iter().collect();
+        let grant = Grant { scope, ..Grant::default() };
+        let caller = Caller { grant: Some(Arc::new(grant)), ..Caller::default() };
+        let session = json!({"toolyard/session": "a"});
+        let told = yard.call_by(client, caller, "list_models", json!({}), session).await;
+        assert_eq!(told, result);
+        assert_eq!(yard.kept.len(), 0);
+    };
+    check(Arc::new(NoClient), "*").await;
+    check(Arc::new(Model), "fixed/*").await;
 }
 
 /// What a model does with a result of a server that returns a list of models.

@@ -36,7 +36,7 @@ mod tests;
 
 pub use limits::{MemoryError, MemoryLimits};
 pub use namespace::{Namespace, SESSION_META, Who};
-pub use reach::{FullKey, MayReach, Reach};
+pub use reach::{FullKey, Reach};
 pub use record::{NewEntry, Record};
 pub use working::WorkingMemory;
 

@@ -4,7 +4,8 @@ use std::fmt;
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
-use toolyard_core::Call;
+use toolyard_core::Caller;
+use toolyard_core::access::Scope;
 use toolyard_sdk::Context;
 
 /// The member of a request's `_meta` in which a host names its session: clients since 2026-07-28 keep none themselves.
@@ -62,27 +63,33 @@ pub struct Who {
     pub named: Option<String>,
     /// Whom it acts for: the id of its key.
     pub principal: Option<String>,
+    /// The namespaces that its key allows beside its own.
+    pub others: Scope,
 }
 
 impl Who {
-    /// Who makes a call.
+    /// Who calls, and the session that the request names.
     #[must_use]
-    pub fn of_call(call: &Call) -> Self {
+    pub fn new(caller: &Caller, named: Option<String>) -> Self {
         Self {
-            session: call.caller.session.as_deref().map(str::to_owned),
-            named: call.meta.get_str(SESSION_META).map(std::borrow::Cow::into_owned),
-            principal: call.caller.principal.as_deref().map(str::to_owned),
+            session: caller.session.as_deref().map(str::to_owned),
+            named,
+            principal: caller.principal.as_deref().map(str::to_owned),
+            others: caller.grant.as_ref().map(|grant| grant.memory.clone()).unwrap_or_default(),
         }
     }
 
     /// Who made the call that a handler runs.
     #[must_use]
     pub fn of_context(context: &Context) -> Self {
-        Self {
-            session: context.session().map(str::to_owned),
-            named: context.meta(SESSION_META).and_then(|named| named.as_str().map(str::to_owned)),
-            principal: context.principal().map(str::to_owned),
-        }
+        let named = context.meta(SESSION_META).and_then(|named| named.as_str().map(str::to_owned));
+        Self::new(context.caller(), named)
+    }
+
+    /// Whether its key allows a namespace that is not its own.
+    pub(super) fn reaches(&self, namespace: &Namespace) -> bool {
+        let (kind, owner) = namespace.as_str().split_once('/').unwrap_or_default();
+        self.others.allows_name(kind, owner)
     }
 
     /// The namespace of what this caller keeps: its session's where there is one, else that of the session that it names,
@@ -149,7 +156,12 @@ mod tests {
         #[track_caller]
         fn check(session: &str, named: &str, principal: &str, expected: &str) {
             let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            let who = Who { session: some(session), named: some(named), principal: some(principal) };
+            let who = Who {
+                session: some(session),
+                named: some(named),
+                principal: some(principal),
+                ..Who::default()
+            };
             let namespace = who.namespace().map(|namespace| namespace.to_string()).unwrap_or_default();
             assert_eq!(namespace, expected, "{session:?} {named:?} {principal:?}");
         }
@@ -186,7 +198,7 @@ mod tests {
 
     #[test]
     fn ids_of_sessions_are_not_shown() {
-        let who = Who { session: Some("3f2a".into()), named: Some("abc".into()), principal: None };
+        let who = Who { session: Some("3f2a".into()), named: Some("abc".into()), ..Who::default() };
         assert_eq!(format!("{who:?}"), "Who { session: true, named: true, principal: None }");
     }
 }

@@ -1,13 +1,9 @@
 //! Which keys a caller reaches, and what it means by them.
 
 use std::fmt;
-use std::sync::Arc;
 
 use super::limits::MemoryError;
 use super::namespace::{Namespace, Who};
-
-/// Says whether a caller may reach a namespace that is not its own: what its key allows.
-pub type MayReach = Arc<dyn Fn(&Who, &Namespace) -> bool + Send + Sync>;
 
 /// How long the path of a key may be, in characters.
 const LONGEST_KEY: usize = 512;
@@ -26,14 +22,13 @@ pub struct FullKey {
 pub struct Reach {
     who: Who,
     own: Namespace,
-    more: MayReach,
 }
 
 impl Reach {
     /// What a caller reaches; `None` where it has no memory.
     #[must_use]
-    pub fn of(who: Who, more: MayReach) -> Option<Self> {
-        who.namespace().map(|own| Self { who, own, more })
+    pub fn of(who: Who) -> Option<Self> {
+        who.namespace().map(|own| Self { who, own })
     }
 
     /// Where the caller's own entries are.
@@ -47,7 +42,7 @@ impl Reach {
     pub fn includes(&self, namespace: &Namespace) -> bool {
         *namespace == self.own
             || self.who.key_namespace().as_ref() == Some(namespace)
-            || (self.more)(&self.who, namespace)
+            || self.who.reaches(namespace)
     }
 
     /// Where a value is saved: always in the caller's own namespace. A key that begins with that already is not put into
@@ -114,9 +109,9 @@ mod tests {
     use super::*;
 
     fn reach() -> Reach {
-        let who = Who { session: None, named: Some("abc".into()), principal: Some("k7".into()) };
-        let more: MayReach = Arc::new(|_, namespace| namespace.as_str().starts_with("patrol/"));
-        Reach::of(who, more).expect("a namespace")
+        let (named, principal) = (Some("abc".into()), Some("k7".into()));
+        let others = ["patrol/*".parse().expect("a pattern")].into_iter().collect();
+        Reach::of(Who { session: None, named, principal, others }).expect("a namespace")
     }
 
     #[test]

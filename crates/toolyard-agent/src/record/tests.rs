@@ -15,7 +15,7 @@ use toolyard_core::{Call, Caller, Code, Gateway, Json, Object, Outcome, Output, 
 use toolyard_sdk::{Context, Server, ToolFailure};
 
 use super::*;
-use crate::memory::Who;
+use crate::memory::{SESSION_META, Who};
 
 /// A record as it is written, and that it is read again, in any case.
 #[track_caller]
@@ -148,7 +148,8 @@ fn a_call_is_a_request_and_back() {
     let call = asked.to_call().expect("a call");
     let back = ToolInvokeRequest::of(&call, "c1").expect("a call of a tool");
     assert_eq!(back, ToolInvokeRequest { session_id: Some("abc123".into()), ..asked });
-    let namespace = Who::of_call(&call).namespace().expect("a namespace");
+    let named = call.meta.get_str(SESSION_META).map(std::borrow::Cow::into_owned);
+    let namespace = Who::new(&call.caller, named).namespace().expect("a namespace");
     assert_eq!(namespace.as_str(), "session/abc123");
     let connected = Caller { session: Some("secret".into()), ..Caller::default() };
     let call = Call { caller: connected, ..Call::tool("t", Json::null()) };

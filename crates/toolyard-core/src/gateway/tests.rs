@@ -61,7 +61,7 @@ fn gateway(notes: &Arc<Notes>) -> Gateway {
     let fake = FakeBackend::new(&[TOOL], Box::new(behave));
     let registry = registry_of(&[handler("h", fake)]);
     let (_, registry) = watch::channel(registry);
-    Gateway::new(registry, Gateway::layers(observers(notes), GateSize { running: 2, waiting: 0 }))
+    Gateway::new(registry, Gateway::layers(observers(notes), GateSize { running: 2, waiting: 0 }, None))
 }
 
 /// What the tool does depends on its argument.
@@ -174,7 +174,7 @@ async fn pinned_and_default_arguments() {
     let overrides = Arc::new([("t".into(), Override::Change(change))].into());
     let handler = Handler { overrides, ..handler("h", FakeBackend::new(&[definition], Box::new(echo))) };
     let (_, registry) = watch::channel(registry_of(&[handler]));
-    let layers = Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 });
+    let layers = Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }, None);
     let gateway = Gateway::new(registry, layers);
     let mut ends = Vec::new();
     for arguments in ["{}", "null", r#"{"b":1e2,"c":5}"#, r#"{"a":1}"#, r#"{"c":"x"}"#, r#"{"c":null}"#] {
@@ -235,7 +235,7 @@ fn asking(at_work: &Arc<std::sync::atomic::AtomicUsize>) -> Gateway {
     };
     let fake = FakeBackend::new(&[r#"{"name":"t"}"#], Box::new(behave));
     let (_, registry) = watch::channel(registry_of(&[handler("h", fake)]));
-    Gateway::new(registry, Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }))
+    Gateway::new(registry, Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }, None))
 }
 
 #[tokio::test(start_paused = true)]
@@ -295,7 +295,7 @@ async fn who_waits_for_a_slow_server_again_holds_no_place_of_the_gateway() {
     let gate = crate::gate::Gate::new(GateSize { running: 1, waiting: 10 });
     slow.limits = Arc::new(crate::registry::Limits { timeout: Duration::from_secs(1000), gate });
     let (_, registry) = watch::channel(registry_of(&[slow, handler("other", other)]));
-    let layers = Gateway::layers(Observers::default(), GateSize { running: 2, waiting: 10 });
+    let layers = Gateway::layers(Observers::default(), GateSize { running: 2, waiting: 10 }, None);
     let gateway = Gateway::new(registry, layers);
     let capabilities = Json::parse(r#"{"roots":{}}"#).unwrap();
     let thinker = Arc::new(Thinker { capabilities, answers: tokio::sync::Semaphore::new(0) });
@@ -346,7 +346,7 @@ async fn a_call_that_stands_for_another_is_that_one_to_every_layer() {
         handler("later", FakeBackend::new(&[tasks], Box::new(begun))),
     ];
     let (_, registry) = watch::channel(registry_of(&handlers));
-    let layers = Gateway::layers(observers(&notes), GateSize { running: 2, waiting: 0 });
+    let layers = Gateway::layers(observers(&notes), GateSize { running: 2, waiting: 0 }, None);
     let gateway = Gateway::new(registry, layers);
     let mut ends = Vec::new();
     for arguments in [

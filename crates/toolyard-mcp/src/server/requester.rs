@@ -179,6 +179,10 @@ impl Client for Requester {
         self.outlet().log_level()
     }
 
+    fn calls_tools(&self) -> bool {
+        true
+    }
+
     fn notify(&self, notice: Notice) {
         let mut outlet = self.outlet();
         let is_visit =

@@ -278,7 +278,7 @@ impl Yard {
         let (registry, registry_now) = watch::channel(Arc::default());
         let verdicts = Arc::<Verdicts>::default();
         let observers = Observers { of_calls: vec![verdicts.clone()], ..Observers::default() };
-        let layers = Gateway::layers(observers, GateSize { running: 1000, waiting: 0 });
+        let layers = Gateway::layers(observers, GateSize { running: 1000, waiting: 0 }, None);
         let gateway = Arc::new(Gateway::new(registry_now, layers));
         let info = ServerInfo { name: "yard".into(), version: "1".into(), ..ServerInfo::default() };
         let options = FrontendOptions {

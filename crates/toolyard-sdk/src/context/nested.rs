@@ -220,6 +220,11 @@ impl ClientWrapper for Quiet {
         false
     }
 
+    /// It is a program that reads what comes of it.
+    fn calls_tools(&self) -> bool {
+        false
+    }
+
     fn notify(&self, notice: Notice) {
         if let Notice::Log(_) = notice {
             self.0.notify(notice);

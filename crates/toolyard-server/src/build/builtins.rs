@@ -4,14 +4,15 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::{mpsc, watch};
 use toolyard_agent::guides::{self, Guide, GuideBook};
+use toolyard_agent::large::{self, LargeOptions, LargeSettings, ModelBehavior};
 use toolyard_agent::memory::query::QueryLimits;
 use toolyard_agent::memory::tools::MemoryTools;
 use toolyard_agent::memory::{self, MemoryLimits, WorkingMemory};
+use toolyard_agent::scripts;
 use toolyard_agent::skills::{self, SkillLimits, Skills};
-use toolyard_agent::{large, scripts};
 use toolyard_core::store::Store;
 use toolyard_core::{Backend, Gateway};
-use toolyard_manifest::{Builtins, MemorySettings, SkillSettings};
+use toolyard_manifest::{Builtins, Handler, MemorySettings, SkillSettings};
 use toolyard_sdk::{RegisterError, Server};
 
 use super::{Builder, NotYet};
@@ -24,6 +25,8 @@ pub struct Yard {
     pub gateway: Weak<Gateway>,
     /// Where is kept what they are told.
     pub store: Arc<dyn Store>,
+    /// What the layer of large results goes by.
+    pub results: watch::Sender<Option<Arc<LargeSettings>>>,
     /// How the handlers are.
     pub standings: watch::Receiver<Arc<[Standing]>>,
     /// What the fleet is told to do.
@@ -36,11 +39,12 @@ impl Yard {
     pub fn new(
         gateway: &Arc<Gateway>,
         store: &Arc<dyn Store>,
+        results: watch::Sender<Option<Arc<LargeSettings>>>,
         standings: &watch::Receiver<Arc<[Standing]>>,
         orders: &mpsc::Sender<Order>,
     ) -> Self {
         let (gateway, orders) = (Arc::downgrade(gateway), orders.downgrade());
-        Self { gateway, store: store.clone(), standings: standings.clone(), orders }
+        Self { gateway, store: store.clone(), results, standings: standings.clone(), orders }
     }
 }
 
@@ -65,8 +69,10 @@ impl Builder {
             server = scripts::add(server, hosting.runner(scripts))?;
         }
         if let Some(yard) = &self.yard {
-            if let Some(settings) = &builtins.memory {
-                server = memory::tools::add(server, memory_tools(settings, yard))?;
+            let memory = builtins.memory.as_ref().map(|settings| memory_tools(settings, yard));
+            yard.results.send_replace(large_settings(builtins, memory.as_ref()).map(Arc::new));
+            if let Some(memory) = memory {
+                server = memory::tools::add(server, memory)?;
             }
             if let Some(settings) = &builtins.skills {
                 server = skills::add(server, Skills::new(yard.store.clone(), skill_limits(settings)))?;
@@ -122,6 +128,23 @@ fn memory_tools(settings: &MemorySettings, yard: &Yard) -> MemoryTools {
         at_once: query.concurrent,
     };
     MemoryTools { queries, ..MemoryTools::new(WorkingMemory::new(yard.store.clone(), limits)) }
+}
+
+/// What is large, where large results have a place. `None`: they pass.
+fn large_settings(builtins: &Builtins, memory: Option<&MemoryTools>) -> Option<LargeSettings> {
+    let (settings, memory) = (builtins.results.as_ref()?, memory?.memory.clone());
+    let model = |(id, threshold): &(String, usize)| {
+        (id.clone(), ModelBehavior { tool_result_chunking_threshold: Some(*threshold) })
+    };
+    let options = LargeOptions {
+        threshold: settings.threshold,
+        least_chunk: settings.least_chunk,
+        most_chunks: settings.most_chunks,
+        ttl: settings.ttl,
+        store_time: settings.store_time,
+        models: settings.models.iter().map(model).collect(),
+    };
+    Some(LargeSettings { memory, handler: Handler::BUILTINS.into(), options })
 }
 
 const fn skill_limits(settings: &SkillSettings) -> SkillLimits {

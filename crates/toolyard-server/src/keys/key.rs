@@ -50,6 +50,12 @@ pub struct Key {
     /// What its calls may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Amount>,
+    /// The language model that its calls are made for, where they do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// From how many characters on results are large for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk_threshold: Option<u64>,
 }
 
 /// What somebody wants of a key that is to be made.
@@ -72,6 +78,12 @@ pub struct NewKey {
     /// What its calls may cost.
     #[serde(default)]
     pub cost: Option<Amount>,
+    /// The language model that its calls are made for, where they do not say.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// From how many characters on results are large for it.
+    #[serde(default, deserialize_with = "whole")]
+    pub chunk_threshold: Option<u64>,
 }
 
 /// A whole number, which JSON may write as `60.0`, too.
@@ -81,7 +93,7 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
         let float = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float))?;
         format!("{float:.0}").parse().ok()
     });
-    whole.map(Some).ok_or_else(|| de::Error::custom(format_args!("{number} is no whole number of seconds")))
+    whole.map(Some).ok_or_else(|| de::Error::custom(format_args!("{number} is no whole number")))
 }
 
 /// The longest name, in characters.
@@ -105,6 +117,9 @@ pub enum BadKey {
     /// A rate without a period is a quota.
     #[error("a rate is for a period: `10/s`")]
     Rate,
+    /// Nobody has a model of that id, or every result would be large.
+    #[error("a model has an id of at most 100 characters, and a result of one character is not large")]
+    Model,
     /// The system gives no random bytes.
     #[error("the system gives no random bytes")]
     Random,
@@ -116,10 +131,8 @@ impl NewKey {
     /// # Errors
     /// When it would be of no use.
     pub fn make(self, now: SystemTime) -> Result<(Key, Secret), BadKey> {
-        let Self { name, scopes, expires_in, rate, calls, cost } = self;
-        let length = name.chars().count();
-        let is_blank = name.bytes().all(|byte| byte == b' ');
-        if !(1..=LONGEST_NAME).contains(&length) || name.contains(char::is_control) || is_blank {
+        let Self { name, scopes, expires_in, rate, calls, cost, model, chunk_threshold } = self;
+        if !is_name(&name) {
             return Err(BadKey::Name);
         }
         if !(1..=MOST_SCOPES).contains(&scopes.len()) {
@@ -131,12 +144,37 @@ impl NewKey {
         if rate.is_some_and(|rate| rate.per.is_none() || rate.millionths == 0) {
             return Err(BadKey::Rate);
         }
+        if model.as_deref().is_some_and(|model| !is_name(model)) || chunk_threshold == Some(0) {
+            return Err(BadKey::Model);
+        }
         let secret = Secret::new().ok_or(BadKey::Random)?;
         let created = millis(now);
         let expires = expires_in.map(|seconds| created + seconds * 1000);
         let (id, hash) = (secret.id.clone(), hex(&secret.digest()));
-        Ok((Key { id, name, hash, scopes, created, expires, revoked: None, rate, calls, cost }, secret))
+        let revoked = None;
+        let key = Key {
+            id,
+            name,
+            hash,
+            scopes,
+            created,
+            expires,
+            revoked,
+            rate,
+            calls,
+            cost,
+            model,
+            chunk_threshold,
+        };
+        Ok((key, secret))
     }
+}
+
+/// Whether people can read it as a name.
+fn is_name(text: &str) -> bool {
+    let length = text.chars().count();
+    let is_blank = text.bytes().all(|byte| byte == b' ');
+    (1..=LONGEST_NAME).contains(&length) && !text.contains(char::is_control) && !is_blank
 }
 
 impl Key {
@@ -162,6 +200,16 @@ impl Key {
         };
         self.scopes.iter().filter_map(tools).collect()
     }
+
+    /// The namespaces of working memory that who has it reaches beside its own.
+    #[must_use]
+    pub fn memory(&self) -> Scope {
+        let memory = |scope: &KeyScope| match scope {
+            KeyScope::Memory(pattern) => Some(pattern.clone()),
+            _ => None,
+        };
+        self.scopes.iter().filter_map(memory).collect()
+    }
 }
 
 /// Milliseconds since 1970.
@@ -184,12 +232,15 @@ pub enum KeyScope {
     Functions,
     /// `metrics`: what Prometheus reads.
     Metrics,
+    /// `memory:PATTERN`: namespaces of working memory beside its own.
+    Memory(Pattern),
 }
 
 /// The text is no scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions` or `metrics`"
+    "a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics` or \
+     `memory:PATTERN` (such as `memory:session/*`)"
 )]
 pub struct BadScope;
 
@@ -203,8 +254,13 @@ impl FromStr for KeyScope {
             "functions" => Self::Functions,
             "metrics" => Self::Metrics,
             _ => {
-                let pattern = text.strip_prefix("tools:").ok_or(BadScope)?;
-                Self::Tools(pattern.parse().map_err(|_| BadScope)?)
+                let (kind, pattern) = text.split_once(':').ok_or(BadScope)?;
+                let pattern = pattern.parse().map_err(|_| BadScope)?;
+                match kind {
+                    "tools" => Self::Tools(pattern),
+                    "memory" => Self::Memory(pattern),
+                    _ => return Err(BadScope),
+                }
             }
         })
     }
@@ -218,6 +274,7 @@ impl fmt::Display for KeyScope {
             Self::Admin => f.write_str("admin"),
             Self::Functions => f.write_str("functions"),
             Self::Metrics => f.write_str("metrics"),
+            Self::Memory(pattern) => write!(f, "memory:{pattern}"),
         }
     }
 }

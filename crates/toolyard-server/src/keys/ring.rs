@@ -231,7 +231,10 @@ impl Held {
     fn new(key: Key, store: &Arc<dyn Store>) -> Self {
         let spending = Spending::of(&key, store).map(Arc::new);
         let allowance = spending.clone().map(|spending| spending as Arc<dyn Allowance>);
-        let grant = Grant { scope: key.scope(), allowance };
+        let model = key.model.as_deref().map(Into::into);
+        let chunk_threshold = key.chunk_threshold.and_then(|threshold| usize::try_from(threshold).ok());
+        let (scope, memory) = (key.scope(), key.memory());
+        let grant = Grant { scope, allowance, memory, model, chunk_threshold };
         let (sender, unchanged) = watch::channel(());
         let expires = key.expires.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
         let visitor = Visitor::with_key(&key, Arc::new(grant), KeyLife { unchanged, expires });

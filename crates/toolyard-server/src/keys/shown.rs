@@ -25,6 +25,10 @@ pub struct ShownKey {
     calls: Option<Amount>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Amount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunk_threshold: Option<u64>,
     /// Whether it opens anything now.
     valid: bool,
     /// The text of the key, in the answer that it is made by and never again.
@@ -36,7 +40,20 @@ impl From<Key> for ShownKey {
     fn from(key: Key) -> Self {
         let valid = key.is_valid(SystemTime::now());
         let time = |millis| iso_8601(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
-        let Key { id, name, hash: _, scopes, created, expires, revoked, rate, calls, cost } = key;
+        let Key {
+            id,
+            name,
+            hash: _,
+            scopes,
+            created,
+            expires,
+            revoked,
+            rate,
+            calls,
+            cost,
+            model,
+            chunk_threshold,
+        } = key;
         Self {
             id,
             name,
@@ -47,6 +64,8 @@ impl From<Key> for ShownKey {
             rate,
             calls,
             cost,
+            model,
+            chunk_threshold,
             valid,
             key: None,
         }
@@ -66,12 +85,15 @@ impl ShownKey {
         let scopes = self.scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let amounts = [("rate", self.rate), ("calls", self.calls), ("cost", self.cost)];
         let amounts = amounts.iter().filter_map(|(word, amount)| Some(format!(", {word} {}", (*amount)?)));
+        let model = self.model.iter().map(|model| format!(", model {model}"));
+        let threshold = self.chunk_threshold.iter().map(|chars| format!(", large from {chars}"));
+        let bounds: String = amounts.chain(model).chain(threshold).collect();
         let state = match (&self.revoked, &self.expires) {
             (Some(time), _) => format!("revoked {time}"),
             (None, Some(time)) if self.valid => format!("until {time}"),
             (None, Some(time)) => format!("expired {time}"),
             (None, None) => format!("since {}", self.created),
         };
-        format!("{}  {}  {scopes}{}, {state}", self.id, self.name, amounts.collect::<String>())
+        format!("{}  {}  {scopes}{bounds}, {state}", self.id, self.name)
     }
 }

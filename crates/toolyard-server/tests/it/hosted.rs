@@ -85,7 +85,11 @@ fn project(kind: Kind, source: &str, price: &str) -> Project {
 async fn spend(gateway: &Gateway, target: Target, arguments: &str) -> (u64, Result<Outcome, ToolError>) {
     let spent = Arc::new(Spent::default());
     let everything: Pattern = "*".parse().unwrap();
-    let grant = Grant { scope: [everything].into_iter().collect(), allowance: Some(spent.clone()) };
+    let grant = Grant {
+        scope: [everything].into_iter().collect(),
+        allowance: Some(spent.clone()),
+        ..Grant::default()
+    };
     let caller = Caller { grant: Some(Arc::new(grant)), ..Caller::default() };
     let call = Call { target, caller, ..Call::tool("", Json::parse(arguments.to_owned()).unwrap()) };
     let ended = gateway.invoke(call).await;
@@ -95,7 +99,7 @@ async fn spend(gateway: &Gateway, target: Target, arguments: &str) -> (u64, Resu
 fn gateway(registry: Registry) -> Gateway {
     let size = GateSize { running: 10, waiting: 10 };
     let (_, registry) = watch::channel(Arc::new(registry));
-    Gateway::new(registry, Gateway::layers(Observers::default(), size))
+    Gateway::new(registry, Gateway::layers(Observers::default(), size, None))
 }
 
 #[tokio::test]

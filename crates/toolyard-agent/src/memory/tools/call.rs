@@ -4,7 +4,7 @@ use toolyard_sdk::{Context, ToolFailure};
 
 use super::args::{DeleteArgs, GetArgs, ListArgs, QueryArgs, SaveArgs, SearchArgs, said, tags, ttl};
 use crate::memory::query::Queries;
-use crate::memory::reach::{FullKey, MayReach, Reach};
+use crate::memory::reach::{FullKey, Reach};
 use crate::memory::record::{NewEntry, Record};
 use crate::memory::search::Search;
 use crate::memory::texts;
@@ -16,18 +16,16 @@ const MOST_LISTED: usize = 1_000;
 
 pub(super) struct Memory {
     pub(super) memory: WorkingMemory,
-    pub(super) may_reach: MayReach,
     pub(super) queries: Queries,
 }
 
 impl Memory {
-    fn reach(&self, context: &Context) -> Result<Reach, ToolFailure> {
-        Reach::of(Who::of_context(context), self.may_reach.clone())
-            .ok_or_else(|| ToolFailure::new(texts::NO_SESSION))
+    fn reach(context: &Context) -> Result<Reach, ToolFailure> {
+        Reach::of(Who::of_context(context)).ok_or_else(|| ToolFailure::new(texts::NO_SESSION))
     }
 
     pub(super) async fn save(&self, context: &Context, args: SaveArgs) -> Result<String, ToolFailure> {
-        let FullKey { namespace, path } = self.reach(context)?.place(&args.key)?;
+        let FullKey { namespace, path } = Self::reach(context)?.place(&args.key)?;
         let (value, category, tags) = (args.data.into_text(), said(args.category), tags(args.tags));
         let ttl = ttl(args.ttl_minutes)?;
         let entry =
@@ -37,12 +35,12 @@ impl Memory {
     }
 
     pub(super) async fn get(&self, context: &Context, args: GetArgs) -> Result<String, ToolFailure> {
-        let found = self.find(&self.reach(context)?, &args.key).await?;
+        let found = self.find(&Self::reach(context)?, &args.key).await?;
         Ok(found.map_or_else(|| texts::missing(&args.key), |(_, _, value)| value))
     }
 
     pub(super) async fn delete(&self, context: &Context, args: DeleteArgs) -> Result<String, ToolFailure> {
-        for key in self.reach(context)?.candidates(&args.key)? {
+        for key in Self::reach(context)?.candidates(&args.key)? {
             if let Some(record) = self.memory.delete(&key).await? {
                 return Ok(texts::deleted(&record));
             }
@@ -51,14 +49,14 @@ impl Memory {
     }
 
     pub(super) async fn list(&self, context: &Context, args: ListArgs) -> Result<String, ToolFailure> {
-        let reach = self.reach(context)?;
+        let reach = Self::reach(context)?;
         let wanted = said(args.namespace);
         let records = self.within(&reach, wanted.as_deref()).await?;
         Ok(texts::listed(&records, self.memory.now(), wanted.as_deref(), reach.own()))
     }
 
     pub(super) async fn search(&self, context: &Context, args: SearchArgs) -> Result<String, ToolFailure> {
-        let reach = self.reach(context)?;
+        let reach = Self::reach(context)?;
         let wanted = said(args.namespace);
         let records = self.within(&reach, wanted.as_deref()).await?;
         let search = Search {
@@ -71,7 +69,7 @@ impl Memory {
     }
 
     pub(super) async fn query(&self, context: &Context, args: QueryArgs) -> Result<String, ToolFailure> {
-        let reach = self.reach(context)?;
+        let reach = Self::reach(context)?;
         let Some(value) = self.whole(&reach, &args.key).await? else { return Ok(texts::missing(&args.key)) };
         Ok(self.queries.run(value, args.expression).await?)
     }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations};
 
 use super::query::{Queries, QueryLimits};
-use super::reach::MayReach;
 use super::working::WorkingMemory;
 use args::{DeleteArgs, GetArgs, ListArgs, QueryArgs, SaveArgs, SearchArgs};
 use call::Memory;
@@ -58,17 +57,15 @@ of any of its chunks. Use this rather than reading all chunks of a JSON result."
 pub struct MemoryTools {
     /// The memory.
     pub memory: WorkingMemory,
-    /// Which namespaces callers reach beside their own.
-    pub may_reach: MayReach,
     /// What queries may take.
     pub queries: QueryLimits,
 }
 
 impl MemoryTools {
-    /// The tools of a memory, where everybody reaches no more than their own.
+    /// The tools of a memory.
     #[must_use]
     pub fn new(memory: WorkingMemory) -> Self {
-        Self { memory, may_reach: Arc::new(|_, _| false), queries: QueryLimits::default() }
+        Self { memory, queries: QueryLimits::default() }
     }
 }
 
@@ -77,8 +74,8 @@ impl MemoryTools {
 /// # Errors
 /// When there is a tool of one of their names already.
 pub fn add(server: Server, tools: MemoryTools) -> Result<Server, RegisterError> {
-    let MemoryTools { memory, may_reach, queries } = tools;
-    let memory = Arc::new(Memory { memory, may_reach, queries: Queries::new(queries) });
+    let MemoryTools { memory, queries } = tools;
+    let memory = Arc::new(Memory { memory, queries: Queries::new(queries) });
     let [save, get, delete, search, list, query] = [(); 6].map(|()| memory.clone());
     server
         .register_tool(save_tool(), async move |context: Context, args: SaveArgs| {

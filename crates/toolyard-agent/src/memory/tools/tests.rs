@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolyard_core::access::Grant;
 use toolyard_core::{Backend, Call, Json, Outcome};
 
 use super::*;
@@ -17,14 +18,15 @@ struct Agent {
 impl Agent {
     fn new(limits: MemoryLimits) -> Self {
         let (kept, memory) = Kept::memory(limits);
-        let may_reach: MayReach = Arc::new(|_, namespace| namespace.as_str().starts_with("patrol/"));
-        let tools = MemoryTools { may_reach, ..MemoryTools::new(memory.clone()) };
+        let tools = MemoryTools::new(memory.clone());
         let server = add(Server::new("memory", "1.0.0"), tools).expect("tools");
         Self { kept, memory, backend: server.into_backend() }
     }
 
     async fn call_as(&self, session: Option<&str>, tool: &str, arguments: Value) -> String {
         let mut call = Call::tool(tool, Json::from_value(&arguments));
+        let memory = ["patrol/*".parse().expect("a pattern")].into_iter().collect();
+        call.caller.grant = Some(Arc::new(Grant { memory, ..Grant::default() }));
         if let Some(session) = session {
             call.meta.set(SESSION_META, Json::string(session));
         }

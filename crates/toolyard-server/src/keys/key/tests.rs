@@ -2,7 +2,16 @@ use super::*;
 
 fn wanted() -> NewKey {
     let scopes = vec![KeyScope::Rest];
-    NewKey { name: "ci".to_owned(), scopes, expires_in: None, rate: None, calls: None, cost: None }
+    NewKey {
+        name: "ci".to_owned(),
+        scopes,
+        expires_in: None,
+        rate: None,
+        calls: None,
+        cost: None,
+        model: None,
+        chunk_threshold: None,
+    }
 }
 
 #[test]
