@@ -324,9 +324,9 @@ pub(crate) fn random_hex<const BYTES: usize>() -> String {
     })
 }
 
-/// How long something lives, for people: `4m59s`.
+/// How long something lives, for people: `4m59s`. It is rounded, so that a time that has just begun is told as it was said.
 pub(crate) fn shown_time(time: Duration) -> String {
-    let seconds = time.as_secs();
+    let seconds = time.saturating_add(Duration::from_millis(500)).as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
         (0, minutes, seconds) => format!("{minutes}m{seconds}s"),

@@ -260,13 +260,13 @@ async fn keys_by_rest() {
     {"name":"","scopes":["rest"]}
       400 a key has a name, of at most 100 characters and without control characters
     {"name":"x","scopes":["root"]}
-      400 The body is not what is expected: scopes[0]: a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions` or `metrics` at line 1 column 29
+      400 The body is not what is expected: scopes[0]: a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics` or `memory:PATTERN` (such as `memory:session/*`) at line 1 column 29
     {"name":"x","scopes":["rest"],"rate":"10"}
       400 a rate is for a period: `10/s`
     {"name":"x","scopes":["rest"],"calls":"many"}
       400 The body is not what is expected: calls: an amount is a number of at most 6 decimals, and with a period `NUMBER/s`, `/min`, `/h`, `/day` or `/week` at line 1 column 45
     {"name":"x","scopes":["rest"],"owner":"y"}
-      400 The body is not what is expected: owner: unknown field `owner`, expected one of `name`, `scopes`, `expiresIn`, `rate`, `calls`, `cost` at line 1 column 37
+      400 The body is not what is expected: owner: unknown field `owner`, expected one of `name`, `scopes`, `expiresIn`, `rate`, `calls`, `cost`, `model`, `chunkThreshold` at line 1 column 37
     {"name":"x","scopes":["rest"]} {}
       400 The body goes on behind its end: trailing characters at line 1 column 32
     "#);

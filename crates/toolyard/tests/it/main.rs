@@ -10,6 +10,7 @@
     reason = "the helpers of tests are tests too"
 )]
 
+mod agent_tools;
 mod bare_requests;
 mod broken_store;
 mod canaries;

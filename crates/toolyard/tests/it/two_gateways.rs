@@ -45,7 +45,7 @@ impl Pair {
                 json!({"store": {"url": server.url()}, "timeouts": {"keyCheck": check}}),
             )
         });
-        let admin = new_key(&one, "", json!({"name": "admin", "scopes": ["admin", "rest"]}));
+        let admin = one.new_key("", json!({"name": "admin", "scopes": ["admin", "rest"]}));
         Self { one, other, admin, _tools: tools, _server: server }
     }
 
@@ -53,7 +53,7 @@ impl Pair {
     #[track_caller]
     fn key_with_quota(&self) -> String {
         let wanted = json!({"name": "q", "scopes": ["tools:*", "rest"], "calls": QUOTA.to_string()});
-        new_key(&self.one, &self.admin, wanted)
+        self.one.new_key(&self.admin, wanted)
     }
 }
 
@@ -62,15 +62,6 @@ fn ask(address: SocketAddr, key: &str, line: &str, body: &str) -> http::Response
     let shown = format!("Bearer {key}");
     let headers = [("Content-Type", "application/json"), ("Authorization", &*shown)];
     http::send(address, line, if key.is_empty() { &headers[..1] } else { &headers }, body)
-}
-
-/// Makes a key, and gives its text.
-#[track_caller]
-fn new_key(gateway: &Gateway, admin: &str, wanted: Value) -> String {
-    let made = ask(gateway.address, admin, "POST /api/v1/keys", &wanted.to_string());
-    assert_eq!(made.status, 201, "{}", made.body);
-    let made: Value = serde_json::from_str(&made.body).unwrap();
-    made["key"].as_str().unwrap().to_owned()
 }
 
 /// Calls a tool; whether the quota was enough.
@@ -93,7 +84,7 @@ fn use_up(address: SocketAddr, key: &str) -> usize {
 #[test]
 fn a_key_opens_both_at_once_and_neither_once_it_is_revoked() {
     let Pair { one, other, admin, .. } = &Pair::start();
-    let key = new_key(one, admin, json!({"name": "k", "scopes": ["rest"]}));
+    let key = one.new_key(admin, json!({"name": "k", "scopes": ["rest"]}));
     for gateway in [one, other] {
         assert_eq!(ask(gateway.address, &key, "GET /api/v1/status", "").status, 200);
     }

@@ -117,10 +117,10 @@ class Walk:
         for tool in (await self.client.list_tools()).tools:
             show("  -", tool.name)
 
-    async def call(self, tool, arguments):
-        """Calls a tool."""
+    async def call(self, tool, arguments, meta=None):
+        """Calls a tool, with what else is to be said of the request."""
         try:
-            result = await self.client.call_tool(tool, arguments, progress_callback=self.on_progress)
+            result = await self.client.call_tool(tool, arguments, progress_callback=self.on_progress, meta=meta)
         finally:
             await self.show_seen()
         text = " ".join(item.text for item in result.content)

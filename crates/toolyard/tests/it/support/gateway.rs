@@ -109,6 +109,20 @@ impl Gateway {
         http::open(self.address, "POST /mcp", &headers, &message.to_string())
     }
 
+    /// Makes a key, for which another one is shown that may; gives its text.
+    #[track_caller]
+    pub(crate) fn new_key(&self, admin: &str, wanted: Value) -> String {
+        let bearer = format!("Bearer {admin}");
+        let mut headers = vec![("Content-Type", "application/json")];
+        if !admin.is_empty() {
+            headers.push(("Authorization", &bearer));
+        }
+        let made = http::send(self.address, "POST /api/v1/keys", &headers, &wanted.to_string());
+        assert_eq!(made.status, 201, "{}", made.body);
+        let made: Value = serde_json::from_str(&made.body).unwrap();
+        made["key"].as_str().unwrap().to_owned()
+    }
+
     /// The names of all tools, on all pages.
     #[track_caller]
     pub(crate) fn tools(&self) -> Vec<String> {

@@ -1,0 +1,337 @@
+//! The gateway's own tools, called by the Python SDK in both eras, with good input and with bad: what a model reads.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::gateway::Gateway;
+use crate::support::http;
+use crate::support::message::STREAMS;
+use crate::support::peers;
+use crate::support::process::run;
+use crate::support::scripted::{Scripted, script};
+
+const MODERN: &str = "2026-07-28";
+
+/// A gateway with its own tools, which run anything anywhere in these tests.
+fn gateway(handlers: &[Value], builtins: Value) -> Gateway {
+    let process = json!({"builtins": builtins, "sandbox": {"isolation": "best-effort"}});
+    Gateway::with(handlers, process)
+}
+
+/// A handler that these tests do not call.
+fn printer() -> Value {
+    let tool = json!({"name": "print", "description": "Prints.", "inputSchema": {"type": "object"}});
+    json!({"name": "printer", "type": "http", "tool": tool, "httpConfig": {"endpoint": "http://127.0.0.1:9/"}})
+}
+
+/// What the Python SDK sees that takes these steps.
+#[track_caller]
+fn walk(gateway: &Gateway, mode: &str, steps: &Value) -> String {
+    let home = TempDir::new().unwrap();
+    let mut client = peers::command(peers::peer("python/bin/python"), home.path());
+    let ended = run(client.arg(script("walk.py")).args([&gateway.url(), mode, &steps.to_string()]));
+    assert_eq!(ended.code, 0, "{ended}");
+    ended.stdout
+}
+
+/// A text without the spans of time in it, such as `4m59s`.
+fn without_times(text: &str) -> String {
+    let is_time = |word: &str| {
+        let word = word.trim_start_matches('(').trim_end_matches([')', '.']);
+        word.ends_with('s')
+            && word.contains('m')
+            && word.chars().all(|c| c.is_ascii_digit() || "hms".contains(c))
+    };
+    let line = |line: &str| {
+        line.split(' ').map(|word| if is_time(word) { "TIME" } else { word }).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A text without what is different each time: the ids of sessions and of results.
+fn settled(text: &str) -> String {
+    let mut settled = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("session/") {
+        let (before, found) = rest.split_at(at + "session/".len());
+        let id = found.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(found.len());
+        settled.push_str(before);
+        settled.push_str(if id == 16 { "ID" } else { &found[..id] });
+        rest = &found[id..];
+    }
+    settled + rest
+}
+
+/// Both eras read the same, where the modern one names its session.
+#[track_caller]
+fn both(gateway: &Gateway, calls: &[(&str, Value)]) -> String {
+    let steps = |meta: Value| -> Value {
+        calls.iter().map(|(tool, arguments)| json!(["call", tool, arguments, meta])).collect()
+    };
+    let legacy = walk(gateway, "legacy", &steps(json!(null)));
+    let modern = walk(gateway, MODERN, &steps(session()));
+    let told = |seen: &str| without_times(&settled(&without_session(seen))).replace(" null\n", "\n");
+    assert_eq!(told(&legacy), told(&modern));
+    told(&modern)
+}
+
+/// What clients of the modern era say of their session.
+fn session() -> Value {
+    json!({"toolyard/session": "0123456789abcdef"})
+}
+
+/// What was seen without that, which stands in each line of a call.
+fn without_session(seen: &str) -> String {
+    seen.replace(r#" {"toolyard/session": "0123456789abcdef"}"#, "")
+}
+
+#[test]
+fn working_memory() {
+    let gateway = gateway(&[printer()], json!({}));
+    let prices = json!({"items": [{"id": "a", "price": 1}, {"id": "b", "price": 3}]});
+    assert_snapshot!(both(&gateway, &[
+        ("save_to_working_memory", json!({"key": "prices", "data": prices, "ttl_minutes": 90})),
+        ("save_to_working_memory", json!({"key": "plan/today", "data": "Write", "category": "plan", "tags": "a,b"})),
+        ("get_from_working_memory", json!({"key": "plan/today"})),
+        ("get_from_working_memory", json!({"key": "nothing"})),
+        ("query_working_memory", json!({"key": "prices", "expression": "items[?price > `2`].id"})),
+        ("query_working_memory", json!({"key": "prices", "expression": "items["})),
+        ("query_working_memory", json!({"key": "plan/today", "expression": "@"})),
+        ("search_working_memory", json!({"query": "write"})),
+        ("search_working_memory", json!({"category": "nothing"})),
+        ("delete_from_working_memory", json!({"key": "plan/today"})),
+        ("delete_from_working_memory", json!({"key": "plan/today"})),
+        ("save_to_working_memory", json!({"key": "", "data": "x"})),
+        ("save_to_working_memory", json!({"key": "a", "data": "x", "ttl_minutes": 0})),
+        ("save_to_working_memory", json!({"data": "x"})),
+        ("get_from_working_memory", json!({"key": 7})),
+        ("get_from_working_memory", json!({"key": "session/other/notes"})),
+    ]), @r#"
+    call save_to_working_memory {"key": "prices", "data": {"items": [{"id": "a", "price": 1}, {"id": "b", "price": 3}]}, "ttl_minutes": 90}
+      => Saved to working memory as `session/ID/prices` (53 chars, expires in TIME
+    call save_to_working_memory {"key": "plan/today", "data": "Write", "category": "plan", "tags": "a,b"}
+      => Saved to working memory as `session/ID/plan/today` (5 chars, expires in TIME
+    call get_from_working_memory {"key": "plan/today"}
+      => Write
+    call get_from_working_memory {"key": "nothing"}
+      => Working memory entry 'nothing' not found or has expired.
+    call query_working_memory {"key": "prices", "expression": "items[?price > `2`].id"}
+      => ["b"]
+    call query_working_memory {"key": "prices", "expression": "items["}
+      => failed expression: Parse error: Expected number, ':', or '*' -- found Eof (line 0, column 6)
+    items[
+          ^
+
+    call query_working_memory {"key": "plan/today", "expression": "@"}
+      => failed The value is not JSON (expected value at line 1 column 1). Read it with get_from_working_memory.
+    call search_working_memory {"query": "write"}
+      => 1 working memory entry:
+    - `session/ID/plan/today` TIME left, 5 chars, category: plan, tags: a, b): Write
+    call search_working_memory {"category": "nothing"}
+      => No working memory entries found. Your own entries are under `session/ID`.
+    call delete_from_working_memory {"key": "plan/today"}
+      => Deleted working memory entry 'session/ID/plan/today'.
+    call delete_from_working_memory {"key": "plan/today"}
+      => Working memory entry 'plan/today' not found or has expired.
+    call save_to_working_memory {"key": "", "data": "x"}
+      => failed key: is empty, where a name such as `notes` is expected
+    call save_to_working_memory {"key": "a", "data": "x", "ttl_minutes": 0}
+      => failed ttl_minutes: is not more than 0
+    call save_to_working_memory {"data": "x"}
+      => failed Invalid arguments: "key" is a required property
+    call get_from_working_memory {"key": 7}
+      => failed Invalid arguments: /key: value is not of type "string"
+    call get_from_working_memory {"key": "session/other/notes"}
+      => Working memory entry 'session/other/notes' not found or has expired.
+    "#);
+    let without_a_session = json!([["call", "list_working_memory", {}]]);
+    assert_snapshot!(walk(&gateway, MODERN, &without_a_session), @"
+    call list_working_memory {}
+      => failed There is no working memory for this call: it belongs to no session and shows no key. The host can name a session in the request's `_meta`, as `toolyard/session`.
+    ");
+}
+
+#[test]
+fn skills() {
+    let gateway = gateway(&[printer()], json!({"skills": {"skills": 1, "contentBytes": "1KiB"}}));
+    let calls = json!([
+        ["call", "list_skills", {}],
+        ["call", "save_skill", {"name": "plan-meeting", "content": "# Plan a meeting\n\n1. Ask who comes.\n"}],
+        ["call", "get_skill", {"name": "Plan-Meeting"}],
+        ["call", "list_skills", {}],
+        ["call", "get_skill", {"name": "research"}],
+        ["call", "save_skill", {"name": "one too many", "content": "x"}],
+        ["call", "save_skill", {"name": "research", "content": "x"}],
+        ["call", "save_skill", {"name": "plan-meeting", "content": "x".repeat(2000)}],
+        ["call", "save_skill", {"name": "plan-meeting"}],
+        ["call", "delete_skill", {"name": "plan-meeting"}],
+        ["call", "delete_skill", {"name": "plan-meeting"}],
+    ]);
+    assert_snapshot!(walk(&gateway, MODERN, &calls).replace(&"x".repeat(2000), "xxx…"), @r##"
+    call list_skills {}
+      => No skills saved yet.
+    call save_skill {"name": "plan-meeting", "content": "# Plan a meeting\n\n1. Ask who comes.\n"}
+      => Skill 'plan-meeting' saved. Its summary: Plan a meeting
+    call get_skill {"name": "Plan-Meeting"}
+      => # Plan a meeting
+
+    1. Ask who comes.
+
+    call list_skills {}
+      => Available skills (1):
+    - plan-meeting (0d old, last used 0d ago): Plan a meeting
+    call get_skill {"name": "research"}
+      => Skill 'research' not found. Call list_skills to see available skills.
+    call save_skill {"name": "one too many", "content": "x"}
+      => failed name: is no name of a skill. Names are made of letters, digits, `-` and `_`, with `/` between parts, such as `plan-meeting` or `research/summarize`; 128 characters at most.
+    call save_skill {"name": "research", "content": "x"}
+      => failed The skill is not kept: there are 1 skills, and there may be no more. Delete one that is no longer used, or add to one that there is.
+    call save_skill {"name": "plan-meeting", "content": "xxx…"}
+      => failed The skill has 2000 bytes, and a skill may have 1024. Keep what is needed to do the task again, or divide it into several skills.
+    call save_skill {"name": "plan-meeting"}
+      => failed Invalid arguments: "content" is a required property
+    call delete_skill {"name": "plan-meeting"}
+      => Skill 'plan-meeting' deleted.
+    call delete_skill {"name": "plan-meeting"}
+      => Skill 'plan-meeting' not found. Call list_skills to see available skills.
+    "##);
+}
+
+#[test]
+fn guides() {
+    let builtins = json!({"search": {"enabled": false}, "mcp": {"enabled": false}});
+    let (folder, mut command) = Gateway::command(&[printer()], json!({"builtins": builtins}));
+    std::fs::write(folder.path().join("billing.md"), "# Billing\n\nFind ${invoice} first.\n").unwrap();
+    // One of them stands in the place of one of ours.
+    let billing = json!({"name": "billing", "summary": "Find invoices", "file": "billing.md"});
+    let skills = json!({"name": "Skills", "summary": "How we note what we know", "text": "# Ours"});
+    let registry = folder.path().join("registry.json");
+    let mut document: Value = serde_json::from_slice(&std::fs::read(&registry).unwrap()).unwrap();
+    document["spec"]["guides"] = json!([billing, skills]);
+    std::fs::write(registry, document.to_string()).unwrap();
+    let gateway = Gateway::start(folder, &mut command);
+    let calls = json!([
+        ["call", "list_tool_guides", {}],
+        ["call", "get_tool_guide", {"name": "BILLING"}],
+        ["call", "get_tool_guide", {"name": "skills"}],
+        ["call", "get_tool_guide", {"name": "weather"}],
+        ["call", "get_tool_guide", {}],
+    ]);
+    assert_snapshot!(walk(&gateway, MODERN, &calls), @r#"
+    call list_tool_guides {}
+      => Available tool guides (5):
+    - billing: Find invoices
+    - large-results: Work with tool results that were too large to be shown and were put into working memory in chunks
+    - scripts: Run Python for arithmetic, for transforming data, and for whatever is easier to compute than to reason out
+    - Skills: How we note what we know
+    - working-memory: Keep notes and intermediate results for a while, find them again, and select parts of stored JSON
+    call get_tool_guide {"name": "BILLING"}
+      => # Billing
+
+    Find ${invoice} first.
+
+    call get_tool_guide {"name": "skills"}
+      => # Ours
+    call get_tool_guide {"name": "weather"}
+      => No tool guide named 'weather'. Available guides: billing, large-results, scripts, Skills, working-memory.
+    call get_tool_guide {}
+      => failed Invalid arguments: "name" is a required property
+    "#);
+}
+
+/// The result of one tool, for who shows this key and says this of its request.
+#[track_caller]
+fn large(gateway: &Gateway, key: &str, meta: &Value) -> Value {
+    let mut meta = meta.clone();
+    meta["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "1"});
+    let params = json!({"name": "wait", "arguments": {}, "_meta": meta});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let bearer = format!("Bearer {key}");
+    let headers = [
+        ("MCP-Protocol-Version", MODERN),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "wait"),
+        ("Authorization", &bearer),
+        STREAMS,
+    ];
+    gateway.post(&headers, &message).result()
+}
+
+/// Whether a result of 100,000 characters is large: for whom, and where what is said.
+#[test]
+fn for_whom_a_result_is_large() {
+    let wordy = Scripted::with_manner("wordy");
+    let builtins = json!({"results": {"models": {"wide": {"threshold": 200_000}}}});
+    let gateway = gateway(&[wordy.handler()], builtins);
+    let admin = gateway.new_key("", json!({"name": "a", "scopes": ["admin", "tools:*", "rest"]}));
+    let key = |wanted: Value| gateway.new_key(&admin, wanted);
+    let wide = key(json!({"name": "w", "scopes": ["tools:*"], "model": "wide-1"}));
+    let patient = key(json!({"name": "p", "scopes": ["tools:*"], "chunkThreshold": 100_000}));
+    let blind = key(json!({"name": "b", "scopes": ["tools:wait"]}));
+    let check = |key: &str, meta: Value, is_large: bool| {
+        let result = large(&gateway, key, &meta);
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let begins = "Tool result for 'wait' is large (100 000 chars) and has been split into 2 chunk(s)";
+        assert_eq!(
+            (text.starts_with(begins), text.len() == 100_000),
+            (is_large, !is_large),
+            "{meta} {text:.200}"
+        );
+    };
+    check(&admin, json!({}), true);
+    check(&admin, json!({"toolyard/model": "wide-2"}), false);
+    check(&wide, json!({}), false);
+    check(&wide, json!({"toolyard/model": "small"}), true);
+    check(&patient, json!({}), false);
+    check(&blind, json!({}), false);
+    let bearer = format!("Bearer {admin}");
+    let headers = [("Authorization", &*bearer), ("Content-Type", "application/json")];
+    let by_rest = http::send(gateway.address, "POST /api/v1/tools/wait/call", &headers, "{}");
+    assert!(by_rest.body.len() > 100_000, "{by_rest:?}");
+}
+
+/// A model reads a result that does not fit by way of its outline, and a part of it by its key.
+#[test]
+fn a_large_result_is_read_in_parts() {
+    let wordy = Scripted::with_manner("wordy");
+    let gateway = gateway(&[wordy.handler()], json!({}));
+    let session = session();
+    let told = walk(&gateway, MODERN, &json!([["call", "wait", {}, session]]));
+    let base = told.split('`').find_map(|word| word.strip_suffix("-index")).unwrap_or_default();
+    let calls = json!([
+        ["call", "get_from_working_memory", {"key": format!("{base}-index")}, session],
+        ["call", "get_from_working_memory", {"key": format!("{base}-chunk1")}, session],
+        ["call", "list_working_memory", {}, session],
+    ]);
+    let read = walk(&gateway, MODERN, &calls);
+    let shown = format!("{told}{read}").replace(base, "BASE").replace(&"x".repeat(36_000), "x…");
+    assert_snapshot!(without_times(&without_session(&shown)), @r#"
+    call wait {}
+      => Tool result for 'wait' is large (100 000 chars) and has been split into 2 chunk(s)
+    stored in working memory.
+    A document outline is stored at key `BASE-index` — retrieve
+    it with get_from_working_memory to navigate the content by section heading.
+    Call get_from_working_memory(key) for each relevant chunk BEFORE drawing conclusions.
+
+    | # | Heading | Key |
+    |---|---------|--------------------------------------------------|
+    | 0 | Part 0 | `BASE-chunk0` |
+    | 1 | Part 1 | `BASE-chunk1` |
+    call get_from_working_memory {"key": "BASE-index"}
+      => ## Document Outline
+
+    - **Part 0** → `BASE-chunk0`
+    - **Part 1** → `BASE-chunk1`
+
+    call get_from_working_memory {"key": "BASE-chunk1"}
+      => x…
+    call list_working_memory {}
+      => 3 working memory entries:
+    - `BASE-chunk0` TIME left, 64000 chars, category: tool-result)
+    - `BASE-chunk1` TIME left, 36000 chars, category: tool-result)
+    - `BASE-index` TIME left, 153 chars, category: tool-result)
+    "#);
+}
