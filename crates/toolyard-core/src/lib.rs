@@ -10,6 +10,7 @@
 //! - [`access`]: what a caller may use;
 //! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
 //! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
+//! - [`tokens`]: how much of a model's context a list takes;
 //! - [`secrets`]: what nobody is to see, kept out of what is said;
 //! - [`timestamp`]: points in time, as JSON has them;
 //! - [`store`], [`function`], [`exchange`], [`script`]: ports for what outlives the process, hosted functions, what answers
@@ -45,6 +46,7 @@ pub mod script;
 pub mod secrets;
 pub mod store;
 pub mod timestamp;
+pub mod tokens;
 
 #[cfg(test)]
 mod testing;

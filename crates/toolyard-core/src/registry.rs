@@ -2,6 +2,8 @@
 //! name once, in one.
 
 mod assemble;
+mod disclosure;
+mod listing;
 mod remark;
 #[cfg(test)]
 mod tests;
@@ -10,7 +12,7 @@ mod uri;
 mod view;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::access::{Price, Scope};
@@ -27,6 +29,8 @@ use crate::secrets::Secrets;
 use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
 
+pub use disclosure::{Disclosure, Show};
+pub use listing::Listing;
 pub use remark::{Remark, What};
 use unlisted::Unlisted;
 pub(crate) use uri::qualify_contents;
@@ -52,6 +56,8 @@ pub struct Handler {
     pub chunking: Chunking,
     /// What is kept out of what is said of it.
     pub secrets: Secrets,
+    /// What is shown of all tools, where some of this handler's find the others.
+    pub disclosure: Option<Arc<Disclosure>>,
 }
 
 impl Handler {
@@ -60,8 +66,8 @@ impl Handler {
     pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
         let (limits, prefix, overrides) = (Arc::new(limits), Prefix::default(), Arc::default());
         let (price, description, chunking) = (None, None, Chunking::default());
-        let (name, secrets) = (name.into(), Secrets::default());
-        Self { name, backend, limits, prefix, overrides, price, description, chunking, secrets }
+        let (name, secrets, disclosure) = (name.into(), Secrets::default(), None);
+        Self { name, backend, limits, prefix, overrides, price, description, chunking, secrets, disclosure }
     }
 }
 
@@ -107,17 +113,19 @@ pub struct Registry {
     hints: Vec<(Arc<str>, [Option<CacheHint>; 4])>,
     remarks: Vec<Remark>,
     settled: bool,
+    /// The handler that says what is shown of all tools, and what it says.
+    discloses: Option<(Arc<str>, Arc<Disclosure>)>,
+    /// The tools that are shown if not all are, once somebody has asked.
+    shown: OnceLock<Option<Listing>>,
     /// What of it exists for callers with these scopes, made when the first of them asks.
     views: Mutex<HashMap<Scope, Arc<Registry>>>,
 }
 
 /// Everything of one kind.
+#[derive(Default)]
 struct Part {
-    listed: Vec<Arc<Entry>>,
-    /// How each of these is listed, in the same order.
-    definitions: Vec<Json>,
+    listing: Listing,
     by_name: HashMap<Arc<str>, Arc<Entry>>,
-    list: Json,
     hint: Option<CacheHint>,
 }
 
@@ -140,13 +148,6 @@ pub enum Kind {
 impl Kind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-}
-
-impl Default for Part {
-    fn default() -> Self {
-        let (listed, definitions, by_name) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { listed, definitions, by_name, list: Json::array([]), hint: None }
-    }
 }
 
 impl Registry {
@@ -217,13 +218,18 @@ impl Registry {
     /// Everything of one kind that is listed, in the order of the manifest and of its owner.
     #[must_use]
     pub fn entries(&self, kind: Kind) -> &[Arc<Entry>] {
-        &self.part(kind).listed
+        self.part(kind).listing.entries()
+    }
+
+    /// The same, as it is listed where all is.
+    #[must_use]
+    pub const fn all(&self, kind: Kind) -> &Listing {
+        &self.part(kind).listing
     }
 
     /// The same, each with its definition under its published name.
     pub fn listed(&self, kind: Kind) -> impl Iterator<Item = (&Arc<Entry>, &Json)> {
-        let part = self.part(kind);
-        part.listed.iter().zip(&part.definitions)
+        self.part(kind).listing.iter()
     }
 
     /// Everything of one kind that a call finds, in no order: also what is not listed because its handler is not ready.
@@ -243,7 +249,7 @@ impl Registry {
     /// once, so that a list of thousands costs a reader nothing but the sending.
     #[must_use]
     pub const fn list(&self, kind: Kind) -> &Json {
-        &self.part(kind).list
+        self.part(kind).listing.json()
     }
 
     /// How long that list may be kept, and for whom, by what the handlers say that it is made of; `None` where none of

@@ -16,9 +16,6 @@ use toolyard_process::{ProcessInfo, Processes};
 use crate::fleet::Standing;
 use crate::keys::Visitor;
 
-/// Characters of a list that make a token of a model, about: JSON in English, over the tokenizers of large models.
-const CHARACTERS_A_TOKEN: usize = 4;
-
 /// Knows everything that a status says.
 pub struct Observatory {
     /// What can be called.
@@ -160,7 +157,7 @@ impl Observatory {
         let standings = self.standings_for(visitor, &registry);
         let (handlers, discovered_tools) = self.seen(&registry, &standings);
         let available = discovered_tools.iter().filter(|tool| tool.status == Availability::Available).count();
-        let characters = registry.list(Kind::Tools).as_text().chars().count();
+        let shown = registry.shown(Kind::Tools);
         let status = Status {
             phase: Overall::of(&standings),
             discovered_tools_count: discovered_tools.len(),
@@ -169,9 +166,9 @@ impl Observatory {
             discovered_tools,
             handlers,
             list: List {
-                tools: registry.entries(Kind::Tools).len(),
-                characters,
-                estimated_tokens: characters.div_ceil(CHARACTERS_A_TOKEN),
+                tools: shown.entries().len(),
+                characters: shown.json().as_text().chars().count(),
+                estimated_tokens: shown.tokens(),
             },
             last_edit: self.last_edit.borrow().clone().filter(|_| visitor.access.admin),
             version: env!("CARGO_PKG_VERSION"),

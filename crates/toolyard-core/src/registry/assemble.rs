@@ -64,6 +64,9 @@ struct Offer<'a> {
 impl Building {
     fn add(&mut self, handler: &Handler, catalog: &Catalog, naming: &mut Naming<'_>) {
         self.registry.phases.push((handler.name.clone(), catalog.phase.clone()));
+        if let Some(disclosure) = &handler.disclosure {
+            self.registry.discloses = Some((handler.name.clone(), disclosure.clone()));
+        }
         let listed = catalog.phase == Phase::Ready;
         if listed && catalog.hints.iter().any(Option::is_some) {
             self.registry.hints.push((handler.name.clone(), catalog.hints));
@@ -153,8 +156,7 @@ impl Building {
             return None;
         }
         if listed {
-            part.listed.push(entry.clone());
-            part.definitions.push(written(&entry, kind, definition));
+            part.listing.push(entry.clone(), written(&entry, kind, definition));
         }
         Some(entry)
     }
@@ -188,7 +190,7 @@ impl Building {
     }
 
     fn finish(mut self) -> Registry {
-        Kind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).write());
+        Kind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).listing.write());
         self.registry.bring_hints_together();
         self.registry.learn_origins();
         self.registry.settled = true;
@@ -210,11 +212,6 @@ fn written(entry: &Entry, kind: Kind, definition: &Object) -> Json {
 }
 
 impl Part {
-    /// Writes the list.
-    pub(super) fn write(&mut self) {
-        self.list = Json::array(&self.definitions);
-    }
-
     /// Adds an entry.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use crate::access::Scope;
 impl Registry {
     /// What exists of it in a scope. Handlers of which nothing does are not there either.
     pub(super) fn view(&self, scope: &Scope) -> Self {
-        let mut view = Self { settled: self.settled, ..Self::default() };
+        let discloses = self.discloses.clone();
+        let mut view = Self { settled: self.settled, discloses, ..Self::default() };
         for kind in Kind::ALL {
             *view.part_mut(kind) = self.part(kind).view(scope);
         }
@@ -31,17 +32,11 @@ impl Registry {
 
 impl Part {
     fn view(&self, scope: &Scope) -> Self {
-        let mut view = Self::default();
-        let listed = self.listed.iter().zip(&self.definitions);
-        for (entry, definition) in listed.filter(|(entry, _)| scope.allows(entry)) {
-            view.listed.push(entry.clone());
-            view.definitions.push(definition.clone());
-        }
+        let listing = self.listing.only(|entry| scope.allows(entry));
         let known = self.by_name.iter().filter(|(_, entry)| scope.allows(entry));
-        view.by_name = known
+        let by_name = known
             .map(|(name, entry): (&Arc<str>, &Arc<Entry>)| (name.clone(), entry.clone()))
             .collect::<HashMap<_, _>>();
-        view.write();
-        view
+        Self { listing, by_name, hint: None }
     }
 }

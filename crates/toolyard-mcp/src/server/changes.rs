@@ -78,8 +78,9 @@ enum News {
     Stopping,
 }
 
+/// What a client is shown: of what it has to find, it is told nothing when that changes.
 fn lists(registry: &Registry) -> [Json; 4] {
-    Kind::ALL.map(|kind| registry.list(kind).clone())
+    Kind::ALL.map(|kind| registry.shown(kind).json().clone())
 }
 
 impl Changes {

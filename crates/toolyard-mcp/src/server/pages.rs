@@ -39,12 +39,13 @@ pub(super) fn page(
         }
         None => None,
     };
-    let entries = registry.entries(kind);
+    let listing = registry.shown(kind);
+    let entries = listing.entries();
     let place = cut(entries, |entry| &entry.name, most, cursor);
     if place == (0..entries.len()) {
-        return Ok(Page { list: registry.list(kind).bytes(), next: None });
+        return Ok(Page { list: listing.json().bytes(), next: None });
     }
-    let definitions = registry.listed(kind).map(|(_, definition)| definition);
+    let definitions = listing.iter().map(|(_, definition)| definition);
     let list = Json::array(definitions.skip(place.start).take(place.len())).bytes();
     let next =
         (place.end < entries.len()).then(|| Cursor::behind(&entries[..place.end], |entry| &entry.name));

@@ -58,6 +58,7 @@ impl Doors {
             description: None,
             chunking: Chunking::default(),
             secrets,
+            disclosure: None,
         };
         let (own, chunking) = (name.clone(), Chunking::default());
         Entry { own, name, tool: None, additions: None, price: None, chunking, handler }

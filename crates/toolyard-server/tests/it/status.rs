@@ -142,7 +142,7 @@ async fn all_is_well() {
       "list": {
         "tools": 2,
         "characters": 59,
-        "estimatedTokens": 15
+        "estimatedTokens": 14
       },
       "version": "0.1.0"
     }
@@ -166,7 +166,7 @@ async fn a_handler_that_goes_and_comes_back() {
     availableToolsCount: 1
     discoveredTools: [{"handlerName":"there","name":"t","status":"Available","endpoint":"(a URL)"},{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}]
     handlers: [{"name":"there","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2025-11-25"},{"name":"goes","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
-    list: {"tools":1,"characters":46,"estimatedTokens":12}
+    list: {"tools":1,"characters":46,"estimatedTokens":11}
     lastEdit: null
     "HandlersAvailable": "True" ("1 of 2 handlers are ready")
     "AllHandlersReady": "False" ("1 of 2 handlers are ready")
