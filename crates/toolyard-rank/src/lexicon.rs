@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use frostem::{Algorithm, Stemmer};
 
+use crate::query::LONGEST_QUERY;
 use crate::words;
 
 /// Words of English, and how they hang together. It is read once, and shared.
@@ -42,6 +43,19 @@ impl Lexicon {
                 take(&self.stemmer.stem(word));
             }
         });
+    }
+
+    /// The words of a text that say something, in lower case, with a blank between them. Of a very long one the first 4,096 bytes
+    /// are read.
+    pub fn telling(&self, text: &str) -> String {
+        let mut telling = String::new();
+        words::each(words::cut(text, LONGEST_QUERY), |word| {
+            if !self.stop.contains(word) {
+                let blank = if telling.is_empty() { "" } else { " " };
+                telling.extend([blank, word]);
+            }
+        });
+        telling
     }
 
     /// Whether this is said around what is asked for.
@@ -116,6 +130,15 @@ mod tests {
         check("listRepositories", "list repositori");
         check("the and of", "");
         check("生成 图", "生 成 图");
+    }
+
+    #[test]
+    fn words_that_say_something() {
+        let check = |text: &str, expected: &str| assert_eq!(Lexicon::english().telling(text), expected);
+        check("Could you please list all of my Repositories?", "list repositories");
+        check("listRepositories", "list repositories");
+        check("the and of", "");
+        assert!(Lexicon::english().telling(&"word ".repeat(10_000)).len() < 4_100);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::ranking::Ranking;
 use crate::words;
 
 /// More is not read of a query, in bytes.
-const LONGEST_QUERY: usize = 4096;
+pub(crate) const LONGEST_QUERY: usize = 4096;
 /// More different words are not looked for, and as many pairs of them.
 const MOST_TERMS: usize = 64;
 /// More parts are not told apart: what comes later belongs to the last one.
