@@ -8,6 +8,7 @@
 //! - [`guides`]: what a model reads to learn how tools are used well;
 //! - [`skills`]: what a model has learned and keeps for later sessions;
 //! - [`summary`]: what a server is for, in a sentence;
+//! - [`search`]: finding tools and services among more than a model can be shown;
 //! - [`record`]: tools and calls as JSON, for hosts with a registry and a bus.
 
 pub mod chunk;
@@ -16,6 +17,7 @@ pub mod large;
 pub mod memory;
 pub mod record;
 pub mod scripts;
+pub mod search;
 pub mod skills;
 pub mod summary;
 pub mod trim;

@@ -1,0 +1,171 @@
+//! Which services fit, ranked and told as agents know it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use toolyard_core::Registry;
+use toolyard_core::registry::{Handler, Kind};
+use toolyard_rank::Bm25Ranker;
+
+use crate::summary::Summaries;
+
+/// How many are given.
+const MOST: usize = 5;
+/// How many tools or skills are named of each.
+const MOST_NAMED: usize = 3;
+
+/// What a service is, which says how it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceKind {
+    /// Another agent. Its skills are what it can do.
+    A2a,
+    /// A server with tools.
+    Mcp,
+}
+
+/// A service that can be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// What it is.
+    pub kind: ServiceKind,
+    /// What it is called by.
+    pub name: Arc<str>,
+    /// What people call it, where that is something else.
+    pub display_name: Option<String>,
+    /// What it is for.
+    pub summary: String,
+    /// The names of its tools, or of its skills, in its order.
+    pub abilities: Vec<Arc<str>>,
+    /// What else is said of it that a query may speak of, such as what its skills do.
+    pub texts: Vec<String>,
+}
+
+impl Service {
+    /// All that is read of it.
+    fn text(&self) -> String {
+        let words = [&*self.name, self.display_name.as_deref().unwrap_or_default(), &self.summary];
+        let abilities = self.abilities.iter().map(|ability| &**ability);
+        let all = words.into_iter().chain(abilities).chain(self.texts.iter().map(String::as_str));
+        all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A service that fits, as a model is told of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundService {
+    /// What it is called by.
+    pub id: Arc<str>,
+    /// What it is.
+    pub r#type: ServiceKind,
+    /// What it is for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub summary: String,
+    /// How well it fits, as a part of how well the best one does, rounded to two decimals.
+    pub relevance_score: f64,
+    /// The first skills of an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_skills: Option<Vec<Arc<str>>>,
+    /// The first tools of a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_tools: Option<Vec<Arc<str>>>,
+}
+
+impl FoundService {
+    fn new(service: Service, relevance_score: f64) -> Self {
+        let Service { kind, name, summary, mut abilities, .. } = service;
+        abilities.truncate(MOST_NAMED);
+        let (top_skills, top_tools) = match kind {
+            ServiceKind::A2a => (Some(abilities), None),
+            ServiceKind::Mcp => (None, Some(abilities)),
+        };
+        Self { id: name, r#type: kind, summary, relevance_score, top_skills, top_tools }
+    }
+
+    /// What is named of it.
+    pub(super) fn top(&self) -> (&'static str, &[Arc<str>]) {
+        match (&self.top_skills, &self.top_tools) {
+            (Some(skills), _) => ("top skills", skills),
+            (None, Some(tools)) => ("top tools", tools),
+            (None, None) => ("top tools", &[]),
+        }
+    }
+}
+
+/// Knows the services that there are.
+#[derive(Clone)]
+pub struct Services {
+    summaries: Arc<dyn Summaries>,
+    /// The handler that is the gateway itself, and no service.
+    own: Arc<str>,
+}
+
+impl Services {
+    /// The services of registries, without the handler `own`.
+    #[must_use]
+    pub fn new(summaries: Arc<dyn Summaries>, own: &str) -> Self {
+        Self { summaries, own: own.into() }
+    }
+
+    /// The services that a caller sees: the handlers that it sees a tool of.
+    #[must_use]
+    pub fn of(&self, view: &Registry) -> Vec<Service> {
+        let mut tools: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
+        let mut handlers: Vec<&Handler> = Vec::new();
+        for entry in view.entries(Kind::Tools).iter().filter(|entry| entry.handler.name != self.own) {
+            let of_handler = tools.entry(&entry.handler.name).or_default();
+            if of_handler.is_empty() {
+                handlers.push(&entry.handler);
+            }
+            of_handler.push(entry.name.clone());
+        }
+        let service = |handler: &Handler| {
+            let abilities = tools.remove(&*handler.name).unwrap_or_default();
+            let names: Vec<_> = abilities.iter().map(|name| &**name).collect();
+            Service {
+                kind: ServiceKind::Mcp,
+                name: handler.name.clone(),
+                display_name: None,
+                summary: self.summaries.of(handler, &names),
+                abilities,
+                texts: Vec::new(),
+            }
+        };
+        handlers.into_iter().map(service).collect()
+    }
+
+    /// The services that fit a query best, five at most, the best first.
+    #[must_use]
+    pub fn search(&self, view: &Registry, query: &str) -> Vec<FoundService> {
+        found(ranked(self.of(view), query), MOST)
+    }
+}
+
+/// The services that have something of a query, with their scores, the best first.
+pub(super) fn ranked(services: Vec<Service>, query: &str) -> Vec<(Service, f64)> {
+    Bm25Ranker::default().rank_with_scores(services, Service::text, query)
+}
+
+/// The first of them, as they are told.
+pub(super) fn found(ranked: Vec<(Service, f64)>, most: usize) -> Vec<FoundService> {
+    let best = ranked.first().map_or(1.0, |(_, score)| *score);
+    let relative = |score: f64| (score / best * 100.0).round() / 100.0;
+    ranked
+        .into_iter()
+        .take(most)
+        .map(|(service, score)| FoundService::new(service, relative(score)))
+        .collect()
+}
+
+/// What a model reads: JSON as agents know it.
+pub(super) fn told(results: &[FoundService]) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Results<'a> {
+        results: &'a [FoundService],
+    }
+    match results.is_empty() {
+        true => Ok(r#"{"results": []}"#.to_owned()),
+        false => serde_json::to_string_pretty(&Results { results }),
+    }
+}
