@@ -100,7 +100,8 @@ impl Builder {
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
         let limits = Limits { timeout, gate: Gate::new(size) };
-        named(handler, Handler { secrets, ..Handler::new(name, backend, limits) })
+        let disclosure = builtins::disclosure(&handler.kind);
+        named(handler, Handler { secrets, disclosure, ..Handler::new(name, backend, limits) })
     }
 }
 

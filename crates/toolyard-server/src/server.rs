@@ -123,6 +123,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         audit: trail.audit.clone(),
         host: hosting.host.clone(),
         sandbox: hosting.sandbox.clone(),
+        services: yard.services.clone(),
         log: options.log.clone(),
         ring: ring.clone(),
         guard: guard.clone(),

@@ -1,22 +1,29 @@
 //! The handler that is the gateway itself, with the tools that the manifest switches on.
 
+mod search;
+
 use std::sync::{Arc, Weak};
 
 use tokio::sync::{mpsc, watch};
-use toolyard_agent::guides::{self, Guide, GuideBook};
+use toolyard_agent::guides::{self, Guide, GuideBook, SEARCH_GUIDE};
 use toolyard_agent::large::{self, LargeOptions, LargeSettings, ModelBehavior};
 use toolyard_agent::memory::query::QueryLimits;
 use toolyard_agent::memory::tools::MemoryTools;
 use toolyard_agent::memory::{self, MemoryLimits, WorkingMemory};
 use toolyard_agent::scripts;
+use toolyard_agent::search::Services;
 use toolyard_agent::skills::{self, SkillLimits, Skills};
+use toolyard_agent::summary::Described;
 use toolyard_core::store::Store;
 use toolyard_core::{Backend, Gateway};
 use toolyard_manifest::{Builtins, Handler, MemorySettings, SkillSettings};
 use toolyard_sdk::{RegisterError, Server};
 
+use self::search::Searching;
 use super::{Builder, NotYet};
 use crate::fleet::{Order, Standing};
+
+pub(super) use self::search::disclosure;
 
 /// What the gateway's own tools reach of the gateway.
 #[derive(Clone)]
@@ -31,6 +38,8 @@ pub struct Yard {
     pub standings: watch::Receiver<Arc<[Standing]>>,
     /// What the fleet is told to do.
     pub orders: mpsc::WeakSender<Order>,
+    /// Knows what its handlers are for.
+    pub services: Services,
 }
 
 impl Yard {
@@ -44,14 +53,19 @@ impl Yard {
         orders: &mpsc::Sender<Order>,
     ) -> Self {
         let (gateway, orders) = (Arc::downgrade(gateway), orders.downgrade());
-        Self { gateway, store: store.clone(), results, standings: standings.clone(), orders }
+        let services = Services::new(Arc::new(Described), Handler::BUILTINS);
+        Self { gateway, store: store.clone(), results, standings: standings.clone(), orders, services }
     }
 }
 
 impl Builder {
     pub(super) fn builtins(&self, builtins: &Builtins) -> Arc<dyn Backend> {
-        match self.server(builtins) {
-            Ok(server) => server.into_backend(),
+        let searching = self.yard.as_ref().filter(|_| builtins.search.is_some()).map(Searching::new);
+        match self.server(builtins, searching.as_ref()) {
+            Ok(server) => {
+                let backend = server.into_backend();
+                searching.into_iter().fold(backend, |backend, searching| searching.around(backend))
+            }
             // Two of our own tools would have the same name.
             Err(error) => {
                 tracing::error!(
@@ -63,7 +77,7 @@ impl Builder {
         }
     }
 
-    fn server(&self, builtins: &Builtins) -> Result<Server, RegisterError> {
+    fn server(&self, builtins: &Builtins, searching: Option<&Searching>) -> Result<Server, RegisterError> {
         let mut server = Server::new("toolyard", env!("CARGO_PKG_VERSION"));
         if let (Some(scripts), Some(hosting)) = (&builtins.scripts, &self.hosting) {
             server = scripts::add(server, hosting.runner(scripts))?;
@@ -77,6 +91,9 @@ impl Builder {
             if let Some(settings) = &builtins.skills {
                 server = skills::add(server, Skills::new(yard.store.clone(), skill_limits(settings)))?;
             }
+        }
+        if let Some(searching) = searching {
+            server = searching.add(server)?;
         }
         if builtins.guides {
             server = guides::add(server, Arc::new(guide_book(builtins)))?;
@@ -97,6 +114,7 @@ fn guide_book(builtins: &Builtins) -> GuideBook {
         (builtins.memory.is_some(), memory::GUIDE),
         (builtins.memory.is_some() && builtins.results.is_some(), large::GUIDE),
         (builtins.skills.is_some(), skills::GUIDE),
+        (builtins.search.is_some(), SEARCH_GUIDE),
     ];
     let mut book = GuideBook::new();
     for guide in written.chain(ours.into_iter().filter_map(|(is_on, guide)| is_on.then_some(guide))) {

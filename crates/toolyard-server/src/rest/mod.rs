@@ -2,6 +2,7 @@
 //!
 //! - `tools`: what there is, in the forms that models' APIs take, and calls; `idempotency`: the same call twice is one;
 //! - `functions`: hosted functions, for those who invoke them and for their authors;
+//! - `hints`: which services a message is about; `tokens`: how much of a model's context the lists of tools take;
 //! - `handlers`: how handlers are; tests and new lists of them;
 //! - `keys`: keys; `audit`: who called what; `log`: what is logged; `sandbox`: which walls there are;
 //! - `problem`: what is said where something is wrong;
@@ -10,11 +11,13 @@
 mod audit;
 mod functions;
 mod handlers;
+mod hints;
 mod idempotency;
 mod keys;
 mod log;
 mod problem;
 mod sandbox;
+mod tokens;
 mod tools;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,6 +37,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
+use toolyard_agent::search::Services;
 use toolyard_core::Gateway;
 use toolyard_functions::Host;
 use toolyard_net::body;
@@ -64,6 +68,8 @@ pub struct Rest {
     pub host: Host,
     /// Where they run.
     pub sandbox: Sandbox,
+    /// Knows what the handlers are for.
+    pub services: Services,
     /// What is logged.
     pub log: LogControl,
     /// Which `Host` and `Origin` are ours.
@@ -87,6 +93,8 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/tools", get(tools::list))
         .route("/tools/{name}", get(tools::one))
         .route("/tools/{name}/call", post(tools::call))
+        .route("/hints", post(hints::hint))
+        .route("/tokens", get(tokens::show))
         .route("/handlers", get(handlers::list))
         .route("/handlers/{name}/test", post(handlers::test))
         .route("/handlers/{name}/refresh", post(handlers::refresh))

@@ -37,6 +37,7 @@ mod passing;
 mod reach;
 mod rest;
 mod restarts;
+mod search;
 mod sessions;
 mod sse_upstream;
 mod status;

@@ -30,7 +30,7 @@ fn rest_is_what_its_document_says() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     // All operations were tried, and not turned away.
-    assert!(said.contains("Tested: 25") && said.contains("✅ Fuzzing"), "{said}");
+    assert!(said.contains("Tested: 27") && said.contains("✅ Fuzzing"), "{said}");
 }
 
 /// The function that the examples of the document are about, so that not everything is unknown.
