@@ -1,5 +1,7 @@
 //! `toolyard doctor`: how a running gateway is, for people.
 
+mod tokens;
+
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -15,6 +17,7 @@ use crate::remote::Remote;
 Examples:
   toolyard doctor
   toolyard doctor --sandbox                   which walls functions and scripts run behind
+  toolyard doctor --tokens                    how much of a model's context the lists of tools take
   toolyard doctor --output json               the status as `GET /api/v1/status` has it
 
 Exit status 1 when a handler is down, or the gateway itself, or nothing can run in its sandbox.")]
@@ -25,6 +28,10 @@ pub(crate) struct Args {
     /// Say which walls the machine of the gateway has, behind which functions and scripts run
     #[arg(long)]
     sandbox: bool,
+
+    /// Say how many tokens of a model's context the list of tools takes, as clients may be given it
+    #[arg(long, conflicts_with = "sandbox")]
+    tokens: bool,
 }
 
 /// What is read of the sandbox.
@@ -109,6 +116,9 @@ struct LastEdit {
 pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
     if args.sandbox {
         return sandbox(&args.remote, format).await;
+    }
+    if args.tokens {
+        return tokens::run(&args.remote, format).await;
     }
     let text = args.remote.get("/api/v1/status").await?;
     let status: Status =

@@ -12,7 +12,7 @@ use crate::support::process::Process;
 use crate::support::{LIMIT, eventually};
 
 /// How many servers there are, of three thousand that are recorded.
-const SERVERS: usize = 450;
+pub(crate) const SERVERS: usize = 450;
 
 /// Where the recorded servers are. Without any, a line says that the test did not run.
 fn replay() -> Option<PathBuf> {
@@ -23,8 +23,28 @@ fn replay() -> Option<PathBuf> {
     Some(PathBuf::from(corpora).join("mcp/replay_http.py"))
 }
 
-fn handler(address: &str, number: usize) -> Value {
-    over_http(&format!("s{number}"), &format!("http://{address}/s/{number}/mcp"))
+/// Recorded servers that answer.
+pub(crate) struct Recorded {
+    address: String,
+    _servers: Process,
+    _folder: TempDir,
+}
+
+/// So many of the recorded servers, if there are any.
+pub(crate) fn recorded(servers: usize) -> Option<Recorded> {
+    let script = replay()?;
+    let (port, folder) = (peers::free_port(), TempDir::new().unwrap());
+    let mut python = peers::command(peers::peer("python/bin/python"), folder.path());
+    let servers = Process::start(python.arg(script).args([&port.to_string(), "--max", &servers.to_string()]));
+    servers.stdout.wait_for("the servers", |text| text.contains(" servers, ").then_some(()));
+    Some(Recorded { address: format!("127.0.0.1:{port}"), _servers: servers, _folder: folder })
+}
+
+impl Recorded {
+    /// The handler of one of them.
+    pub(crate) fn handler(&self, number: usize) -> Value {
+        over_http(&format!("s{number}"), &format!("http://{}/s/{number}/mcp", self.address))
+    }
 }
 
 /// Processor time that a process has used, in milliseconds, and its memory, in MiB.
@@ -56,15 +76,8 @@ fn ready(gateway: &Gateway, count: usize) -> Value {
 
 #[test]
 fn many_servers() {
-    let Some(script) = replay() else { return };
-    let port = peers::free_port();
-    let folder = TempDir::new().unwrap();
-    let mut python = peers::command(peers::peer("python/bin/python"), folder.path());
-    let servers =
-        Process::start(python.arg(script).args([&port.to_string(), "--max", &(SERVERS + 1).to_string()]));
-    servers.stdout.wait_for("the servers", |text| text.contains(" servers, ").then_some(()));
-    let address = format!("127.0.0.1:{port}");
-    let mut handlers: Vec<Value> = (0..SERVERS).map(|number| handler(&address, number)).collect();
+    let Some(recorded) = recorded(SERVERS + 1) else { return };
+    let mut handlers: Vec<Value> = (0..SERVERS).map(|number| recorded.handler(number)).collect();
 
     let start = Instant::now();
     let limit = format!("{}s", LIMIT.as_secs());
@@ -98,7 +111,7 @@ fn many_servers() {
     println!("calls: {calls} one after the other in {:.1?}, {cpu} ms of processor time", calling.elapsed());
 
     // An edit that adds one touches no other: their names and the time since when they are ready stay.
-    handlers.push(handler(&address, SERVERS));
+    handlers.push(recorded.handler(SERVERS));
     let (editing, (cpu_before, _)) = (Instant::now(), cost(gateway.process.id()));
     gateway.edit(&handlers);
     let after = ready(&gateway, SERVERS + 1);

@@ -32,6 +32,7 @@ mod real_servers;
 mod resuming;
 mod schemathesis;
 mod sdk_examples;
+mod search;
 mod skills;
 mod sse_servers;
 mod stdio;

@@ -39,7 +39,7 @@ fn of_a_gateway_with_a_handler_that_is_down() {
       DOWN  gone   0 tools, mcp, http://NOBODY/mcp, since ...
             the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
 
-    The list of 2 tools has 172 characters, about 43 tokens of a model's context.
+    The list of 2 tools has 172 characters, about 40 tokens of a model's context.
     Processes alive: 1, with ... MiB of their own; started again: 0.
     --- exit status 1
     ");
@@ -87,6 +87,58 @@ fn of_its_sandbox() {
     seccomp         not enforced: there is no isolation
     --- exit status 0
     ");
+}
+
+/// The tools of search alone, with and without something that they find.
+#[test]
+fn of_its_tokens() {
+    let off = json!({"enabled": false});
+    let say = |search: Value| {
+        let there = Scripted::new("there");
+        let builtins = json!({"scripts": off, "memory": off, "guides": off, "skills": off, "mcp": off, "search": search});
+        let gateway = Gateway::with(&[there.handler()], json!({"builtins": builtins}));
+        gateway.tools();
+        toolyard_with(&["doctor", "--tokens", "--url", &gateway.url()]).to_string()
+    };
+    assert_snapshot!(say(json!({"budget": 300})), @"
+    The list of tools, as MCP clients are given it, in tokens of a model (estimator: bytes/4.4):
+
+      all          5 tools       378 tokens
+      search       3 tools       339 tokens
+    * auto         3 tools       339 tokens
+
+    * is what is given. `auto` is `all` up to 300 tokens (`builtins.search`).
+
+    With all tools, by handler:
+
+      builtins       3 tools       339 tokens
+      there          2 tools        39 tokens
+    --- exit status 0
+    ");
+    assert_snapshot!(say(json!({"enabled": false})), @"
+    The list of tools, as MCP clients are given it, in tokens of a model (estimator: bytes/4.4):
+
+    * all          2 tools        40 tokens
+
+    All are given: there is no tool that finds others (`builtins.search`).
+
+    With all tools, by handler:
+
+      there       2 tools        39 tokens
+    --- exit status 0
+    ");
+}
+
+#[test]
+fn of_its_tokens_for_programs() {
+    let there = Scripted::new("there");
+    let gateway = Gateway::of(&[there.handler()]);
+    gateway.tools();
+    let said = toolyard_with(&["doctor", "--tokens", "--output", "json", "--url", &gateway.url()]);
+    assert_snapshot!(said.to_string(), @r#"
+    {"estimator":"bytes/4.4","disclosure":"all","lists":[{"disclosure":"all","tools":2,"tokens":40}],"handlers":[{"name":"there","tools":2,"tokens":39}]}
+    --- exit status 0
+    "#);
 }
 
 #[test]

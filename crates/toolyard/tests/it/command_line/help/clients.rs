@@ -24,6 +24,9 @@ fn of_doctor() {
           --sandbox
               Say which walls the machine of the gateway has, behind which functions and scripts run
 
+          --tokens
+              Say how many tokens of a model's context the list of tools takes, as clients may be given it
+
           --output <OUTPUT>
               How results are printed
 
@@ -39,6 +42,7 @@ fn of_doctor() {
     Examples:
       toolyard doctor
       toolyard doctor --sandbox                   which walls functions and scripts run behind
+      toolyard doctor --tokens                    how much of a model's context the lists of tools take
       toolyard doctor --output json               the status as `GET /api/v1/status` has it
 
     Exit status 1 when a handler is down, or the gateway itself, or nothing can run in its sandbox.

@@ -1,0 +1,130 @@
+//! Finding tools among more than a model can be shown, with a client of other people, and with hundreds of servers of other people
+//! behind the gateway.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::corpus::{SERVERS, recorded};
+use crate::support::gateway::Gateway;
+use crate::support::peers;
+use crate::support::process::run;
+use crate::support::scripted::{Scripted, script};
+
+/// What `builtins` says for these tools alone.
+fn builtins(search: Value) -> Value {
+    let off = json!({"enabled": false});
+    json!({"builtins": {"scripts": off, "memory": off, "guides": off, "skills": off, "mcp": off, "search": search}})
+}
+
+/// What the Python SDK sees: the list, and the text of each call.
+#[track_caller]
+fn seen_by_python(gateway: &Gateway, mode: &str, calls: &Value) -> String {
+    let home = TempDir::new().unwrap();
+    let mut python = peers::command(peers::peer("python/bin/python"), home.path());
+    python.arg(script("client.py")).args([&gateway.url(), mode, &calls.to_string()]);
+    let ended = run(&mut python);
+    let seen: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended}"));
+    let texts = calls.as_array().unwrap().iter().zip(seen["texts"].as_array().unwrap());
+    let texts = texts.map(|(call, text)| format!("{} {}\n  {}", call[0], call[1], shown(text)));
+    format!("{}\n{}", seen["tools"], texts.collect::<Vec<_>>().join("\n"))
+}
+
+/// A text, without the number of a process, which differs from run to run.
+fn shown(text: &Value) -> &str {
+    let text = text.as_str().unwrap();
+    if text.parse::<u32>().is_ok() { "NUMBER" } else { text }
+}
+
+#[test]
+fn the_tools_seen_by_python() {
+    let there = Scripted::new("there");
+    let gateway = Gateway::with(&[there.handler()], builtins(json!({"disclosure": "search"})));
+    let calls = json!([
+        ["search_tools", {"query": "process id", "limit": 1}],
+        ["search_tools", {"query": ""}],
+        ["search_tools", {}],
+        ["search_known_services", {"query": "pid of a process"}],
+        ["search_known_services", {}],
+        ["call_tool", {"name": "pid", "arguments": {}}],
+        ["call_tool", {"name": "pid", "arguments": "{}"}],
+        ["call_tool", {"name": "pd", "arguments": {}}],
+        ["call_tool", {"name": "call_tool", "arguments": {}}],
+        ["call_tool", {"arguments": {}}],
+        ["pid", {}],
+    ]);
+    let [legacy, modern] = ["legacy", "2026-07-28"].map(|mode| seen_by_python(&gateway, mode, &calls));
+    assert_eq!(legacy, modern);
+    assert_snapshot!(modern, @r#"
+    ["search_tools","call_tool","search_known_services"]
+    "search_tools" {"query":"process id","limit":1}
+      {"tools":[{"name":"pid","server":"there","description":"Tells its process id.","inputSchema":{"type":"object"}}]}
+    "search_tools" {"query":""}
+      query: is empty, where a few keywords are expected
+    "search_tools" {}
+      Invalid arguments: "query" is a required property
+    "search_known_services" {"query":"pid of a process"}
+      {
+      "results": [
+        {
+          "id": "there",
+          "type": "mcp",
+          "summary": "Provides 2 tool(s): pid, wait.",
+          "relevance_score": 1.0,
+          "top_tools": [
+            "pid",
+            "wait"
+          ]
+        }
+      ]
+    }
+    "search_known_services" {}
+      Invalid arguments: "query" is a required property
+    "call_tool" {"name":"pid","arguments":{}}
+      NUMBER
+    "call_tool" {"name":"pid","arguments":"{}"}
+      NUMBER
+    "call_tool" {"name":"pd","arguments":{}}
+      There is no tool `pd`. Take a name exactly as search_tools shows it.
+    "call_tool" {"name":"call_tool","arguments":{}}
+      name: is call_tool itself. Give the name of the tool that you want.
+    "call_tool" {"arguments":{}}
+      name: is missing. Give the name of a tool as search_tools shows it, and what it takes in `arguments`.
+    "pid" {}
+      NUMBER
+    "#);
+}
+
+/// The budget of the pair, and of what finds services: the other tools of the gateway aside.
+const MOST_TOKENS: u64 = 2_000;
+
+#[test]
+fn hundreds_of_servers_behind_three_tools() {
+    let Some(recorded) = recorded(SERVERS) else { return };
+    let handlers: Vec<Value> = (0..SERVERS).map(|number| recorded.handler(number)).collect();
+    let limit = format!("{}s", crate::support::LIMIT.as_secs());
+    let mut process = builtins(json!({}));
+    process["timeouts"] = json!({"firstList": limit, "connect": limit});
+    let gateway = Gateway::with(&handlers, process);
+    let pair = ["search_tools", "call_tool", "search_known_services"];
+    assert_eq!(gateway.tools(), pair);
+    let tokens: Value = serde_json::from_str(&gateway.get("/api/v1/tokens").body).unwrap();
+    println!("{}", json!({"estimator": tokens["estimator"], "lists": tokens["lists"]}));
+    let [all, search, auto] = [0, 1, 2].map(|at| tokens["lists"][at].clone());
+    assert!(all["tools"].as_u64().unwrap() > 2_500 && all["tokens"].as_u64().unwrap() > 100_000, "{all}");
+    assert!(search["tokens"].as_u64().unwrap() < MOST_TOKENS, "{search}");
+    assert_eq!((&auto["tools"], &auto["tokens"]), (&search["tools"], &search["tokens"]));
+    assert_eq!(tokens["handlers"].as_array().unwrap().len(), SERVERS + 1);
+
+    // Whatever is found can be called.
+    let found = gateway.text("search_tools", json!({"query": "search the web", "limit": 5}));
+    let found: Value = serde_json::from_str(&found).unwrap();
+    for tool in found["tools"].as_array().unwrap() {
+        let said = gateway.call("call_tool", json!({"name": tool["name"], "arguments": {}})).body;
+        assert!(said.contains("tool") || said.contains("Invalid arguments"), "{said}");
+    }
+    assert_eq!(found["tools"].as_array().unwrap().len(), 5);
+    let services = gateway.text("search_known_services", json!({"query": "search the web"}));
+    let services: Value = serde_json::from_str(&services).unwrap();
+    assert_eq!(services["results"].as_array().unwrap().len(), 5);
+}
