@@ -13,9 +13,8 @@ use axum::Router;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_agent::large::LargeResults;
+use toolyard_agent::large::{LargeResults, LargeSettings};
 use toolyard_core::gate::GateSize;
-use toolyard_core::layers::Layer;
 use toolyard_core::store::{Store, Trouble};
 use toolyard_core::{Gateway, Observers, Registry};
 use toolyard_functions::Host;
@@ -99,8 +98,8 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let processes = Processes::new(options.spawner.clone(), process.limits.processes);
     let hosting = Hosting::start(process, &processes, store.clone());
     let (results, results_now) = watch::channel(None);
-    let large = Box::new(LargeResults::new(results_now, registry_now.clone()));
-    let gateway = Arc::new(gateway(registry_now.clone(), observers, process, options, &hosting, large)?);
+    let gateway =
+        Arc::new(gateway(registry_now.clone(), results_now, observers, process, options, &hosting)?);
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let audit = trail.audit.clone();
@@ -135,8 +134,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let routes = routes(frontend.clone(), options_of_http, Arc::new(rest), telemetry.clone(), stage_now);
     let serving = serve(listeners, routes, process, stopping_now)?;
 
-    let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
-    let builder = builder.with_hosting(hosting.clone()).with_yard(yard);
+    let builder = builder(process, &processes, &hosting, yard)?;
     let (fleet, remembering) =
         start_fleet(manifest, builder, store, (registry, standings), orders_to_come).await?;
     let following = follow(&ring, certificate.clone(), renewals, process, &last_edit);
@@ -165,6 +163,17 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         log: options.log.clone(),
         log_filter: Mutex::new(manifest.process.logs.filter.clone()),
     })
+}
+
+/// What builds the handlers.
+fn builder(
+    process: &Process,
+    processes: &Processes,
+    hosting: &Hosting,
+    yard: Yard,
+) -> Result<Builder, StartError> {
+    let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
+    Ok(builder.with_hosting(hosting.clone()).with_yard(yard))
 }
 
 /// Starts the handlers, with the names that their tools had before; and what keeps these names.
@@ -262,12 +271,13 @@ async fn key_ring(store: &Arc<dyn Store>, process: &Process) -> Result<Arc<KeyRi
 
 fn gateway(
     registry: watch::Receiver<Arc<Registry>>,
+    results: watch::Receiver<Option<Arc<LargeSettings>>>,
     observers: Observers,
     process: &Process,
     options: &Options,
     hosting: &Hosting,
-    results: Box<dyn Layer>,
 ) -> Result<Gateway, StartError> {
+    let results = Box::new(LargeResults::new(results, registry.clone()));
     let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
     let mut layers = Gateway::layers(observers, size, Some(results));
     for name in &options.without_layers {

@@ -85,13 +85,6 @@ pub fn has_output_schema(entry: &Entry) -> bool {
     entry.tool.as_ref().is_some_and(|tool| tool.definition.get("outputSchema").is_some())
 }
 
-/// Whether the output schema of a tool is to be left out of the lists of callers that see working memory: its promise is
-/// not kept for them.
-#[must_use]
-pub fn withdraws_output_schema(entry: &Entry) -> bool {
-    entry.chunking.structured == Some(true) && has_output_schema(entry)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

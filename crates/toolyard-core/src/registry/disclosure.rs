@@ -1,11 +1,11 @@
-//! Which tools are shown to clients whose model can find the others.
+//! Which tools are shown to clients whose model can find the others, and what is promised of their results.
 
 use std::sync::Arc;
 
 use super::{Entry, Kind, Listing, Registry};
 use crate::access::Pattern;
 
-/// What is shown of all tools where a handler has some that find the others and call them.
+/// What is shown of all tools where a handler has some that find the others, and one that reads their results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disclosure {
     /// How much.
@@ -15,8 +15,11 @@ pub struct Disclosure {
     /// Tools that are shown in any case.
     pub pinned: Vec<Pattern>,
     /// The tools that find and call the others, by the names that their handler has for them. Whoever may not use one of them
-    /// is shown everything: it would never hear of the rest.
+    /// is shown everything: it would never hear of the rest. None: nothing is found but by the list.
     pub finders: Vec<Arc<str>>,
+    /// The tool that reads large results in chunks. Whoever may use it is promised no structure of results that are
+    /// [put aside](crate::overrides::Chunking::structured). None: no result is.
+    pub reader: Option<Arc<str>>,
 }
 
 /// How much is shown of all tools.
@@ -38,19 +41,41 @@ impl Registry {
         if kind != Kind::Tools {
             return all;
         }
-        let fewer = self.shown.get_or_init(|| self.fewer(self.disclosure()?.show));
-        fewer.as_ref().unwrap_or(all)
+        self.shown.get_or_init(|| self.changed(all)).as_ref().unwrap_or(all)
+    }
+
+    /// The tools that are shown, where that is not the list of all as it is.
+    fn changed(&self, all: &Listing) -> Option<Listing> {
+        let fewer = self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));
+        let is_withdrawn = |entry: &Entry| entry.chunking.structured == Some(true);
+        let shown = fewer.as_ref().unwrap_or(all);
+        match self.reads_chunks() && shown.entries().iter().any(|entry| is_withdrawn(entry)) {
+            true => Some(shown.without("outputSchema", is_withdrawn)),
+            false => fewer,
+        }
+    }
+
+    /// Whether large results can be read in chunks.
+    fn reads_chunks(&self) -> bool {
+        let reader = |(handler, disclosure): &(Arc<str>, Arc<Disclosure>)| {
+            disclosure.reader.as_ref().is_some_and(|own| self.lists(handler, own))
+        };
+        self.discloses.as_ref().is_some_and(reader)
+    }
+
+    /// Whether a handler's tool is listed here.
+    fn lists(&self, handler: &Arc<str>, own: &Arc<str>) -> bool {
+        let entries = self.entries(Kind::Tools);
+        entries.iter().any(|entry| entry.handler.name == *handler && entry.own == *own)
     }
 
     /// How much of all tools is shown; `None` where nothing of them can be found but by the list.
     #[must_use]
     pub fn disclosure(&self) -> Option<&Disclosure> {
         let (handler, disclosure) = self.discloses.as_ref()?;
-        let finds = |own: &Arc<str>| {
-            let entries = self.entries(Kind::Tools);
-            entries.iter().any(|entry| entry.handler.name == *handler && entry.own == *own)
-        };
-        disclosure.finders.iter().all(finds).then_some(disclosure)
+        let finders = &disclosure.finders;
+        let can_find = !finders.is_empty() && finders.iter().all(|own| self.lists(handler, own));
+        can_find.then_some(disclosure)
     }
 
     /// The tools that would be shown; `None`: all of them.
@@ -76,10 +101,13 @@ impl Registry {
 mod tests {
     use super::*;
     use crate::backend::Catalog;
+    use crate::json::{Json, Object};
     use crate::names::Names;
+    use crate::overrides::{Change, Chunking, Override};
     use crate::registry::Handler;
     use crate::testing::{self, FakeBackend};
     use crate::tokens;
+    use crate::tool::Tool;
 
     fn part(name: &str, tools: &[&str], disclosure: Option<Disclosure>) -> (Handler, Arc<Catalog>) {
         let handler = testing::handler(name, FakeBackend::new(&[], Box::new(|_| unreachable!())));
@@ -94,6 +122,7 @@ mod tests {
             budget,
             pinned: ["two/get_*".parse().expect("a pattern")].into(),
             finders: ["find".into(), "call".into()].into(),
+            reader: Some("remember".into()),
         };
         let parts = [
             part("own", &["find", "call", "remember"], Some(disclosure)),
@@ -148,6 +177,34 @@ mod tests {
         check(Show::Auto, tokens, &["find", "call", "get_a"], few);
         check(Show::Auto, tokens - 1, &["find", "call", "get_a"], "find call");
         check(Show::Auto, tokens, &["find", "call", "get_*"], "find call get_b");
+    }
+
+    #[test]
+    fn who_reads_results_in_chunks_is_promised_no_structure_of_them() {
+        let change = |structured| {
+            let chunking = Chunking { structured, ..Chunking::default() };
+            Override::Change(Change { chunking, ..Change::default() })
+        };
+        let schema = Json::parse(r#"{"type":"object"}"#).expect("JSON");
+        let tool =
+            |name: &str| Arc::new(Tool::named(name, Object::new().with("outputSchema", schema.clone())));
+        let tools = vec![tool("loose"), tool("strict")];
+        let overrides = [("loose".into(), change(Some(true))), ("strict".into(), change(None))];
+        let (one, catalog) = part("one", &[], None);
+        let one = Handler { overrides: Arc::new(overrides.into()), ..one };
+        let catalog = Arc::new(Catalog { tools, ..(*catalog).clone() });
+        let reader = Some("remember".into());
+        let disclosure =
+            Disclosure { show: Show::All, budget: 0, pinned: Vec::new(), finders: Vec::new(), reader };
+        let parts = [part("own", &["remember"], Some(disclosure)), (one, catalog)];
+        let registry = Registry::assemble(&parts, &mut Names::default());
+        let promised = |scope: &str| {
+            let view = registry.view(&[scope.parse::<Pattern>().expect("a pattern")].into_iter().collect());
+            let shown = view.shown(Kind::Tools).json().as_text().matches("outputSchema").count();
+            (shown, view.entries(Kind::Tools).len())
+        };
+        assert_eq!(promised("*"), (1, 3));
+        assert_eq!(promised("one/*"), (2, 2));
     }
 
     #[test]

@@ -57,6 +57,19 @@ impl Listing {
         self.list = Json::array(&self.definitions);
     }
 
+    /// The same, with definitions that lack a member where that is to be left out, written.
+    pub(super) fn without(&self, member: &str, leave_out: impl Fn(&Entry) -> bool) -> Self {
+        let mut changed = Self::default();
+        for (entry, definition) in self.iter() {
+            let mut object = definition.to_object().unwrap_or_default();
+            let is_less = leave_out(entry) && object.remove(member).is_some();
+            let definition = if is_less { object.to_json() } else { definition.clone() };
+            changed.push(entry.clone(), definition);
+        }
+        changed.write();
+        changed
+    }
+
     /// Those entries that are to be kept, written.
     pub(super) fn only(&self, keep: impl Fn(&Entry) -> bool) -> Self {
         let mut fewer = Self::default();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
+use toolyard_agent::memory::tools;
 use toolyard_agent::search::{self, Calling, Finder, Search};
 use toolyard_core::Backend;
 use toolyard_core::registry::{Disclosure, Show};
-use toolyard_manifest::{self as manifest, Handler, HandlerKind};
+use toolyard_manifest::{self as manifest, Handler, HandlerKind, SearchSettings};
 use toolyard_sdk::{RegisterError, Server};
 
 use super::Yard;
@@ -34,16 +35,23 @@ impl Searching {
     }
 }
 
-/// What is listed of all tools, where these can be found.
+/// What is listed of all tools, where these can be found, and what is promised of their results, where these are put aside.
 pub(in crate::build) fn disclosure(kind: &HandlerKind) -> Option<Arc<Disclosure>> {
     let HandlerKind::Builtins(builtins) = kind else { return None };
-    let settings = builtins.search.as_ref()?;
+    let default = SearchSettings { disclosure: manifest::Disclosure::All, ..SearchSettings::default() };
+    let settings = builtins.search.as_ref().unwrap_or(&default);
     let show = match settings.disclosure {
         manifest::Disclosure::All => Show::All,
         manifest::Disclosure::Search => Show::Search,
         manifest::Disclosure::Auto => Show::Auto,
     };
-    let finders = [search::SEARCH, search::CALL].map(Arc::from);
-    let pinned = settings.pinned.clone();
-    Some(Arc::new(Disclosure { show, budget: settings.budget, pinned, finders: finders.into() }))
+    let finders: &[&str] = if builtins.search.is_some() { &[search::SEARCH, search::CALL] } else { &[] };
+    let is_chunked = builtins.memory.is_some() && builtins.results.is_some();
+    Some(Arc::new(Disclosure {
+        show,
+        budget: settings.budget,
+        pinned: settings.pinned.clone(),
+        finders: finders.iter().copied().map(Arc::from).collect(),
+        reader: is_chunked.then(|| tools::GET.into()),
+    }))
 }
