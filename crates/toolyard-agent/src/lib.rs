@@ -6,6 +6,7 @@
 //! - [`chunk`]: long texts in pieces that a model can read one by one;
 //! - [`trim`]: results made shorter after a model has refused them, for hosts;
 //! - [`guides`]: what a model reads to learn how tools are used well;
+//! - [`management`]: the servers behind the gateway, and more of them while it runs;
 //! - [`skills`]: what a model has learned and keeps for later sessions;
 //! - [`summary`]: what a server is for, in a sentence;
 //! - [`search`]: finding tools and services among more than a model can be shown;
@@ -14,6 +15,7 @@
 pub mod chunk;
 pub mod guides;
 pub mod large;
+pub mod management;
 pub mod memory;
 pub mod record;
 pub mod scripts;
