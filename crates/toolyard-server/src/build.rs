@@ -70,8 +70,11 @@ impl Builder {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn prepare(&mut self, handlers: &[manifest::Handler]) -> io::Result<()> {
-        if !self.has_roots && handlers.iter().any(uses_tls) {
+    pub fn prepare<'a>(
+        &mut self,
+        handlers: impl IntoIterator<Item = &'a manifest::Handler>,
+    ) -> io::Result<()> {
+        if !self.has_roots && handlers.into_iter().any(uses_tls) {
             self.client = Client::with_system_roots()?;
             self.has_roots = true;
         }

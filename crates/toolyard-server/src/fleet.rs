@@ -1,8 +1,10 @@
 //! The handlers that run: what they offer becomes one registry, again at each change, and an edit of the manifest
 //! changes those that it is about, and no other.
 
+mod declared;
 pub(crate) mod memory;
 mod standing;
+mod trial;
 
 use std::borrow::Cow;
 use std::io;
@@ -20,7 +22,10 @@ use toolyard_manifest as manifest;
 
 use crate::build::{self, Builder};
 
-pub use standing::Standing;
+pub use declared::Declared;
+pub use standing::{Origin, Standing};
+use trial::Trials;
+pub use trial::{NotUp, Trial, Tried};
 
 /// Changes that come together, as when a network comes back, make one registry.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -36,15 +41,20 @@ pub struct Patience {
 
 /// What the fleet is told to do.
 pub enum Order {
-    /// To make the handlers others.
+    /// To make the handlers of the manifest others.
     Edit(Edit),
+    /// To make those others that were added at run time. They come behind those of the manifest, and one whose name the
+    /// manifest has does not run.
+    Add(Edit),
+    /// To start a server that may be added, and to say what came of it.
+    Try(Box<Trial>),
     /// To have this handler look anew what its server offers. Whoever wants to know is told whether there is one.
     Refresh(String, oneshot::Sender<bool>),
 }
 
 /// What an edit is to do: these handlers, and no others.
 pub struct Edit {
-    /// In the order of the manifest.
+    /// In their order.
     pub handlers: Vec<manifest::Handler>,
     /// Who wants to know what it came to.
     pub done: oneshot::Sender<io::Result<Difference>>,
@@ -64,15 +74,17 @@ pub struct Difference {
     pub kept: usize,
 }
 
-/// The handlers that run, in the order of the manifest.
+/// The handlers that run, in the order of the manifest, and behind them those that were added at run time.
 pub struct Fleet {
     builder: Builder,
     patience: Patience,
+    declared: Declared,
     published: Published,
     names: Names,
     /// Which state of the names is kept.
     kept: u64,
     members: Vec<Member>,
+    trials: Trials,
     /// Those that are gone for callers, and let their last calls end.
     leaving: JoinSet<()>,
 }
@@ -120,17 +132,20 @@ impl Fleet {
     /// When something is missing that they need of this system.
     pub fn start(
         mut builder: Builder,
-        handlers: &[manifest::Handler],
+        declared: Declared,
         names: Names,
         published: Published,
         patience: Patience,
     ) -> io::Result<Self> {
-        builder.prepare(handlers)?;
-        let members: Vec<_> =
-            handlers.iter().map(|declared| Member::new(&builder, declared.clone())).collect();
+        builder.prepare(declared.running().map(|(handler, _)| handler))?;
+        declared.log_hidden();
+        let build = |(handler, origin): (&manifest::Handler, Origin)| {
+            Member::new(Serving::new(builder.build(handler)), handler.clone(), origin)
+        };
+        let members: Vec<_> = declared.running().map(build).collect();
         published.standings.send_replace(members.iter().map(|member| member.standing.clone()).collect());
-        let (kept, leaving) = (names.changes(), JoinSet::new());
-        Ok(Self { builder, patience, published, names, kept, members, leaving })
+        let (kept, leaving, trials) = (names.changes(), JoinSet::new(), Trials::default());
+        Ok(Self { builder, patience, declared, published, names, kept, members, trials, leaving })
     }
 
     /// Publishes registries and takes orders, until nobody can send one any more; then it stops the handlers.
@@ -148,11 +163,23 @@ impl Fleet {
                 },
                 // Whoever wanted to know may have left.
                 order = orders.recv() => match order {
-                    Some(Order::Edit(edit)) => drop(edit.done.send(self.apply(edit.handlers))),
+                    Some(Order::Edit(Edit { handlers, done })) => {
+                        let added = self.declared.added.clone();
+                        drop(done.send(self.apply(Declared { manifest: handlers, added })));
+                    }
+                    Some(Order::Add(Edit { handlers, done })) => {
+                        let manifest = self.declared.manifest.clone();
+                        let difference = self.apply(Declared { manifest, added: handlers });
+                        // Who has added a server finds it when he is told.
+                        self.publish();
+                        drop(done.send(difference));
+                    }
+                    Some(Order::Try(trial)) => self.try_out(*trial),
                     Some(Order::Refresh(name, done)) => drop(done.send(self.refresh(&name))),
                     None => return self.stop().await,
                 },
                 Some(_) = self.leaving.join_next() => {}
+                Some(()) = self.trials.next() => {}
             }
         }
     }
@@ -178,38 +205,20 @@ impl Fleet {
     }
 
     /// Makes the members those that are declared. All or nothing: what may fail comes first.
-    fn apply(&mut self, declared: Vec<manifest::Handler>) -> io::Result<Difference> {
-        self.builder.prepare(&declared)?;
+    fn apply(&mut self, declared: Declared) -> io::Result<Difference> {
+        self.builder.prepare(declared.running().map(|(handler, _)| handler))?;
+        declared.log_hidden();
         let mut difference = Difference::default();
         let mut before = std::mem::take(&mut self.members);
-        for declared in declared {
-            let name = declared.name.as_str().to_owned();
-            let member = match before.iter().position(|member| member.standing.declared.name == declared.name)
-            {
-                None => {
-                    difference.added.push(name);
-                    Member::new(&self.builder, declared)
-                }
-                Some(number) if *before[number].standing.declared == declared => {
-                    difference.kept += 1;
-                    before.remove(number)
-                }
-                Some(number) if is_renamed(&before[number].standing.declared, &declared) => {
-                    difference.changed.push(name);
-                    before.remove(number).renamed(declared)
-                }
-                Some(number) => {
-                    difference.changed.push(name);
-                    let mut member = before.remove(number);
-                    let successor = Serving::new(self.builder.build(&declared));
-                    let superseded = member.successor.replace(successor);
-                    member.standing.declared = Arc::new(declared);
-                    superseded.into_iter().for_each(|serving| self.retire(serving));
-                    member
-                }
+        for (declared, origin) in declared.running() {
+            let known = before.iter().position(|member| member.standing.declared.name == declared.name);
+            let member = match known {
+                None => self.begun(declared.clone(), origin, &mut difference),
+                Some(number) => self.edited(before.remove(number), declared.clone(), origin, &mut difference),
             };
             self.members.push(member);
         }
+        self.declared = declared;
         for member in before {
             let name = member.standing.declared.name.as_str();
             self.names.forget(name);
@@ -217,6 +226,50 @@ impl Fleet {
             [Some(member.serving), member.successor].into_iter().flatten().for_each(|gone| self.retire(gone));
         }
         Ok(difference)
+    }
+
+    /// A handler that was not there. One that was tried goes on as it is.
+    fn begun(&mut self, declared: manifest::Handler, origin: Origin, difference: &mut Difference) -> Member {
+        difference.added.push(declared.name.as_str().to_owned());
+        let tried = self.trials.take(&declared).filter(|_| origin == Origin::RunTime);
+        let serving = tried.unwrap_or_else(|| Serving::new(self.builder.build(&declared)));
+        Member::new(serving, declared, origin)
+    }
+
+    /// A handler that may be another now.
+    fn edited(
+        &mut self,
+        mut member: Member,
+        declared: manifest::Handler,
+        origin: Origin,
+        difference: &mut Difference,
+    ) -> Member {
+        member.standing.origin = origin;
+        if *member.standing.declared == declared {
+            difference.kept += 1;
+            return member;
+        }
+        difference.changed.push(declared.name.as_str().to_owned());
+        if is_renamed(&member.standing.declared, &declared) {
+            return member.renamed(declared);
+        }
+        let successor = Serving::new(self.builder.build(&declared));
+        let superseded = member.successor.replace(successor);
+        member.standing.declared = Arc::new(declared);
+        superseded.into_iter().for_each(|serving| self.retire(serving));
+        member
+    }
+
+    /// Starts a server for those who may add it.
+    fn try_out(&mut self, trial: Trial) {
+        match self.builder.prepare([&trial.declared]) {
+            Ok(()) => {
+                let serving = Serving::new(self.builder.build(&trial.declared));
+                self.trials.begin(serving, trial);
+            }
+            // Whoever wanted to know may have left.
+            Err(error) => drop(trial.done.send(Err(NotUp::Failed(error.to_string())))),
+        }
     }
 
     fn refresh(&self, name: &str) -> bool {
@@ -250,6 +303,7 @@ impl Fleet {
             all.into_iter().flatten().map(|serving| serving.handler.backend.stop())
         });
         join_all(stops).await;
+        self.trials.stop().await;
         self.leaving.shutdown().await;
         // What is in the registry may hold on to who gives it out.
         self.published.registry.send_replace(Arc::default());
@@ -257,9 +311,9 @@ impl Fleet {
 }
 
 impl Member {
-    fn new(builder: &Builder, declared: manifest::Handler) -> Self {
-        let serving = Serving::new(builder.build(&declared));
-        Self { standing: Standing::new(Arc::new(declared)), serving, successor: None, before: Arc::default() }
+    fn new(serving: Serving, declared: manifest::Handler, origin: Origin) -> Self {
+        let standing = Standing::new(Arc::new(declared), origin);
+        Self { standing, serving, successor: None, before: Arc::default() }
     }
 
     /// The same servers, with other names for their tools.

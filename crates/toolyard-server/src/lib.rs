@@ -4,6 +4,7 @@
 //! - [`build`]: a handler of the manifest becomes a backend;
 //! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
 //! - [`hosting`]: hosted functions, and scripts;
+//! - [`added`]: servers that are added while the gateway runs;
 //! - [`edits`]: the files of the manifest, followed;
 //! - `site`: where the gateway listens, and its certificate;
 //! - [`routes`]: the doors; [`keys`]: who may come in; [`rest`]: what is behind the doors that are not MCP's;
@@ -14,6 +15,7 @@
 //!
 //! Here crates meet that do not know each other. There is no logic of a protocol.
 
+pub mod added;
 pub mod audit;
 pub mod build;
 pub mod counters;

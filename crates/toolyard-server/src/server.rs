@@ -25,12 +25,13 @@ use toolyard_net::workers::Workers;
 use toolyard_process::{ProcessInfo, Processes};
 use toolyard_store::{Location, StoreOptions};
 
+use crate::added::AddedServers;
 use crate::audit::Trail;
 use crate::build::{Builder, Yard};
 use crate::counters::{Counters, Counts};
 use crate::edits::Edits;
 use crate::fleet::memory::{Memory, Records};
-use crate::fleet::{Edit, Fleet, Order, Patience, Published, Standing};
+use crate::fleet::{Declared, Edit, Fleet, Order, Patience, Published, Standing};
 use crate::hosting::{Doors, Hosting};
 use crate::keys::{KeyRing, Policy};
 use crate::log::{FilterError, LogControl};
@@ -58,13 +59,14 @@ pub struct Running {
     serving: JoinSet<()>,
     ring: Arc<KeyRing>,
     trail: Trail,
-    /// Keeps up with the keys in the store and with the certificate's files, until it is dropped.
+    /// Keeps up with the keys and servers in the store and with the certificate's files, until it is dropped.
     _following: JoinSet<()>,
     /// Keeps the names in the store. It ends after the fleet, with the last of them.
     remembering: JoinSet<()>,
     /// What the process was started with: an edit changes handlers only.
     process: Process,
     orders: mpsc::Sender<Order>,
+    added: Arc<AddedServers>,
     last_edit: watch::Sender<Option<LastEdit>>,
     /// Dropping it ends the handlers and their processes.
     fleet: JoinSet<()>,
@@ -113,7 +115,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         last_edit: last_edit_now,
     };
     let (orders, orders_to_come) = mpsc::channel(1);
-    let yard = Yard::new(&gateway, &store, results, &observatory.standings, &orders);
+    let yard = Yard::new(&gateway, &store, results, &observatory.standings, &orders, process);
     let guard = guard(process, &listening);
     let rest = Rest {
         gateway: gateway.clone(),
@@ -134,12 +136,12 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let routes = routes(frontend.clone(), options_of_http, Arc::new(rest), telemetry.clone(), stage_now);
     let serving = serve(listeners, routes, process, stopping_now)?;
 
-    let builder = builder(process, &processes, &hosting, yard)?;
+    let builder = builder(process, &processes, &hosting, &yard)?;
     let (fleet, remembering) =
-        start_fleet(manifest, builder, store, (registry, standings), orders_to_come).await?;
-    let following = follow(&ring, certificate.clone(), renewals, process, &last_edit);
+        start_fleet(manifest, builder, &yard, (registry, standings), orders_to_come).await?;
+    let mut following = follow(&ring, certificate.clone(), renewals, process, &last_edit);
+    follow_servers(&mut following, &yard, process);
     stage.send_replace(Stage::Serving);
-    let process = process.clone();
     Ok(Running {
         listening,
         certificate,
@@ -153,8 +155,9 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         trail,
         _following: following,
         remembering,
-        process,
+        process: process.clone(),
         orders,
+        added: yard.added,
         last_edit,
         fleet,
         processes,
@@ -170,17 +173,17 @@ fn builder(
     process: &Process,
     processes: &Processes,
     hosting: &Hosting,
-    yard: Yard,
+    yard: &Yard,
 ) -> Result<Builder, StartError> {
     let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
-    Ok(builder.with_hosting(hosting.clone()).with_yard(yard))
+    Ok(builder.with_hosting(hosting.clone()).with_yard(yard.clone()))
 }
 
 /// Starts the handlers, with the names that their tools had before; and what keeps these names.
 async fn start_fleet(
     manifest: &Manifest,
     builder: Builder,
-    store: Arc<dyn Store>,
+    yard: &Yard,
     (registry, standings): (watch::Sender<Arc<Registry>>, watch::Sender<Arc<[Standing]>>),
     orders: mpsc::Receiver<Order>,
 ) -> Result<(JoinSet<()>, JoinSet<()>), StartError> {
@@ -188,9 +191,10 @@ async fn start_fleet(
     let patience = Patience { first_list: timeouts.first_list, drain: timeouts.drain };
     let (names, names_now) = watch::channel(Records::new());
     let published = Published { registry, standings, names };
-    let (memory, recalled) = Memory::recall(store, &manifest.handlers).await;
-    let started =
-        Fleet::start(builder, &manifest.handlers, recalled, published, patience).map_err(StartError::Tls)?;
+    let declared = Declared { manifest: manifest.handlers.clone(), added: yard.added.recall().await };
+    let running: Vec<_> = declared.running().map(|(handler, _)| handler.clone()).collect();
+    let (memory, recalled) = Memory::recall(yard.store.clone(), &running).await;
+    let started = Fleet::start(builder, declared, recalled, published, patience).map_err(StartError::Tls)?;
     let (mut fleet, mut remembering) = (JoinSet::new(), JoinSet::new());
     fleet.spawn(started.run(orders));
     remembering.spawn(memory.keep(names_now));
@@ -212,6 +216,12 @@ fn follow(
         following.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
     }
     following
+}
+
+/// Keeps up with the servers in the store.
+fn follow_servers(following: &mut JoinSet<()>, yard: &Yard, process: &Process) {
+    let (added, key_check) = (yard.added.clone(), process.timeouts.key_check);
+    following.spawn(async move { added.follow(key_check).await });
 }
 
 /// The store that there is, or one that lasts as long as the gateway.
@@ -383,6 +393,7 @@ impl Running {
         let edit = Edit { handlers: manifest.handlers.clone(), done };
         self.orders.send(Order::Edit(edit)).await.map_err(|_| stopping())?;
         let handlers = difference.await.map_err(|_| stopping())??;
+        self.added.allow(manifest.process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone()));
         let applied = Applied { handlers, needs_restart: self.needs_restart(&manifest.process) };
         self.last_edit.send_replace(Some(LastEdit::now(true, applied.to_string())));
         Ok(applied)

@@ -13,7 +13,7 @@ use toolyard_core::timestamp::iso_8601;
 use toolyard_core::{Gateway, Phase, Registry};
 use toolyard_process::{ProcessInfo, Processes};
 
-use crate::fleet::Standing;
+use crate::fleet::{Origin, Standing};
 use crate::keys::Visitor;
 
 /// Knows everything that a status says.
@@ -109,6 +109,7 @@ struct Condition {
 struct Handler {
     name: String,
     registry: String,
+    origin: &'static str,
     r#type: &'static str,
     endpoint: Arc<str>,
     phase: &'static str,
@@ -281,6 +282,10 @@ impl Handler {
         Self {
             name: standing.declared.name.as_str().to_owned(),
             registry: standing.declared.registry.clone(),
+            origin: match standing.origin {
+                Origin::Manifest => "manifest",
+                Origin::RunTime => "runtime",
+            },
             r#type: standing.declared.kind.name(),
             endpoint,
             phase: match standing.phase {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, watch};
 use toolyard_agent::guides::{self, Guide, GuideBook, SEARCH_GUIDE};
 use toolyard_agent::large::{self, LargeOptions, LargeSettings, ModelBehavior};
+use toolyard_agent::management::{self, Invoking, Management, Servers};
 use toolyard_agent::memory::query::QueryLimits;
 use toolyard_agent::memory::tools::MemoryTools;
 use toolyard_agent::memory::{self, MemoryLimits, WorkingMemory};
@@ -16,11 +17,12 @@ use toolyard_agent::skills::{self, SkillLimits, Skills};
 use toolyard_agent::summary::Described;
 use toolyard_core::store::Store;
 use toolyard_core::{Backend, Gateway};
-use toolyard_manifest::{Builtins, Handler, MemorySettings, SkillSettings};
+use toolyard_manifest::{Builtins, Handler, MemorySettings, Process, SkillSettings};
 use toolyard_sdk::{RegisterError, Server};
 
 use self::search::Searching;
 use super::{Builder, NotYet};
+use crate::added::{AddedServers, Places, Port};
 use crate::fleet::{Order, Standing};
 
 pub(super) use self::search::disclosure;
@@ -40,6 +42,8 @@ pub struct Yard {
     pub orders: mpsc::WeakSender<Order>,
     /// Knows what its handlers are for.
     pub services: Services,
+    /// The servers that are added while the gateway runs.
+    pub added: Arc<AddedServers>,
 }
 
 impl Yard {
@@ -51,10 +55,19 @@ impl Yard {
         results: watch::Sender<Option<Arc<LargeSettings>>>,
         standings: &watch::Receiver<Arc<[Standing]>>,
         orders: &mpsc::Sender<Order>,
+        process: &Process,
     ) -> Self {
         let (gateway, orders) = (Arc::downgrade(gateway), orders.downgrade());
+        let (store, standings) = (store.clone(), standings.clone());
+        let places = Places { store: store.clone(), orders: orders.clone(), standings: standings.clone() };
+        let allowed = process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone());
+        let added = Arc::new(AddedServers::new(places, allowed, process.timeouts.connect));
         let services = Services::new(Arc::new(Described), Handler::BUILTINS);
-        Self { gateway, store: store.clone(), results, standings: standings.clone(), orders, services }
+        Self { gateway, store, results, standings, orders, services, added }
+    }
+
+    fn servers(&self) -> Arc<dyn Servers> {
+        Arc::new(Port { gateway: self.gateway.clone(), added: self.added.clone() })
     }
 }
 
@@ -64,7 +77,9 @@ impl Builder {
         match self.server(builtins, searching.as_ref()) {
             Ok(server) => {
                 let backend = server.into_backend();
-                searching.into_iter().fold(backend, |backend, searching| searching.around(backend))
+                let backend =
+                    searching.into_iter().fold(backend, |backend, searching| searching.around(backend));
+                self.forwarding(builtins, backend)
             }
             // Two of our own tools would have the same name.
             Err(error) => {
@@ -74,6 +89,14 @@ impl Builder {
                 );
                 Arc::new(NotYet::new("builtins", None))
             }
+        }
+    }
+
+    /// The same where calls of some of the tools stand for those of others.
+    fn forwarding(&self, builtins: &Builtins, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        match (&self.yard, &builtins.mcp) {
+            (Some(yard), Some(_)) => Arc::new(Invoking::new(backend, yard.servers())),
+            _ => backend,
         }
     }
 
@@ -90,6 +113,10 @@ impl Builder {
             }
             if let Some(settings) = &builtins.skills {
                 server = skills::add(server, Skills::new(yard.store.clone(), skill_limits(settings)))?;
+            }
+            if builtins.mcp.is_some() {
+                let (servers, summaries) = (yard.servers(), Arc::new(Described));
+                server = management::add(server, Management { servers, summaries })?;
             }
         }
         if let Some(searching) = searching {
@@ -115,6 +142,7 @@ fn guide_book(builtins: &Builtins) -> GuideBook {
         (builtins.memory.is_some() && builtins.results.is_some(), large::GUIDE),
         (builtins.skills.is_some(), skills::GUIDE),
         (builtins.search.is_some(), SEARCH_GUIDE),
+        (builtins.mcp.is_some(), guides::MCP_GUIDE),
     ];
     let mut book = GuideBook::new();
     for guide in written.chain(ours.into_iter().filter_map(|(is_on, guide)| is_on.then_some(guide))) {

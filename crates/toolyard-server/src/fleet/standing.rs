@@ -6,11 +6,22 @@ use std::time::SystemTime;
 use toolyard_core::{Catalog, Phase};
 use toolyard_manifest as manifest;
 
+/// Where a handler comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The manifest.
+    Manifest,
+    /// Somebody who has added it while the gateway ran.
+    RunTime,
+}
+
 /// A handler as an operator wants to know it.
 #[derive(Debug, Clone)]
 pub struct Standing {
-    /// What the manifest declares.
+    /// What it is to be.
     pub declared: Arc<manifest::Handler>,
+    /// Who says so.
+    pub origin: Origin,
     /// How it is.
     pub phase: Phase,
     /// Since when.
@@ -23,9 +34,10 @@ pub struct Standing {
 
 impl Standing {
     /// A handler that was not heard of yet.
-    pub(super) fn new(declared: Arc<manifest::Handler>) -> Self {
+    pub(super) fn new(declared: Arc<manifest::Handler>, origin: Origin) -> Self {
         Self {
             declared,
+            origin,
             phase: Phase::Connecting,
             since: SystemTime::now(),
             protocol: None,

@@ -6,6 +6,7 @@
 
 #![cfg(test)]
 
+mod added;
 mod audit;
 mod bad_upstreams;
 mod broken_streams;

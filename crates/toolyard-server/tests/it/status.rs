@@ -121,6 +121,7 @@ async fn all_is_well() {
         {
           "name": "there",
           "registry": "test",
+          "origin": "manifest",
           "type": "mcp",
           "endpoint": "(a URL)",
           "phase": "Ready",
@@ -131,6 +132,7 @@ async fn all_is_well() {
         {
           "name": "other",
           "registry": "test",
+          "origin": "manifest",
           "type": "mcp",
           "endpoint": "(a URL)",
           "phase": "Ready",
@@ -165,7 +167,7 @@ async fn a_handler_that_goes_and_comes_back() {
     discoveredToolsCount: 2
     availableToolsCount: 1
     discoveredTools: [{"handlerName":"there","name":"t","status":"Available","endpoint":"(a URL)"},{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}]
-    handlers: [{"name":"there","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2025-11-25"},{"name":"goes","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
+    handlers: [{"name":"there","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2025-11-25"},{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
     list: {"tools":1,"characters":46,"estimatedTokens":11}
     lastEdit: null
     "HandlersAvailable": "True" ("1 of 2 handlers are ready")
@@ -181,7 +183,7 @@ async fn a_handler_that_goes_and_comes_back() {
     discoveredToolsCount: 1
     availableToolsCount: 0
     discoveredTools: [{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}]
-    handlers: [{"name":"goes","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
+    handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
     list: {"tools":0,"characters":2,"estimatedTokens":1}
     lastEdit: {"time":"(a time)","applied":true,"message":"removed there; 1 not touched"}
     "HandlersAvailable": "False" ("0 of 1 handlers are ready")
@@ -197,7 +199,7 @@ async fn a_handler_that_goes_and_comes_back() {
     discoveredToolsCount: 1
     availableToolsCount: 1
     discoveredTools: [{"handlerName":"goes","name":"u","status":"Available","endpoint":"(a URL)"}]
-    handlers: [{"name":"goes","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
+    handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Ready","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
     list: {"tools":1,"characters":14,"estimatedTokens":4}
     lastEdit: {"time":"(a time)","applied":false,"message":"the manifest has problems"}
     "HandlersAvailable": "True" ("1 of 1 handlers are ready")
@@ -218,7 +220,7 @@ async fn before_the_first_list() {
     discoveredToolsCount: 0
     availableToolsCount: 0
     discoveredTools: []
-    handlers: [{"name":"silent","registry":"test","type":"mcp","endpoint":"(a URL)","phase":"Pending","since":"(a time)","tools":0}]
+    handlers: [{"name":"silent","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Pending","since":"(a time)","tools":0}]
     list: {"tools":0,"characters":2,"estimatedTokens":1}
     lastEdit: null
     "HandlersAvailable": "False" ("0 of 1 handlers are ready")

@@ -1,0 +1,108 @@
+use toolyard_agent::management::{Reach, Transport};
+use toolyard_manifest::{AllowedServers, Handler};
+
+use super::*;
+
+fn program(command: &str, args: &[&str], env: &[(&str, &str)]) -> Reach {
+    Reach::Program {
+        command: command.to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+    }
+}
+
+fn url(url: &str) -> Reach {
+    Reach::Url { url: url.to_owned(), transport: Transport::StreamableHttp }
+}
+
+fn record(name: &str, reach: Reach) -> Record {
+    let description = Some("Costs ${MONEY}.".to_owned());
+    Record::from(NewServer { name: name.to_owned(), reach, display_name: None, description })
+}
+
+fn allowed() -> AllowedServers {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    AllowedServers {
+        commands: texts(&["uvx", "/usr/bin/npx"]),
+        hosts: texts(&["docs.example.com", "*.internal:8443"]),
+        env: texts(&["API_KEY"]),
+    }
+}
+
+/// What becomes of a server that somebody wants, with what is allowed here.
+fn outcome(name: &str, reach: Reach) -> String {
+    let handler = record(name, reach).handler().map_err(Refusal::Invalid);
+    let checked = handler.and_then(|handler| allow::check(&handler, &allowed()).map(|()| handler));
+    match checked {
+        Ok(handler) => handler.endpoint(),
+        Err(refusal) => format!("refused: {refusal}"),
+    }
+}
+
+#[test]
+fn which_servers_may_be_added() {
+    let cases = [
+        ("clock", program("uvx", &["mcp-server-time"], &[])),
+        ("clock", program("/usr/bin/npx", &["-y", "x"], &[("API_KEY", "hunter2")])),
+        ("clock", program("npx", &[], &[])),
+        ("clock", program("./uvx", &[], &[])),
+        ("clock", program("uvx mcp-server-time", &[], &[])),
+        ("clock", program("sh", &["-c", "uvx"], &[])),
+        ("clock", program("", &[], &[])),
+        ("clock", program("uvx", &[], &[("LD_PRELOAD", "/tmp/x.so")])),
+        ("clock", program("uvx", &[], &[("API_KEY", "a"), ("", "b")])),
+        ("docs", url("https://docs.example.com/mcp?key=hunter2")),
+        ("docs", url("https://docs.example.com.evil.net/mcp")),
+        ("docs", url("https://a.internal:8443/mcp")),
+        ("docs", url("https://a.internal/mcp")),
+        ("docs", url("http://169.254.169.254/latest")),
+        ("docs", url("http://me:hunter2@docs.example.com/mcp")),
+        ("docs", url("file:///etc/passwd")),
+        ("docs", url("${file:/etc/passwd}")),
+        ("docs", url("not a url")),
+        ("My Docs", url("https://docs.example.com/mcp")),
+        ("a/b", url("https://docs.example.com/mcp")),
+        ("builtins${X}", url("https://docs.example.com/mcp")),
+        (&"x".repeat(64), url("https://docs.example.com/mcp")),
+    ];
+    let lines = cases.map(|(name, reach)| {
+        let shown = match &reach {
+            Reach::Program { command, args, env } => format!("{command} {args:?} {env:?}"),
+            Reach::Url { url, .. } => url.clone(),
+        };
+        format!("{name}: {shown}\n  {}", outcome(name, reach))
+    });
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn what_stands_for_something_else_in_a_manifest_stands_for_itself() {
+    for text in ["${HOME}", "$${HOME}", "${file:/etc/hostname}", "$$${", "${", "a}b$", "${HOME:-x}"] {
+        let reach = program("uvx", &[text], &[("API_KEY", text)]);
+        let handler = record("clock", reach).handler().expect("a handler");
+        let Handler { kind: manifest::HandlerKind::Mcp(mcp), from_outside, .. } = &handler else {
+            panic!("{handler:?}")
+        };
+        let manifest::McpTransport::Stdio { args, env, .. } = &mcp.transport else { panic!("{mcp:?}") };
+        assert_eq!(args.iter().collect::<Vec<_>>(), [text]);
+        assert_eq!(env.iter().collect::<Vec<_>>(), [("API_KEY", text)]);
+        assert!(from_outside.is_empty());
+        assert_eq!(handler.description.as_deref(), Some("Costs ${MONEY}."));
+    }
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written() {
+    let sse = Reach::Url { url: "https://a/sse".to_owned(), transport: Transport::Sse };
+    let records = [
+        record("clock", program("uvx", &["a \"b\"", "é\n"], &[("API_KEY", "hunter2")])),
+        record("docs", url("https://a/mcp")),
+        Record { display_name: Some("Docs".to_owned()), ..record("events", sse) },
+    ];
+    let written = records.each_ref().map(|record| String::from_utf8_lossy(&record.written()).into_owned());
+    insta::assert_snapshot!(written.join("\n"));
+    for (record, written) in records.iter().zip(&written) {
+        assert_eq!(&serde_json::from_str::<Record>(written).expect("a record"), record);
+    }
+    assert!(!format!("{records:?}").contains("hunter2"));
+}
