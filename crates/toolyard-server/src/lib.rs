@@ -5,6 +5,7 @@
 //! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
 //! - [`hosting`]: hosted functions, and scripts;
 //! - [`added`]: servers that are added while the gateway runs;
+//! - [`summaries`]: what servers are for, in a line;
 //! - [`edits`]: the files of the manifest, followed;
 //! - `site`: where the gateway listens, and its certificate;
 //! - [`routes`]: the doors; [`keys`]: who may come in; [`rest`]: what is behind the doors that are not MCP's;
@@ -29,6 +30,7 @@ pub mod routes;
 pub mod server;
 mod site;
 pub mod status;
+pub mod summaries;
 pub mod telemetry;
 
 pub use server::{Applied, Options, Running, StartError, start};

@@ -39,6 +39,7 @@ use crate::rest::Rest;
 use crate::routes::{Stage, routes};
 use crate::site::{Certificate, Site};
 use crate::status::{LastEdit, Observatory};
+use crate::summaries::{Chat, Writer};
 use crate::telemetry::{Telemetry, Watched};
 
 use endpoint::{frontend_options, guard, http_options};
@@ -105,7 +106,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
 
     let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
     let audit = trail.audit.clone();
-    telemetry.watch(Watched { registry: registry_now, processes: processes.clone(), audit });
+    telemetry.watch(Watched { registry: registry_now.clone(), processes: processes.clone(), audit });
     let (standings, standings_now) = watch::channel(Arc::<[Standing]>::default());
     let (last_edit, last_edit_now) = watch::channel(None);
     let observatory = Observatory {
@@ -140,7 +141,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let (fleet, remembering) =
         start_fleet(manifest, builder, &yard, (registry, standings), orders_to_come).await?;
     let mut following = follow(&ring, certificate.clone(), renewals, process, &last_edit);
-    follow_servers(&mut following, &yard, process);
+    follow_servers(&mut following, &yard, registry_now, process)?;
     stage.send_replace(Stage::Serving);
     Ok(Running {
         listening,
@@ -218,10 +219,21 @@ fn follow(
     following
 }
 
-/// Keeps up with the servers in the store.
-fn follow_servers(following: &mut JoinSet<()>, yard: &Yard, process: &Process) {
+/// Keeps up with the servers in the store, and has summaries of servers written where there is a model that can.
+fn follow_servers(
+    following: &mut JoinSet<()>,
+    yard: &Yard,
+    registry: watch::Receiver<Arc<Registry>>,
+    process: &Process,
+) -> Result<(), StartError> {
     let (added, key_check) = (yard.added.clone(), process.timeouts.key_check);
     following.spawn(async move { added.follow(key_check).await });
+    if let Some(llm) = &process.llm {
+        let chat = Chat::new(llm).map_err(StartError::Tls)?;
+        let writer = Writer { written: yard.written.clone(), chat, store: yard.store.clone() };
+        following.spawn(async move { writer.follow(registry).await });
+    }
+    Ok(())
 }
 
 /// The store that there is, or one that lasts as long as the gateway.

@@ -14,7 +14,7 @@ use toolyard_agent::memory::{self, MemoryLimits, WorkingMemory};
 use toolyard_agent::scripts;
 use toolyard_agent::search::Services;
 use toolyard_agent::skills::{self, SkillLimits, Skills};
-use toolyard_agent::summary::Described;
+use toolyard_agent::summary::Summaries;
 use toolyard_core::store::Store;
 use toolyard_core::{Backend, Gateway};
 use toolyard_manifest::{Builtins, Handler, MemorySettings, Process, SkillSettings};
@@ -24,6 +24,7 @@ use self::search::Searching;
 use super::{Builder, NotYet};
 use crate::added::{AddedServers, Places, Port};
 use crate::fleet::{Order, Standing};
+use crate::summaries::Written;
 
 pub(super) use self::search::disclosure;
 
@@ -44,6 +45,8 @@ pub struct Yard {
     pub services: Services,
     /// The servers that are added while the gateway runs.
     pub added: Arc<AddedServers>,
+    /// What servers are for, as a language model has written it.
+    pub written: Arc<Written>,
 }
 
 impl Yard {
@@ -62,12 +65,17 @@ impl Yard {
         let places = Places { store: store.clone(), orders: orders.clone(), standings: standings.clone() };
         let allowed = process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone());
         let added = Arc::new(AddedServers::new(places, allowed, process.timeouts.connect));
-        let services = Services::new(Arc::new(Described), Handler::BUILTINS);
-        Self { gateway, store, results, standings, orders, services, added }
+        let written = Arc::<Written>::default();
+        let services = Services::new(written.clone(), Handler::BUILTINS);
+        Self { gateway, store, results, standings, orders, services, added, written }
     }
 
     fn servers(&self) -> Arc<dyn Servers> {
         Arc::new(Port { gateway: self.gateway.clone(), added: self.added.clone() })
+    }
+
+    fn summaries(&self) -> Arc<dyn Summaries> {
+        self.written.clone()
     }
 }
 
@@ -115,7 +123,7 @@ impl Builder {
                 server = skills::add(server, Skills::new(yard.store.clone(), skill_limits(settings)))?;
             }
             if builtins.mcp.is_some() {
-                let (servers, summaries) = (yard.servers(), Arc::new(Described));
+                let (servers, summaries) = (yard.servers(), yard.summaries());
                 server = management::add(server, Management { servers, summaries })?;
             }
         }
