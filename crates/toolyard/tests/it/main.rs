@@ -23,6 +23,7 @@ mod functions;
 mod lanes;
 mod life;
 mod listener;
+mod management;
 mod openapi;
 mod overrides;
 mod passing;
