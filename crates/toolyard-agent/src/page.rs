@@ -1,4 +1,4 @@
-//! The page for people, `docs/agent-tools.md`, held to the tools that there are.
+//! The pages for people, `docs/agent-tools.md` and those that it leads to, held to the tools that there are.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::memory::testing::Kept;
 use crate::memory::tools::MemoryTools;
 use crate::memory::{self, MemoryLimits};
 use crate::skills::{self, SkillLimits, Skills};
-use crate::{large, scripts};
+use crate::{large, management, scripts};
 
 /// Never ends a script.
 struct Patient;
@@ -25,13 +25,14 @@ impl Runner for Patient {
 /// All tools of this crate, with all guides.
 fn all_tools() -> Arc<dyn Backend> {
     let (kept, memory) = Kept::memory(MemoryLimits::default());
-    let guides = [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE];
+    let guides = [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE, guides::MCP_GUIDE];
     let book = guides.into_iter().try_fold(GuideBook::new(), GuideBook::with).expect("guides of other names");
     let server = Server::new("builtins", "1.0.0");
     let added = scripts::add(server, Arc::new(Patient))
         .and_then(|server| memory::tools::add(server, MemoryTools::new(memory)))
         .and_then(|server| guides::add(server, Arc::new(book)))
-        .and_then(|server| skills::add(server, Skills::new(kept, SkillLimits::default())));
+        .and_then(|server| skills::add(server, Skills::new(kept, SkillLimits::default())))
+        .and_then(|server| management::add(server, management::tests::management()));
     added.expect("tools of other names").into_backend()
 }
 
@@ -39,9 +40,9 @@ fn all_tools() -> Arc<dyn Backend> {
 fn the_page_has_every_tool_and_every_parameter() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
     let read = |page: &str| std::fs::read_to_string(format!("{folder}{page}")).expect("the page");
-    let (page, of_scripts) = (read("agent-tools.md"), read("scripts.md"));
+    let (page, of_scripts) = (read("agent-tools.md") + &read("mcp-management.md"), read("scripts.md"));
     let catalog = all_tools().catalog().borrow().clone();
-    assert_eq!(catalog.tools.len(), 13);
+    assert_eq!(catalog.tools.len(), 18);
     for tool in &catalog.tools {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", tool.name)));
         let row = row.unwrap_or_else(|| panic!("{} has no row", tool.name));

@@ -9,7 +9,7 @@ mod invoke;
 mod port;
 mod services;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tools;
 mod wanted;
 

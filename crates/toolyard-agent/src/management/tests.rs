@@ -95,6 +95,15 @@ fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
     Handler::new(name, backend, Limits { timeout: Duration::from_secs(30), gate })
 }
 
+/// What the tools need, of a gateway without servers.
+pub(crate) fn management() -> Management {
+    let (_, registry) = watch::channel(Arc::default());
+    Management {
+        servers: Arc::new(Yard { registry, wanted: Mutex::default() }),
+        summaries: Arc::new(Described),
+    }
+}
+
 /// A gateway with servers, and the tools in front of them.
 struct Agent {
     gateway: Gateway,
