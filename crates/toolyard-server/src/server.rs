@@ -109,12 +109,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     telemetry.watch(Watched { registry: registry_now.clone(), processes: processes.clone(), audit });
     let (standings, standings_now) = watch::channel(Arc::<[Standing]>::default());
     let (last_edit, last_edit_now) = watch::channel(None);
-    let observatory = Observatory {
-        gateway: gateway.clone(),
-        standings: standings_now,
-        processes: processes.clone(),
-        last_edit: last_edit_now,
-    };
+    let observatory = Observatory::new(&gateway, standings_now, &processes, last_edit_now);
     let (orders, orders_to_come) = mpsc::channel(1);
     let yard = Yard::new(&gateway, &store, results, &observatory.standings, &orders, process);
     let guard = guard(process, &listening);

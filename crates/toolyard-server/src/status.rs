@@ -150,6 +150,17 @@ struct List {
 }
 
 impl Observatory {
+    /// What is seen of a gateway.
+    #[must_use]
+    pub fn new(
+        gateway: &Arc<Gateway>,
+        standings: watch::Receiver<Arc<[Standing]>>,
+        processes: &Processes,
+        last_edit: watch::Receiver<Option<LastEdit>>,
+    ) -> Self {
+        Self { gateway: gateway.clone(), standings, processes: processes.clone(), last_edit }
+    }
+
     /// The status now, as JSON, of what exists for a visitor. It reads the system's tables of processes, which may take a
     /// moment.
     #[must_use]

@@ -174,7 +174,12 @@ async fn changes_that_clients_hear_of() {
     let mut client = Client::new(running.address(), Speech::Bare).await;
     assert_eq!(client.tools().await.len(), 6);
     // Had the tool that is to be found been told of, another change would be the last.
-    let ((), last) = tokio::join!(async { drop(running.stop().await) }, changes.message());
+    let ((), last) = tokio::join!(
+        async {
+            running.stop().await;
+        },
+        changes.message()
+    );
     heard.extend(last);
     assert_snapshot!(heard.join("\n"), @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}
