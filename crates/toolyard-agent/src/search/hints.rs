@@ -5,7 +5,7 @@ use std::fmt::Write;
 use toolyard_core::Registry;
 
 use super::english;
-use super::services::{FoundService, Services, found, ranked};
+use super::services::{FoundService, Services, found};
 use super::tools::SERVICES;
 
 /// The prompt that gives a hint.
@@ -42,11 +42,11 @@ impl Services {
         if message.split_whitespace().take(FEWEST_WORDS).count() < FEWEST_WORDS {
             return None;
         }
-        let services = self.of(view);
-        let least = LEAST * of_one_word(services.len());
-        let mut fit = ranked(services, &english().telling(message));
+        let read = self.read(view);
+        let least = LEAST * of_one_word(read.len());
+        let mut fit = read.ranked(&english().telling(message));
         fit.retain(|(_, score)| *score >= least);
-        let services = found(fit, MOST);
+        let services = found(&fit, MOST);
         if services.is_empty() {
             return None;
         }

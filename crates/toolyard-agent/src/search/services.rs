@@ -1,12 +1,12 @@
 //! Which services fit, ranked and told as agents know it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use toolyard_core::Registry;
 use toolyard_core::registry::{Handler, Kind};
-use toolyard_rank::Bm25Ranker;
+use toolyard_rank::{Bm25Ranker, Bm25Texts};
 
 use crate::summary::Summaries;
 
@@ -14,6 +14,8 @@ use crate::summary::Summaries;
 const MOST: usize = 5;
 /// How many tools or skills are named of each.
 const MOST_NAMED: usize = 3;
+/// How many sets of services are kept read: callers of one scope see the same.
+const MOST_READ: usize = 8;
 
 /// What a service is, which says how it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,9 +75,9 @@ pub struct FoundService {
 }
 
 impl FoundService {
-    fn new(service: Service, relevance_score: f64) -> Self {
-        let Service { kind, name, summary, mut abilities, .. } = service;
-        abilities.truncate(MOST_NAMED);
+    fn new(service: &Service, relevance_score: f64) -> Self {
+        let Service { kind, name, summary, abilities, .. } = service.clone();
+        let abilities = abilities.into_iter().take(MOST_NAMED).collect();
         let (top_skills, top_tools) = match kind {
             ServiceKind::A2a => (Some(abilities), None),
             ServiceKind::Mcp => (None, Some(abilities)),
@@ -93,19 +95,47 @@ impl FoundService {
     }
 }
 
+/// Services whose texts were read, which takes longer than to rank them.
+pub(super) struct ReadServices {
+    services: Vec<Service>,
+    texts: Bm25Texts,
+}
+
+impl ReadServices {
+    pub(super) fn new(services: Vec<Service>) -> Self {
+        let texts = Bm25Texts::new(services.iter().map(Service::text));
+        Self { services, texts }
+    }
+
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.services.len()
+    }
+
+    /// Those that have something of a query, with their scores, the best first.
+    pub(super) fn ranked(&self, query: &str) -> Vec<(&Service, f64)> {
+        let scores = self.texts.scores(&Bm25Ranker::default(), query);
+        let mut ranked: Vec<_> = self.services.iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
+        ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        ranked
+    }
+}
+
 /// Knows the services that there are.
 #[derive(Clone)]
 pub struct Services {
     summaries: Arc<dyn Summaries>,
     /// The handler that is the gateway itself, and no service.
     own: Arc<str>,
+    /// What was read last, the latest first.
+    read: Arc<Mutex<VecDeque<Arc<ReadServices>>>>,
 }
 
 impl Services {
     /// The services of registries, without the handler `own`.
     #[must_use]
     pub fn new(summaries: Arc<dyn Summaries>, own: &str) -> Self {
-        Self { summaries, own: own.into() }
+        Self { summaries, own: own.into(), read: Arc::default() }
     }
 
     /// The services that a caller sees: the handlers that it sees a tool of.
@@ -138,24 +168,33 @@ impl Services {
     /// The services that fit a query best, five at most, the best first.
     #[must_use]
     pub fn search(&self, view: &Registry, query: &str) -> Vec<FoundService> {
-        found(ranked(self.of(view), query), MOST)
+        found(&self.read(view).ranked(query), MOST)
+    }
+
+    /// The services that a caller sees, read. Summaries may change while nothing else does, so that it is what is read that is
+    /// compared.
+    pub(super) fn read(&self, view: &Registry) -> Arc<ReadServices> {
+        let services = self.of(view);
+        if let Some(known) = self.last().iter().find(|read| read.services == services) {
+            return known.clone();
+        }
+        let read = Arc::new(ReadServices::new(services));
+        let mut last = self.last();
+        last.push_front(read.clone());
+        last.truncate(MOST_READ);
+        read
+    }
+
+    fn last(&self) -> MutexGuard<'_, VecDeque<Arc<ReadServices>>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The services that have something of a query, with their scores, the best first.
-pub(super) fn ranked(services: Vec<Service>, query: &str) -> Vec<(Service, f64)> {
-    Bm25Ranker::default().rank_with_scores(services, Service::text, query)
-}
-
 /// The first of them, as they are told.
-pub(super) fn found(ranked: Vec<(Service, f64)>, most: usize) -> Vec<FoundService> {
+pub(super) fn found(ranked: &[(&Service, f64)], most: usize) -> Vec<FoundService> {
     let best = ranked.first().map_or(1.0, |(_, score)| *score);
     let relative = |score: f64| (score / best * 100.0).round() / 100.0;
-    ranked
-        .into_iter()
-        .take(most)
-        .map(|(service, score)| FoundService::new(service, relative(score)))
-        .collect()
+    ranked.iter().take(most).map(|(service, score)| FoundService::new(service, relative(*score))).collect()
 }
 
 /// What a model reads: JSON as agents know it.

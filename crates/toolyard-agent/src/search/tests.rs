@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolyard_core::registry::Kind;
 use toolyard_core::tokens;
 
-use super::services::{found, ranked, told};
+use super::services::{ReadServices, found, told};
 use super::testing::{Offer, Yard, town};
 use super::*;
 use crate::testing::definitions;
@@ -233,9 +233,23 @@ fn services_are_told_as_agents_know_them() {
         ),
         service(ServiceKind::Mcp, "bare", "", &[]),
     ];
-    let found = found(ranked(services, "sales workflows and leads of a bare report"), 5);
+    let found = found(&ReadServices::new(services).ranked("sales workflows and leads of a bare report"), 5);
     insta::assert_snapshot!(told(&found).expect("JSON"));
     assert_eq!(told(&[]).expect("JSON"), r#"{"results": []}"#);
+}
+
+/// What was read is used again as long as nothing of it has changed.
+#[test]
+fn services_are_read_once() {
+    let mut yard = town();
+    let read = |yard: &Yard, scope: &[&str]| yard.search.services.read(&yard.view(scope));
+    let (all, some) = (read(&yard, &["*"]), read(&yard, &["github/*"]));
+    yard.publish();
+    assert!(Arc::ptr_eq(&all, &read(&yard, &["*"])) && Arc::ptr_eq(&some, &read(&yard, &["github/*"])));
+    assert_eq!((all.len(), some.len()), (4, 1));
+    yard.put("shop", &[("cancel_order", "Cancels an order.", "id")]);
+    yard.publish();
+    assert!(!Arc::ptr_eq(&all, &read(&yard, &["*"])) && Arc::ptr_eq(&some, &read(&yard, &["github/*"])));
 }
 
 #[test]

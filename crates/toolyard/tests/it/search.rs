@@ -124,7 +124,12 @@ fn hundreds_of_servers_behind_three_tools() {
         assert!(said.contains("tool") || said.contains("Invalid arguments"), "{said}");
     }
     assert_eq!(found["tools"].as_array().unwrap().len(), 5);
+    let asking = std::time::Instant::now();
     let services = gateway.text("search_known_services", json!({"query": "search the web"}));
+    println!("services among {SERVERS}: {:.1?}", asking.elapsed());
+    let asking = std::time::Instant::now();
+    gateway.text("search_known_services", json!({"query": "weather"}));
+    println!("again: {:.1?}", asking.elapsed());
     let services: Value = serde_json::from_str(&services).unwrap();
     assert_eq!(services["results"].as_array().unwrap().len(), 5);
 }
