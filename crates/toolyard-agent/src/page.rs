@@ -1,6 +1,6 @@
 //! The pages for people, `docs/agent-tools.md` and those that it leads to, held to the tools that there are.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures_util::future::{BoxFuture, pending};
 use toolyard_core::{Backend, Runner, Script, ScriptOutcome, ToolError};
@@ -10,7 +10,9 @@ use crate::guides::{self, GuideBook};
 use crate::memory::testing::Kept;
 use crate::memory::tools::MemoryTools;
 use crate::memory::{self, MemoryLimits};
+use crate::search::{self, Finder, Search, Services};
 use crate::skills::{self, SkillLimits, Skills};
+use crate::summary::Described;
 use crate::{large, management, scripts};
 
 /// Never ends a script.
@@ -32,8 +34,15 @@ fn all_tools() -> Arc<dyn Backend> {
         .and_then(|server| memory::tools::add(server, MemoryTools::new(memory)))
         .and_then(|server| guides::add(server, Arc::new(book)))
         .and_then(|server| skills::add(server, Skills::new(kept, SkillLimits::default())))
-        .and_then(|server| management::add(server, management::tests::management()));
+        .and_then(|server| management::add(server, management::tests::management()))
+        .and_then(|server| search::add(server, searching()));
     added.expect("tools of other names").into_backend()
+}
+
+/// Search among nothing.
+fn searching() -> Search {
+    let finder = Arc::new(Finder::new(Weak::new(), "builtins"));
+    Search { finder, services: Services::new(Arc::new(Described), "builtins") }
 }
 
 #[test]
@@ -42,7 +51,7 @@ fn the_page_has_every_tool_and_every_parameter() {
     let read = |page: &str| std::fs::read_to_string(format!("{folder}{page}")).expect("the page");
     let (page, of_scripts) = (read("agent-tools.md") + &read("mcp-management.md"), read("scripts.md"));
     let catalog = all_tools().catalog().borrow().clone();
-    assert_eq!(catalog.tools.len(), 18);
+    assert_eq!(catalog.tools.len(), 21);
     for tool in &catalog.tools {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", tool.name)));
         let row = row.unwrap_or_else(|| panic!("{} has no row", tool.name));
