@@ -45,10 +45,16 @@ pub struct AddedServers {
 #[derive(Default)]
 struct Known {
     records: Vec<Record>,
-    /// Which state of the store that is, with which settings; `None` while it could not be read.
-    revision: Option<u64>,
+    /// What the fleet was told last: which state of the store, with which settings. `None` before that.
+    told: Option<(u64, Option<ManagementSettings>)>,
     /// The names that somebody is adding just now.
     making: HashSet<String>,
+}
+
+/// What the fleet is to be told.
+struct Read {
+    handlers: Vec<manifest::Handler>,
+    state: (u64, Option<ManagementSettings>),
 }
 
 /// What an [`AddedServers`] needs.
@@ -75,7 +81,10 @@ impl AddedServers {
     pub async fn recall(&self) -> Vec<manifest::Handler> {
         let read = timeout(PATIENCE, self.read()).await;
         match read.unwrap_or_else(|_| Err(StoreError::new(Trouble::Unavailable, "it takes too long"))) {
-            Ok(handlers) => handlers,
+            Ok(Read { handlers, state }) => {
+                self.known().told = Some(state);
+                handlers
+            }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "the servers that were added at run time cannot be read yet");
@@ -100,9 +109,9 @@ impl AddedServers {
         loop {
             tokio::select! {
                 () = sleep(every) => {}
-                Ok(()) = settings.changed() => self.known().revision = None,
+                Ok(()) = settings.changed() => {}
             }
-            if self.settings.borrow().is_none() && self.known().revision.is_some() {
+            if settings.borrow().is_none() && matches!(self.known().told, Some((_, None))) {
                 // Whatever is there does not run.
                 continue;
             }
@@ -125,29 +134,27 @@ impl AddedServers {
         // It is never closed.
         let _turn = self.turn.acquire().await;
         let revision = self.store.revision(SERVERS).await?;
-        if self.known().revision == Some(revision) {
+        let state = (revision, self.settings.borrow().clone());
+        if self.known().told.as_ref() == Some(&state) {
             return Ok(());
         }
-        let handlers = self.read().await?;
-        let told = self.tell(handlers).await;
-        if told.is_err() {
-            // It is tried again.
-            self.known().revision = None;
-        }
-        told
+        let Read { handlers, state } = self.read().await?;
+        self.tell(handlers).await?;
+        // Last: who does not wait for the end of this leaves it to the next one.
+        self.known().told = Some(state);
+        Ok(())
     }
 
     /// What is in the store, as handlers; what is not allowed any more is left out.
-    async fn read(&self) -> Result<Vec<manifest::Handler>, StoreError> {
+    async fn read(&self) -> Result<Read, StoreError> {
         // First: what changes meanwhile is read again.
         let revision = self.store.revision(SERVERS).await?;
-        let records = record::list(&*self.store).await?;
         let settings = self.settings.borrow().clone();
+        let records = record::list(&*self.store).await?;
         let allowed = settings.as_ref().and_then(|settings| settings.allow.as_ref());
         let handlers = records.iter().filter_map(|record| running(record, allowed)).collect();
-        let mut known = self.known();
-        (known.records, known.revision) = (records, Some(revision));
-        Ok(handlers)
+        self.known().records = records;
+        Ok(Read { handlers, state: (revision, settings) })
     }
 
     async fn tell(&self, handlers: Vec<manifest::Handler>) -> Result<(), Refusal> {

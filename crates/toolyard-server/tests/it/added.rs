@@ -214,9 +214,17 @@ async fn what_is_not_allowed_is_neither_added_nor_started() {
     assert_eq!(site.listed().await, r#"configured ["here"]"#);
     assert_eq!(site.unregister("second").await, "Server 'second' removed successfully.");
     assert_eq!(kept(&store).await, ["first"]);
-    let edited = manifest_of(&handler("configured", site.configured), &MCP.replace("ALLOW", ALLOWED));
-    site.running.apply(&edited).await.unwrap();
-    site.until(&["here", "one"]).await;
+    for (mcp, tools) in [
+        (ALLOWED, &["here", "one"][..]),
+        ("enabled: false", &["here"]),
+        (ALLOWED, &["here", "one"]),
+        ("allow: {}", &["here"]),
+    ] {
+        let edited = manifest_of(&handler("configured", site.configured), &MCP.replace("ALLOW", mcp));
+        site.running.apply(&edited).await.unwrap();
+        site.until(tools).await;
+    }
+    assert_eq!(kept(&store).await, ["first"]);
     site.running.stop().await;
 }
 
