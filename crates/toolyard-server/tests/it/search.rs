@@ -174,17 +174,13 @@ async fn changes_that_clients_hear_of() {
     let mut client = Client::new(running.address(), Speech::Bare).await;
     assert_eq!(client.tools().await.len(), 6);
     // Had the tool that is to be found been told of, another change would be the last.
-    let ((), last) = tokio::join!(
-        async {
-            running.stop().await;
-        },
-        changes.message()
-    );
+    let (_, last) = tokio::join!(running.stop(), changes.message());
     heard.extend(last);
     assert_snapshot!(heard.join("\n"), @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
+    {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
     "#);
 }
 
