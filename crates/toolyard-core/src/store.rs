@@ -43,6 +43,9 @@ pub trait Kv: Send + Sync {
         limit: usize,
     ) -> Stored<'a, Vec<(String, Value)>>;
 
+    /// How many bytes all values of a space have together. Those that have expired may be counted for a while.
+    fn size(&self, space: Space) -> Stored<'_, u64>;
+
     /// A number that grows with every change in a space, by whichever process: who has seen it knows whether to look
     /// again. That something expired is no change.
     fn revision(&self, space: Space) -> Stored<'_, u64>;

@@ -113,6 +113,10 @@ impl Kv for Reopening {
         Box::pin(async move { self.store().await?.list(space, prefix, after, limit).await })
     }
 
+    fn size(&self, space: Space) -> Stored<'_, u64> {
+        Box::pin(async move { self.store().await?.size(space).await })
+    }
+
     fn revision(&self, space: Space) -> Stored<'_, u64> {
         Box::pin(async move { self.store().await?.revision(space).await })
     }

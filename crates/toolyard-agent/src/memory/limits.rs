@@ -15,6 +15,8 @@ pub struct MemoryLimits {
     pub bytes: usize,
     /// Bytes of one value.
     pub value_bytes: usize,
+    /// Bytes of the values of all namespaces together. Gateways that save at the same time may go beyond by what they save then.
+    pub total_bytes: usize,
     /// How long an entry lives whose saver does not say.
     pub ttl: Duration,
     /// How long one may live at most.
@@ -27,6 +29,7 @@ impl Default for MemoryLimits {
             entries: 500,
             bytes: 32 * 1024 * 1024,
             value_bytes: 4 * 1024 * 1024,
+            total_bytes: 1024 * 1024 * 1024,
             ttl: Duration::from_secs(5 * 60),
             longest_ttl: Duration::from_secs(24 * 60 * 60),
         }
@@ -60,6 +63,14 @@ pub enum MemoryError {
         held: usize,
         /// What the new ones would take.
         needed: usize,
+    },
+    /// All namespaces together would have more bytes than they may.
+    #[error(
+        "Working memory is full: all that is kept in it, by others too, may hold {limit} bytes. Try again later."
+    )]
+    Full {
+        /// The bound.
+        limit: usize,
     },
     /// One value is larger than values may be.
     #[error(

@@ -126,6 +126,14 @@ impl Kv for Kept {
         })
     }
 
+    fn size(&self, space: Space) -> Stored<'_, u64> {
+        self.answer(|state| {
+            let of_space =
+                state.values.iter().filter(|((owner, _), value)| *owner == space.0 && state.lives(value));
+            of_space.map(|(_, value)| value.bytes.len() as u64).sum()
+        })
+    }
+
     fn revision(&self, _space: Space) -> Stored<'_, u64> {
         self.answer(|state| state.version)
     }

@@ -75,6 +75,22 @@ async fn what_has_expired_is_gone_and_makes_room() {
 }
 
 #[tokio::test]
+async fn all_namespaces_together_hold_no_more_than_they_may() {
+    let limits = MemoryLimits { total_bytes: 10, ..MemoryLimits::default() };
+    let (kept, memory) = Kept::memory(limits);
+    let other = Namespace::new("session", "other");
+    let put = async |path: &str, value: &str| memory.save(&other, &[NewEntry::new(path, value)]).await;
+    save(&memory, "a", "123456").await.expect("room");
+    put("session/other/a", "1234").await.expect("room");
+    let refused = put("session/other/b", "5").await.expect_err("no room");
+    insta::assert_snapshot!(refused, @"Working memory is full: all that is kept in it, by others too, may hold 10 bytes. Try again later.");
+    // What was there is as it was, and after its time there is room again.
+    assert_eq!(value(&memory, "a").await.as_deref(), Some("123456"));
+    kept.pass(Duration::from_secs(301));
+    put("session/other/b", "1234567890").await.expect("room");
+}
+
+#[tokio::test]
 async fn nothing_lives_longer_than_it_may() {
     let (_, memory) = Kept::memory(MemoryLimits::default());
     let path = key("a").path;

@@ -84,6 +84,7 @@ impl WorkingMemory {
         let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect();
         // Before anything is written, so that what is refused costs nothing. What counts is the look behind it.
         self.read(namespace).await?.index.admit(namespace, &records, &self.limits)?;
+        self.make_sure_of_room(&records).await?;
         let admitted = match self.write_values(&records, entries).await {
             Ok(()) => self.change(namespace, |index| index.admit(namespace, &records, &self.limits)).await,
             Err(error) => Err(error.into()),
@@ -97,6 +98,17 @@ impl WorkingMemory {
         };
         self.discard(&replaced).await;
         Ok(records)
+    }
+
+    /// Makes sure that values have room beside those of all namespaces.
+    async fn make_sure_of_room(&self, records: &[Record]) -> Result<(), MemoryError> {
+        let limit = self.limits.total_bytes;
+        let needed: usize = records.iter().map(|record| record.bytes).sum();
+        let held = usize::try_from(self.store.size(VALUES).await?).unwrap_or(usize::MAX);
+        match held.saturating_add(needed) <= limit {
+            true => Ok(()),
+            false => Err(MemoryError::Full { limit }),
+        }
     }
 
     /// The entry of a key, and its value.

@@ -230,6 +230,10 @@ impl Kv for Slow {
         self.0.list(space, prefix, after, limit)
     }
 
+    fn size(&self, space: Space) -> Stored<'_, u64> {
+        self.0.size(space)
+    }
+
     fn revision(&self, space: Space) -> Stored<'_, u64> {
         self.0.revision(space)
     }

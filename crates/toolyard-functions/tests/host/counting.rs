@@ -52,6 +52,10 @@ impl Kv for Counting {
         self.ask(self.inner.list(space, prefix, after, limit))
     }
 
+    fn size(&self, space: Space) -> Stored<'_, u64> {
+        self.ask(self.inner.size(space))
+    }
+
     fn revision(&self, space: Space) -> Stored<'_, u64> {
         self.ask(self.inner.revision(space))
     }

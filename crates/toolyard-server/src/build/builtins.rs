@@ -169,6 +169,7 @@ fn memory_tools(settings: &MemorySettings, yard: &Yard) -> MemoryTools {
         entries: settings.entries,
         bytes: settings.bytes,
         value_bytes: settings.value_bytes,
+        total_bytes: settings.total_bytes,
         ttl: settings.ttl,
         longest_ttl: settings.longest_ttl,
     };

@@ -76,6 +76,16 @@ impl Kv for Postgres {
         })
     }
 
+    fn size(&self, space: Space) -> Stored<'_, u64> {
+        Box::pin(async move {
+            let size = format!(
+                "SELECT coalesce(sum(octet_length(value)), 0)::bigint FROM toolyard.kv WHERE space = $1 AND {LIVE}"
+            );
+            let rows = self.rows(&size, &[&space.0]).await?;
+            Ok(rows.first().map_or(0, |row| convert::number(row.get(0))))
+        })
+    }
+
     fn revision(&self, space: Space) -> Stored<'_, u64> {
         Box::pin(async move {
             let number = "SELECT number FROM toolyard.revision WHERE space = $1";

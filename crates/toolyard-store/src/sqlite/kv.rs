@@ -37,6 +37,10 @@ impl Kv for Sqlite {
         Box::pin(self.read(move |connection| list(connection, space, &keys, limit)))
     }
 
+    fn size(&self, space: Space) -> Stored<'_, u64> {
+        Box::pin(self.read(move |connection| size(connection, space).map(convert::number)))
+    }
+
     fn revision(&self, space: Space) -> Stored<'_, u64> {
         Box::pin(self.read(move |connection| revision(connection, space).map(convert::number)))
     }
@@ -107,6 +111,13 @@ fn list(
             statement.query_map(params![space.0, from, now, limit], entry)?.collect()
         }
     }
+}
+
+/// Of a blob its length is known without reading it.
+fn size(connection: &Connection, space: Space) -> rusqlite::Result<i64> {
+    const SIZE: &str = "SELECT coalesce(sum(length(value)), 0) FROM kv \
+        WHERE space = ?1 AND (expires_ms IS NULL OR expires_ms > ?2)";
+    connection.prepare_cached(SIZE)?.query_row(params![space.0, now()], |row| row.get(0))
 }
 
 fn revision(connection: &Connection, space: Space) -> rusqlite::Result<i64> {

@@ -36,6 +36,7 @@ async fn suite(store: &dyn Store) {
     expiry(store).await;
     lists(store).await;
     revisions(store).await;
+    sizes(store).await;
     blobs(store).await;
     leases(store).await;
     records(store).await;
@@ -144,6 +145,19 @@ async fn revisions(store: &dyn Store) {
     assert_eq!(store.revision(A).await.unwrap(), put);
     store.delete(A, "r").await.unwrap();
     assert!(store.revision(A).await.unwrap() > put);
+}
+
+async fn sizes(store: &dyn Store) {
+    let sized = Space("sized");
+    assert_eq!(store.size(sized).await.unwrap(), 0);
+    store.put(sized, "a", Put::always(vec![0; 300_000])).await.unwrap();
+    store.put(sized, "b", Put::always("1234567")).await.unwrap();
+    store.put(Space("other"), "b", Put::always("12")).await.unwrap();
+    assert_eq!(store.size(sized).await.unwrap(), 300_007);
+    let expires = Some(SystemTime::now() - Duration::from_secs(1));
+    store.put(sized, "a", Put { expires, ..Put::always("gone") }).await.unwrap();
+    store.put(sized, "b", Put::always("")).await.unwrap();
+    assert_eq!(store.size(sized).await.unwrap(), 0);
 }
 
 async fn blobs(store: &dyn Store) {

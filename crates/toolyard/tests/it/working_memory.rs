@@ -15,6 +15,7 @@ const LIMITS: MemoryLimits = MemoryLimits {
     entries: 20,
     bytes: 2_000_000,
     value_bytes: 1_000_000,
+    total_bytes: 10_000_000,
     ttl: Duration::from_secs(60),
     longest_ttl: Duration::from_secs(3600),
 };
