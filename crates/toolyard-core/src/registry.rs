@@ -50,6 +50,8 @@ pub struct Handler {
     pub overrides: Arc<Overrides>,
     /// What a call costs of what has no price of its own. `None`: what its backend says.
     pub price: Option<Price>,
+    /// What people call it, where the manifest says so.
+    pub display_name: Option<Arc<str>>,
     /// What it is for, where the manifest says so.
     pub description: Option<Arc<str>>,
     /// What becomes of large results of tools of which nothing is said.
@@ -64,10 +66,19 @@ impl Handler {
     /// A handler whose tools are published as its backend offers them.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
-        let (limits, prefix, overrides) = (Arc::new(limits), Prefix::default(), Arc::default());
-        let (price, description, chunking) = (None, None, Chunking::default());
-        let (name, secrets, disclosure) = (name.into(), Secrets::default(), None);
-        Self { name, backend, limits, prefix, overrides, price, description, chunking, secrets, disclosure }
+        Self {
+            name: name.into(),
+            backend,
+            limits: Arc::new(limits),
+            prefix: Prefix::default(),
+            overrides: Arc::default(),
+            price: None,
+            display_name: None,
+            description: None,
+            chunking: Chunking::default(),
+            secrets: Secrets::default(),
+            disclosure: None,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use toolyard_core::access::Price;
 
 pub(crate) use self::{
-    builtins::{guide_name, model, pattern, summary},
+    builtins::{display_name, guide_name, model, pattern, summary},
     cpu::{CPU, cpu},
     duration::{DURATION, duration},
     function::{function_id, function_version, platform_url},

@@ -49,6 +49,8 @@ pub struct Handler {
     /// `price`: what a call costs of those of its tools that have no price of their own. Where it is not said, a hosted function
     /// has its own, and all else costs nothing.
     pub price: Option<Price>,
+    /// `displayName`: what people call its server. None: by its name.
+    pub display_name: Option<String>,
     /// `description`: what its server is for, as a summary for those who look for one. None: it is written from its tools.
     pub description: Option<String>,
     /// `chunk` and `chunkThreshold`: what becomes of large results of its tools, where their overrides do not say.
@@ -74,6 +76,7 @@ impl Handler {
             prefix: Prefix::default(),
             overrides: Vec::new(),
             price: None,
+            display_name: None,
             description: None,
             chunking: Chunking::default(),
             probe: None,

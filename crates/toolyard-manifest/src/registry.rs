@@ -146,6 +146,7 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
     let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
     let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
     let price = fields.optional("price", |cursor| cursor.parse(forms::price));
+    let display_name = fields.optional("displayName", |cursor| cursor.parse(forms::display_name));
     let description = fields.optional("description", Cursor::text);
     let chunking = names::chunking(&mut fields);
     fields.not_yet(HANDLER_NOT_YET);
@@ -159,6 +160,7 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
         prefix,
         overrides,
         price,
+        display_name,
         description,
         chunking,
         probe: None,

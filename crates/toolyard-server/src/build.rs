@@ -115,8 +115,9 @@ pub(crate) fn named(declared: &manifest::Handler, handler: Handler) -> Handler {
     // What is pinned may be others now.
     handler.secrets.set(declared.secrets());
     let (price, chunking) = (declared.price, declared.chunking);
-    let description = declared.description.as_deref().map(Into::into);
-    Handler { prefix, overrides, price, description, chunking, ..handler }
+    let [display_name, description] =
+        [&declared.display_name, &declared.description].map(|text| text.as_deref().map(Into::into));
+    Handler { prefix, overrides, price, display_name, description, chunking, ..handler }
 }
 
 fn uses_tls(handler: &manifest::Handler) -> bool {

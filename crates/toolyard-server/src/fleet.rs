@@ -369,8 +369,17 @@ fn inherited(catalog: Arc<Catalog>, before: &Arc<Catalog>) -> Arc<Catalog> {
 /// Whether an edit changes no more than what tools are called and cost, and what callers see of them.
 fn is_renamed(before: &manifest::Handler, declared: &manifest::Handler) -> bool {
     let (prefix, overrides, price) = (before.prefix, before.overrides.clone(), before.price);
-    let (description, chunking) = (before.description.clone(), before.chunking);
-    *before == manifest::Handler { prefix, overrides, price, description, chunking, ..declared.clone() }
+    let (display_name, description) = (before.display_name.clone(), before.description.clone());
+    let published = manifest::Handler {
+        prefix,
+        overrides,
+        price,
+        display_name,
+        description,
+        chunking: before.chunking,
+        ..declared.clone()
+    };
+    *before == published
 }
 
 async fn next(members: &mut [Member]) -> Event {

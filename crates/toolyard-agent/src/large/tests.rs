@@ -315,6 +315,32 @@ async fn a_result_that_is_larger_than_all_memory_is_truncated() {
     assert_eq!(yard.kept.len(), 0);
 }
 
+/// The most memory that this process has had so far, in bytes.
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
+}
+
+/// What it takes is its text once more; its pieces are parts of that.
+#[tokio::test]
+async fn a_result_of_a_hundred_megabytes_is_cut_in_bounded_memory() {
+    let section = r"## Heading\nwords of the section\n\n";
+    let count = 100_000_000 / section.len() + 1;
+    let body = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, section.repeat(count));
+    let size = body.len();
+    let output = Output { body: Object::parse(body).expect("an object"), is_error: false };
+    let before = peak();
+    let content = Content::over(&output, 64_000, false).await.expect("it is large");
+    let opened = peak();
+    assert!(opened - before < size * 5 / 4, "{} bytes to open {size}", opened - before);
+    let text = content.text();
+    let pieces = LargeOptions::default().chunks(&text, 64_000);
+    assert!(pieces.iter().all(|piece| piece.content.chars().count() <= 64_000));
+    assert_eq!(pieces.iter().map(|piece| piece.content.matches("words").count()).sum::<usize>(), count);
+    assert!(peak() - opened < 16_000_000, "{} bytes to cut it", peak() - opened);
+}
+
 /// What looks like headings are comments.
 #[tokio::test]
 async fn no_line_of_a_program_is_lost() {

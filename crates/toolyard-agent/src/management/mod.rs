@@ -14,5 +14,5 @@ mod tools;
 mod wanted;
 
 pub use invoke::Invoking;
-pub use port::{Added, NewServer, Reach, Refusal, Registered, Servers, Transport};
+pub use port::{NewServer, Reach, Refusal, Registered, Servers, Transport};
 pub use tools::{DETAILS, INVOKE, LIST, Management, NAMES, REGISTER, UNREGISTER, add};

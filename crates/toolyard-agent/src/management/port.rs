@@ -14,7 +14,7 @@ pub trait Servers: Send + Sync {
     fn seen_by<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Arc<Registry>>;
 
     /// The servers that were added at run time, whoever sees them.
-    fn added(&self) -> Vec<Added>;
+    fn added(&self) -> Vec<Arc<str>>;
 
     /// Whether this is the handler of the gateway's own tools, which is no server.
     fn is_own(&self, handler: &str) -> bool;
@@ -24,15 +24,6 @@ pub trait Servers: Send + Sync {
 
     /// Removes a server that was added at run time.
     fn unregister<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Refusal>>;
-}
-
-/// A server that was added at run time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Added {
-    /// The name of its handler.
-    pub name: Arc<str>,
-    /// What it is called for people, where that was said.
-    pub display_name: Option<Arc<str>>,
 }
 
 /// A server that is to be added.

@@ -8,7 +8,7 @@ use toolyard_core::registry::{Entry, Kind};
 use toolyard_core::{Json, Phase, Registry};
 
 use super::args::{server_name, shown};
-use super::port::{Added, Servers};
+use super::port::Servers;
 use crate::summary::Summaries;
 
 /// So many names of tools of a server are listed: who wants to know more asks for its details.
@@ -68,7 +68,7 @@ impl<'a> Services<'a> {
     }
 
     /// What a model reads that asks which there are: a JSON array.
-    pub(super) fn listed(&self, added: &[Added], summaries: &dyn Summaries) -> String {
+    pub(super) fn listed(&self, added: &[Arc<str>], summaries: &dyn Summaries) -> String {
         let listed = grouped(self.registry.entries(Kind::Tools));
         let mut away = grouped(self.registry.known(Kind::Tools));
         away.values_mut().for_each(|tools| in_order(tools));
@@ -120,20 +120,20 @@ fn in_order(tools: &mut [&Arc<Entry>]) {
 }
 
 impl<'a> Service<'a> {
-    fn summary(&self, added: &[Added], summaries: &dyn Summaries) -> Summary<'a> {
+    fn summary(&self, added: &[Arc<str>], summaries: &dyn Summaries) -> Summary<'a> {
         let names: Vec<&str> = self.tools.iter().map(|entry| &*entry.name).collect();
-        let added = added.iter().find(|added| added.name == *self.name);
-        let summary = match self.tools.first() {
-            Some(entry) => summaries.of(&entry.handler, &names),
+        let handler = self.tools.first().map(|entry| &entry.handler);
+        let summary = match handler {
+            Some(handler) => summaries.of(handler, &names),
             None => "Has no tools now.".to_owned(),
         };
         Summary {
             server_name: self.name,
-            display_name: added.and_then(|added| added.display_name.clone()),
+            display_name: handler.and_then(|handler| handler.display_name.clone()),
             summary,
             tool_count: names.len(),
             tool_names: names.into_iter().take(MOST_NAMES).collect(),
-            added_at_run_time: added.is_some(),
+            added_at_run_time: added.iter().any(|added| **added == **self.name),
             available: (*self.phase != Phase::Ready).then_some(false),
         }
     }

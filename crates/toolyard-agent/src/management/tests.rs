@@ -52,8 +52,8 @@ impl Servers for Yard {
         Box::pin(async move { Registry::seen_by(self.registry.borrow().clone(), caller) })
     }
 
-    fn added(&self) -> Vec<Added> {
-        vec![Added { name: "time".into(), display_name: Some("World Clock".into()) }]
+    fn added(&self) -> Vec<Arc<str>> {
+        vec!["time".into()]
     }
 
     fn is_own(&self, handler: &str) -> bool {
@@ -92,7 +92,8 @@ fn schema(required: &str) -> Value {
 
 fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
     let gate = Gate::new(GateSize { running: 10, waiting: 0 });
-    Handler::new(name, backend, Limits { timeout: Duration::from_secs(30), gate })
+    let handler = Handler::new(name, backend, Limits { timeout: Duration::from_secs(30), gate });
+    Handler { display_name: (name == "time").then(|| "World Clock".into()), ..handler }
 }
 
 /// What the tools need, of a gateway without servers.

@@ -122,7 +122,7 @@ impl Management {
         let found = Services::of(&registry, &*self.servers).find(&name).map(drop);
         // One that does not run is no server of anybody, but whoever may use everything can remove it.
         let is_all = context.caller().grant.as_ref().is_none_or(|grant| grant.scope.is_everything());
-        if !(is_all && self.servers.added().iter().any(|added| *added.name == *name)) {
+        if !(is_all && self.servers.added().iter().any(|added| **added == *name)) {
             found.map_err(ToolFailure::new)?;
         }
         let removed = self.servers.unregister(&name).await;

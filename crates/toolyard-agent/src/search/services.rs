@@ -35,7 +35,7 @@ pub struct Service {
     /// What it is called by.
     pub name: Arc<str>,
     /// What people call it, where that is something else.
-    pub display_name: Option<String>,
+    pub display_name: Option<Arc<str>>,
     /// What it is for.
     pub summary: String,
     /// The names of its tools, or of its skills, in its order.
@@ -156,7 +156,7 @@ impl Services {
             Service {
                 kind: ServiceKind::Mcp,
                 name: handler.name.clone(),
-                display_name: None,
+                display_name: handler.display_name.clone(),
                 summary: self.summaries.of(handler, &names),
                 abilities,
                 texts: Vec::new(),

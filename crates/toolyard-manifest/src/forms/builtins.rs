@@ -25,6 +25,13 @@ pub(crate) fn guide_name(text: &str) -> Result<String, Invalid> {
     if is_valid { Ok(text.to_owned()) } else { Err(invalid) }
 }
 
+/// What people call something.
+pub(crate) fn display_name(text: &str) -> Result<String, Invalid> {
+    let is_valid = !text.trim().is_empty() && text.chars().count() <= 100 && !text.contains(char::is_control);
+    let invalid = Invalid::new("a name for people", "one line of at most 100 characters");
+    if is_valid { Ok(text.to_owned()) } else { Err(invalid) }
+}
+
 /// What something is about.
 pub(crate) fn summary(text: &str) -> Result<String, Invalid> {
     let is_valid = !text.trim().is_empty() && text.chars().count() <= 300 && !text.contains(char::is_control);

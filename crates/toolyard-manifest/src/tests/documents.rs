@@ -52,6 +52,7 @@ fn a_registry_in_yaml() {
         prefix: OnClash,
         overrides: [],
         price: None,
+        display_name: None,
         description: None,
         chunking: Chunking {
             structured: None,

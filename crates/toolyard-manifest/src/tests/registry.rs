@@ -206,12 +206,12 @@ fn fields_of_the_contract_that_are_not_served_yet() {
 fn unknown_fields() {
     assert_snapshot!(problems(&handler("time_out: 3s")), @"
     tools.yaml:9:5: spec.handlers[0].time_out: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, description, chunk, chunkThreshold
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, displayName, description, chunk, chunkThreshold
       hint: did you mean `timeout`?
     ");
     assert_snapshot!(problems(&handler("colour: green")), @"
     tools.yaml:9:5: spec.handlers[0].colour: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, description, chunk, chunkThreshold
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, displayName, description, chunk, chunkThreshold
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
     tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field

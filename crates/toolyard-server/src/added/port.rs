@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
-use toolyard_agent::management::{Added, NewServer, Refusal, Registered, Servers};
+use toolyard_agent::management::{NewServer, Refusal, Registered, Servers};
 use toolyard_core::{Caller, Gateway, Registry};
 use toolyard_manifest::Handler;
 
@@ -27,15 +27,11 @@ impl Servers for Port {
         })
     }
 
-    fn added(&self) -> Vec<Added> {
+    fn added(&self) -> Vec<Arc<str>> {
         let configured = self.added.configured();
         let known = self.added.known();
         let added = known.records.iter().filter(|record| !configured.contains(&record.name));
-        let added = added.map(|record| Added {
-            name: record.name.as_str().into(),
-            display_name: record.display_name.as_deref().map(Into::into),
-        });
-        added.collect()
+        added.map(|record| record.name.as_str().into()).collect()
     }
 
     fn is_own(&self, handler: &str) -> bool {

@@ -88,8 +88,10 @@ impl Record {
             Kept::Sse { url } => json!({"transport": "sse", "endpoint": literal(url)}),
         };
         let mut handler = json!({"name": literal(&self.name), "type": "mcp", "mcpConfig": config});
-        if let Some(description) = &self.description {
-            handler["description"] = literal(description).into();
+        for (field, text) in [("displayName", &self.display_name), ("description", &self.description)] {
+            if let Some(text) = text {
+                handler[field] = literal(text).into();
+            }
         }
         json!({
             "apiVersion": "omnia.altairalabs.ai/v1alpha1",

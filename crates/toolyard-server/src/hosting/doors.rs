@@ -55,6 +55,7 @@ impl Doors {
             prefix: Prefix::default(),
             overrides: Arc::default(),
             price: None,
+            display_name: None,
             description: None,
             chunking: Chunking::default(),
             secrets,

@@ -118,7 +118,9 @@ pub enum BadKey {
     #[error("a rate is for a period: `10/s`")]
     Rate,
     /// Nobody has a model of that id, or every result would be large.
-    #[error("a model has an id of at most 100 characters, and a result of one character is not large")]
+    #[error(
+        "a model has an id of at most 100 characters, and a result is large from 1 to 999999999999999 characters on"
+    )]
     Model,
     /// The system gives no random bytes.
     #[error("the system gives no random bytes")]
@@ -144,7 +146,10 @@ impl NewKey {
         if rate.is_some_and(|rate| rate.per.is_none() || rate.millionths == 0) {
             return Err(BadKey::Rate);
         }
-        if model.as_deref().is_some_and(|model| !is_name(model)) || chunk_threshold == Some(0) {
+        let is_threshold = |threshold| (1..1_000_000_000_000_000).contains(&threshold);
+        if model.as_deref().is_some_and(|model| !is_name(model))
+            || chunk_threshold.is_some_and(|threshold| !is_threshold(threshold))
+        {
             return Err(BadKey::Model);
         }
         let secret = Secret::new().ok_or(BadKey::Random)?;

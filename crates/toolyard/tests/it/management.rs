@@ -125,7 +125,8 @@ fn a_foreign_client_adds_calls_and_removes_servers_of_other_people() {
     let gateway = restarted(gateway);
     assert!(!first.into_iter().any(is_running));
     assert_eq!(origins(&gateway), expected);
-    assert!(!pids(&gateway, "memory").is_empty());
+    // It is started again, which nobody waits for.
+    eventually("the program of `memory`", || (!pids(&gateway, "memory").is_empty()).then_some(()));
     let calls = [
         (
             INVOKE,
