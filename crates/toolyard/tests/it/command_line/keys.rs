@@ -246,7 +246,7 @@ fn what_makes_no_sense() {
     let say = |args: &[&str]| run(toolyard(folder.path()).args(args)).to_string();
     assert_snapshot!(say(&["key", "create", "x", "--scope", "root"]), @"
     --- stderr
-    error: invalid value 'root' for '--scope <SCOPE>': a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions` or `metrics`
+    error: invalid value 'root' for '--scope <SCOPE>': a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics` or `memory:PATTERN` (such as `memory:session/*`)
 
     For more information, try '--help'.
     --- exit status 2

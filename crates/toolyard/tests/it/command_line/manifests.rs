@@ -95,7 +95,7 @@ fn a_check_of_what_is_wrong() {
       expected one of mcp, http, grpc, openapi, function, cortexone
       hint: did you mean `mcp`?
     a/broken.yaml:7:31: spec.handlers[1].retry: unknown field
-      expected one of name, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, price
+      expected one of name, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, price, displayName, description, chunk, chunkThreshold
     a/broken.yaml:7:80: spec.handlers[1].mcpConfig.command: the environment variable `MISSING` is not set
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
     absent.yaml: this cannot be read: No such file or directory (os error 2)

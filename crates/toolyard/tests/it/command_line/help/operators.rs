@@ -187,6 +187,12 @@ fn of_key() {
           --cost <AMOUNT>
               What its calls may cost, where tools have a `price`: 2.5/week
 
+          --model <ID>
+              The language model that its calls are made for, where they do not say: `builtins.results.models` has its bound
+
+          --chunk-threshold <CHARACTERS>
+              From how many characters on results are large for it
+
       -f, --file <FILE>
               A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
 
@@ -214,6 +220,7 @@ fn of_key() {
       admin          keys, the audit trail, tests of handlers, the level of the log
       functions      to invoke hosted functions
       metrics        /metrics
+      memory:PATTERN namespaces of working memory beside its own: `memory:session/*`, `memory:*`
     ");
     assert_snapshot!(help(&["key", "list", "--help"]), @"
     List the keys, those that open nothing any more among them
