@@ -99,7 +99,9 @@ impl Gateway {
         }
         let registry = self.settled_for(&call.caller).await;
         let entry = registry.resolve(&call.target)?;
-        match entry.handler.backend.forward(&entry.own, call, &registry) {
+        let is_tool = matches!(call.target, Target::Tool(_));
+        let backend = Some(&entry.handler.backend).filter(|_| is_tool);
+        match backend.and_then(|backend| backend.forward(&entry.own, call, &registry)) {
             None => Ok(entry.clone()),
             Some(meant) => {
                 *call = meant;

@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use toolyard_core::layers::{Answer, Layer, Next};
-use toolyard_core::{Call, Caller, Entry, Json, Outcome, Output, Registry, Target};
+use toolyard_core::{Call, Caller, Entry, Json, Object, Outcome, Output, Registry, Target, TaskAction};
 
 use crate::chunk::{self, Chunk};
 use crate::guides::Guide;
@@ -64,6 +64,8 @@ struct Plan {
     tool: Arc<str>,
     /// Whether its structured content has to stay what it is.
     keeps_structure: bool,
+    /// Whether a task is asked for, and not the tool called.
+    is_task: bool,
 }
 
 impl LargeResults {
@@ -78,7 +80,12 @@ impl LargeResults {
 
     /// `None`: whatever comes of this call passes.
     fn plan(&self, call: &Call, entry: &Entry) -> Option<Plan> {
-        if !matches!(call.target, Target::Tool(_)) || !call.client.calls_tools() {
+        let is_task = match &call.target {
+            Target::Tool(_) => false,
+            Target::Task(task) if task.action == TaskAction::Get => true,
+            _ => return None,
+        };
+        if !call.client.calls_tools() {
             return None;
         }
         let settings = self.settings.borrow().clone()?;
@@ -92,6 +99,7 @@ impl LargeResults {
             named: call.meta.get(SESSION_META).cloned(),
             tool: entry.name.clone(),
             keeps_structure: rules::has_output_schema(entry) && entry.chunking.structured != Some(true),
+            is_task,
             settings,
         })
     }
@@ -102,19 +110,32 @@ impl LargeResults {
         seen.tool(tools::GET).is_ok_and(|entry| entry.handler.name == plan.settings.handler)
     }
 
-    /// A result that is short enough.
-    async fn fitted(&self, output: Output, plan: &Plan) -> Output {
-        let Some(content) = Content::over(&output, plan.threshold, plan.keeps_structure).await else {
-            return output;
-        };
-        if !self.sees_memory(plan) {
-            return output;
+    /// What came of a call, short enough. Of a task it is in what describes the task.
+    async fn fitted(&self, mut output: Output, plan: &Plan) -> Output {
+        if !plan.is_task {
+            let body = self.shortened(&output, plan).await;
+            return Output { body: body.unwrap_or(output.body), ..output };
         }
-        let body = match plan.keep(&content).await {
-            Ok(told) => content.replaced(output.body, &told),
-            Err(why) => content.truncated(output.body, plan.threshold, &why),
-        };
-        Output { body, ..output }
+        let result = output.body.get("result").and_then(|result| result.to_object().ok());
+        if let Some(body) = result
+            && let Some(body) = self.shortened(&Output { body, is_error: false }, plan).await
+        {
+            output.body.set("result", body.to_json());
+        }
+        output
+    }
+
+    /// A result that is large, as one that is not; `None` where it stays as it is.
+    async fn shortened(&self, output: &Output, plan: &Plan) -> Option<Object> {
+        let content = Content::over(output, plan.threshold, plan.keeps_structure).await?;
+        if !self.sees_memory(plan) {
+            return None;
+        }
+        let body = output.body.clone();
+        Some(match plan.keep(&content).await {
+            Ok(told) => content.replaced(body, &told),
+            Err(why) => content.truncated(body, plan.threshold, &why),
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::names::Names;
 use toolyard_core::overrides::{Change, Chunking, Override, Overrides};
 use toolyard_core::registry::{Handler, Limits};
-use toolyard_core::{Backend, Gateway, Object, Tool};
+use toolyard_core::{Backend, Gateway, Object, Task, Tool};
 
 use super::*;
 use crate::memory::testing::Kept;
@@ -212,6 +212,26 @@ async fn what_becomes_of_results() {
         shown.push(format!("=== {what}\n{after}"));
     }
     insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[tokio::test]
+async fn what_came_of_a_task_is_a_result() {
+    let check = async |status: &str, result: Value, expected: &str| {
+        let yard = Yard::small(json!({"taskId": "7", "status": status, "result": result}));
+        let (tool, handler, id) = ("list_models".into(), "fixed".into(), "7".into());
+        let target = Target::Task(Task { tool, handler, id, action: TaskAction::Get });
+        let meta = Object::new().with("toolyard/session", Json::string("abc123"));
+        let call = Call { client: Arc::new(Model), target, meta, ..Call::tool("", Json::null()) };
+        let Ok(Outcome::Done(output)) = yard.gateway.invoke(call).await else { panic!("no task") };
+        let body = output.body.to_json().to_value();
+        assert_eq!((&body["taskId"], &body["status"]), (&json!("7"), &json!(status)));
+        let told = body["result"]["content"][0]["text"].as_str().unwrap_or("nothing");
+        assert!(told.starts_with(expected), "{body}");
+    };
+    let long = json!({"content": [text(&"long ".repeat(20))]});
+    check("completed", long, "Tool result for 'list_models' is large (100 chars)").await;
+    check("completed", json!({"content": [text("short")]}), "short").await;
+    check("working", Value::Null, "nothing").await;
 }
 
 #[tokio::test]
