@@ -2,7 +2,7 @@
 //!
 //! Other software relies on its order and on its scores, so it stays what it is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
@@ -153,13 +153,8 @@ fn lower(char: char) -> char {
 
 /// Each once, in the order of their first.
 fn distinct(words: impl Iterator<Item = String>) -> Vec<String> {
-    let mut seen = Vec::new();
-    for word in words {
-        if !seen.contains(&word) {
-            seen.push(word);
-        }
-    }
-    seen
+    let mut seen = HashSet::new();
+    words.filter(|word| seen.insert(word.clone())).collect()
 }
 
 #[cfg(test)]

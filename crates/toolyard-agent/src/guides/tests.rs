@@ -126,13 +126,12 @@ fn what_cannot_be_listed_is_refused() {
 }
 
 /// Tools that guides speak of and that are not in this crate, or not yet.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 6] = [
     "mcp_list_services",
     "mcp_get_service_details",
     "mcp_invoke_tool",
     "mcp_register_server",
     "mcp_unregister_server",
-    "get_agent_details",
     "calendar_create_event",
 ];
 

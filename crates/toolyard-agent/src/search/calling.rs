@@ -85,6 +85,9 @@ pub(super) struct Wanted {
     pub(super) arguments: Object,
 }
 
+/// How much is shown of a member that is in the wrong place.
+const LONGEST_MEMBER: usize = 64;
+
 /// Why that is not said. The texts are for a model.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unclear {
@@ -92,6 +95,8 @@ pub(super) enum Unclear {
         "name: is missing. Give the name of a tool as search_tools shows it, and what it takes in `arguments`."
     )]
     NoName,
+    #[error("{0}: is no parameter here. What the tool takes goes into `arguments`.")]
+    Misplaced(String),
     #[error("arguments: is no JSON object, which is what tools take: {0}")]
     Arguments(JsonError),
     #[error("arguments: is no JSON object, which is what tools take")]
@@ -102,6 +107,11 @@ impl Wanted {
     /// Reads the arguments of a call. Those of the tool may be a text with JSON in it, as some models write them.
     pub(super) fn read(arguments: Option<&Json>) -> Result<Self, Unclear> {
         let said = arguments.and_then(|arguments| arguments.to_object().ok()).unwrap_or_default();
+        if let Some((member, _)) = said.iter().find(|(member, _)| *member != "name" && *member != "arguments")
+        {
+            let member = member.chars().filter(|c| !c.is_control()).take(LONGEST_MEMBER).collect();
+            return Err(Unclear::Misplaced(member));
+        }
         let name = said.get_str("name").map(|name| name.trim().to_owned());
         let name = name.filter(|name| !name.is_empty()).ok_or(Unclear::NoName)?;
         let arguments = match said.get("arguments") {

@@ -14,6 +14,9 @@ use crate::summary::Summaries;
 const MOST: usize = 5;
 /// How many tools or skills are named of each.
 const MOST_NAMED: usize = 3;
+/// How much of a query is read, in characters and in words.
+const LONGEST_QUERY: usize = 4096;
+const MOST_WORDS: usize = 64;
 /// How many sets of services are kept read: callers of one scope see the same.
 const MOST_READ: usize = 8;
 
@@ -112,9 +115,10 @@ impl ReadServices {
         self.services.len()
     }
 
-    /// Those that have something of a query, with their scores, the best first.
+    /// Those that have something of a query, with their scores, the best first. More than the first words are not read: each pair
+    /// of them is looked for in all texts.
     pub(super) fn ranked(&self, query: &str) -> Vec<(&Service, f64)> {
-        let scores = self.texts.scores(&Bm25Ranker::default(), query);
+        let scores = self.texts.scores(&Bm25Ranker::default(), &beginning(query));
         let mut ranked: Vec<_> = self.services.iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
         ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
         ranked
@@ -190,6 +194,12 @@ impl Services {
     }
 }
 
+/// As much of a query as is read.
+fn beginning(query: &str) -> String {
+    let end = query.char_indices().nth(LONGEST_QUERY).map_or(query.len(), |(end, _)| end);
+    query[..end].split_whitespace().take(MOST_WORDS).collect::<Vec<_>>().join(" ")
+}
+
 /// The first of them, as they are told.
 pub(super) fn found(ranked: &[(&Service, f64)], most: usize) -> Vec<FoundService> {
     let best = ranked.first().map_or(1.0, |(_, score)| *score);
@@ -206,5 +216,18 @@ pub(super) fn told(results: &[FoundService]) -> Result<String, serde_json::Error
     match results.is_empty() {
         true => Ok(r#"{"results": []}"#.to_owned()),
         false => serde_json::to_string_pretty(&Results { results }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_query_the_beginning_is_read() {
+        assert_eq!(beginning("  open an\tissue "), "open an issue");
+        assert_eq!(beginning(&"word ".repeat(1000)).split(' ').count(), MOST_WORDS);
+        assert_eq!(beginning(&"é".repeat(5000)).chars().count(), LONGEST_QUERY);
+        assert_eq!(beginning(""), "");
     }
 }

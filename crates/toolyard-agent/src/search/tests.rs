@@ -60,6 +60,8 @@ async fn what_a_model_reads_whose_call_is_not_made() {
         (CALL, json!({"name": CALL, "arguments": {"name": "create_issue"}})),
         (CALL, json!({"name": CALL, "arguments": {"name": CALL}})),
         (CALL, json!({"name": "create_issue", "arguments": "{\"title\": "})),
+        (CALL, json!({"name": "create_issue", "parameters": {"title": "x"}})),
+        (CALL, json!({"name": "create_issue", "title": "x"})),
         (CALL, json!({"name": "create_issue", "arguments": [1]})),
         (CALL, json!({"name": "create_issue", "arguments": "[1]"})),
         (CALL, json!({"arguments": {}})),
@@ -67,6 +69,15 @@ async fn what_a_model_reads_whose_call_is_not_made() {
         (CALL, json!({})),
     ];
     insta::assert_snapshot!(read_all(&town(), &["*"], &calls).await);
+}
+
+/// It is compared with each name that there is, which takes long for long ones.
+#[tokio::test]
+async fn of_a_name_that_is_too_long_the_beginning_is_looked_at() {
+    let name = format!("create_isue{}", "x".repeat(1_000_000));
+    let read = read_all(&town(), &["*"], &[(CALL, json!({"name": name}))]).await;
+    let told = read.lines().last().unwrap_or_default();
+    assert!(told.contains("There is no tool `create_isuexxx") && told.len() < 500, "{} bytes", told.len());
 }
 
 #[tokio::test]
