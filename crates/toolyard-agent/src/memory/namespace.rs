@@ -11,6 +11,9 @@ use toolyard_sdk::Context;
 /// The member of a request's `_meta` in which a host names its session: clients since 2026-07-28 keep none themselves.
 pub const SESSION_META: &str = "toolyard/session";
 
+/// How much is shown of the digest that stands for the session of a connection.
+const SHOWN_DIGITS: usize = 16;
+
 /// How long a name may be that stands in a namespace as it is, in bytes.
 const LONGEST_SEGMENT: usize = 64;
 
@@ -100,12 +103,12 @@ impl Who {
     #[must_use]
     pub fn namespace(&self) -> Option<Namespace> {
         if let Some(session) = &self.session {
-            return Some(Namespace(format!("session/{}", &digest(session)[..16])));
+            return Some(Namespace(format!("session/{}", &digest(session)[..SHOWN_DIGITS])));
         }
         let Some(named) = self.named.as_deref().filter(|named| !named.trim().is_empty()) else {
             return self.key_namespace();
         };
-        let named = segment(named);
+        let named = if is_digest(named) { hidden(named) } else { segment(named) };
         Some(Namespace(match &self.principal {
             Some(principal) => format!("session/{named}@{}", segment(principal)),
             None => format!("session/{named}"),
@@ -135,8 +138,18 @@ fn segment(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
     match (1..=LONGEST_SEGMENT).contains(&name.len()) && name.bytes().all(is_plain) {
         true => name.to_owned(),
-        false => format!("~{}", &digest(name)[..32]),
+        false => hidden(name),
     }
+}
+
+/// A name as a segment that no other name has, and that no name is as it is.
+fn hidden(name: &str) -> String {
+    format!("~{}", &digest(name)[..32])
+}
+
+/// Whether this could be what stands for a connection's session: every model of that is shown it, and it opens nothing.
+fn is_digest(name: &str) -> bool {
+    name.len() == SHOWN_DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn digest(text: &str) -> String {
@@ -173,6 +186,8 @@ mod tests {
         check("3f2a", "abc123", "k7", "session/10c78973b5c61b1e");
         check("3f2a", "", "", "session/10c78973b5c61b1e");
         check("", "abc123", "k7", "session/abc123@k7");
+        // Nobody gets into that of a connection by the name that is shown for it.
+        check("", "10c78973b5c61b1e", "", "session/~e1c3b24ea92ad049541bdf436fd47d8c");
         // Nobody gets into another one's by a name that looks like a path, or like another one in another case.
         check("", "abc/x", "", "session/~b7717ebfbf5ef6c99c9e4b435bd255f9");
         check("", "ABC123", "", "session/~e0bebd22819993425814866b62701e29");

@@ -1,5 +1,9 @@
 //! Entries by their words.
 
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+
 use super::limits::MemoryError;
 use super::record::Record;
 use super::working::WorkingMemory;
@@ -8,6 +12,8 @@ use super::working::WorkingMemory;
 pub const MOST_HITS: usize = 20;
 /// How much is shown of a value, in characters.
 const PREVIEW: usize = 120;
+/// Up to so many bytes a value is read at once: that takes a few milliseconds.
+const AT_ONCE: usize = 64 * 1024;
 /// How many words of a query count.
 const MOST_WORDS: usize = 32;
 
@@ -40,7 +46,7 @@ impl Search {
     /// # Errors
     /// Where the store does not give the values.
     pub async fn among(&self, memory: &WorkingMemory, records: Vec<Record>) -> Result<Vec<Hit>, MemoryError> {
-        let words = words(&self.query);
+        let words: Arc<[String]> = words(&self.query).into();
         let mut records: Vec<_> = records.into_iter().filter(|record| self.filters(record)).collect();
         records.sort_by_key(|record| std::cmp::Reverse(record.saved));
         if words.is_empty() {
@@ -49,9 +55,9 @@ impl Search {
         let mut found: Vec<(Score, Hit)> = Vec::new();
         for record in records {
             let Some(value) = memory.value(&record).await? else { continue };
-            let score = score(&words, &record, &value);
+            let (score, hit) = scored(&words, record, value).await;
             if words.is_empty() || score.0 > 0 {
-                found.push((score, Hit { preview: preview(&value), record }));
+                found.push((score, hit));
             }
         }
         found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
@@ -73,6 +79,21 @@ fn words(query: &str) -> Vec<String> {
         }
     }
     words
+}
+
+/// How well an entry fits, and how it is shown. A long one is read where no other call waits for it.
+async fn scored(words: &Arc<[String]>, record: Record, value: String) -> (Score, Hit) {
+    let read = |words: &[String], record: Record, value: &str| {
+        (score(words, &record, value), Hit { preview: preview(value), record })
+    };
+    if value.len() <= AT_ONCE {
+        return read(words, record, &value);
+    }
+    let words = words.clone();
+    match spawn_blocking(move || read(&words, record, &value)).await {
+        Ok(scored) => scored,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
 }
 
 fn score(words: &[String], record: &Record, value: &str) -> Score {
