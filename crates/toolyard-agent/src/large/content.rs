@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 use toolyard_core::{Json, Object, Output};
 
@@ -48,9 +49,14 @@ impl Content {
 
     fn open(output: &Output, threshold: usize) -> Option<Self> {
         let blocks = output.body.get("content").map_or_else(|| Ok(Vec::new()), Json::to_items).ok()?;
-        let blocks: Vec<_> = blocks.into_iter().map(Block::of).collect();
+        let mut blocks: Vec<_> = blocks.into_iter().map(|block| Block::of(block, threshold)).collect();
         let structured = output.body.get("structuredContent");
-        let structured = structured.filter(|structured| !is_told(structured, &blocks));
+        let told = structured.map_or(Told::Otherwise, |structured| Told::of(structured, &blocks));
+        if told == Told::ByItems {
+            // The structure says what each of them is.
+            blocks.retain(|block| matches!(block, Block::Other(_)));
+        }
+        let structured = structured.filter(|_| told != Told::Whole);
         let opened = Self { blocks, structured: structured.map(|json| json.as_text().to_owned()) };
         (opened.chars() > threshold).then_some(opened)
     }
@@ -125,22 +131,58 @@ impl Content {
 }
 
 impl Block {
-    fn of(block: Json) -> Self {
-        let text = block.to_object().ok().and_then(|object| {
-            let is_text = object.get_str("type").as_deref() == Some("text");
-            object.get_str("text").filter(|_| is_text).map(Cow::into_owned)
+    /// A block. The text of a resource stays with its URI, unless it is large by itself.
+    fn of(block: Json, threshold: usize) -> Self {
+        let text = block.to_object().ok().and_then(|object| match object.get_str("type").as_deref() {
+            Some("text") => object.get_str("text").map(Cow::into_owned),
+            Some("resource") => {
+                let resource = object.get("resource")?.to_object().ok()?;
+                let text = resource.get_str("text").map(Cow::into_owned);
+                text.filter(|text| text.chars().nth(threshold).is_some())
+            }
+            _ => None,
         });
         text.map_or(Self::Other(block), Self::Text)
     }
 }
 
-/// Whether one of the texts is the structured content, as servers write it for clients that know only text.
-fn is_told(structured: &Json, blocks: &[Block]) -> bool {
-    let value = structured.to_value();
-    blocks.iter().any(|block| match block {
-        Block::Text(text) => Json::parse(text.clone()).is_ok_and(|text| text.to_value() == value),
-        Block::Other(_) => false,
-    })
+/// How the texts of a result tell its structured content, for clients that know only text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// One of them is it.
+    Whole,
+    /// It is a list of the member `result`, and each text is one of its items: Python servers write it so.
+    ByItems,
+    /// They do not, or say something else.
+    Otherwise,
+}
+
+impl Told {
+    fn of(structured: &Json, blocks: &[Block]) -> Self {
+        let value = structured.to_value();
+        let texts = || {
+            blocks.iter().filter_map(|block| match block {
+                Block::Text(text) => Some(text),
+                Block::Other(_) => None,
+            })
+        };
+        if texts().any(|text| is(text, &value)) {
+            return Self::Whole;
+        }
+        let items =
+            value.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
+        let items = items.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let is_item = |(text, item): (&String, &Value)| item.as_str() == Some(text) || is(text, item);
+        match !items.is_empty() && texts().count() == items.len() && texts().zip(items).all(is_item) {
+            true => Self::ByItems,
+            false => Self::Otherwise,
+        }
+    }
+}
+
+/// Whether a text is this, as JSON.
+fn is(text: &str, value: &Value) -> bool {
+    Json::parse(text.to_owned()).is_ok_and(|text| text.to_value() == *value)
 }
 
 fn text_block(text: &str) -> Json {

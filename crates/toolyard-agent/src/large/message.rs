@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use toolyard_core::Json;
+
 use crate::chunk::{self, Chunk};
 use crate::memory::chunked as keys;
 
@@ -83,9 +85,10 @@ pub(super) fn larger_than_memory(bytes: usize, limit: usize) -> String {
     format!("The result has {bytes} bytes, and working memory holds {limit}. Ask the tool for less.")
 }
 
-/// Whether a text looks like it.
+/// Whether a text is an object or an array. Lines of a log may begin as one does.
 fn is_json(text: &str) -> bool {
-    matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['))
+    let looks_so = matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['));
+    looks_so && Json::parse(text.to_owned()).is_ok()
 }
 
 /// A number with a blank between thousands.

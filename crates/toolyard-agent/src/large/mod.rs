@@ -25,8 +25,8 @@ use toolyard_core::{Call, Caller, Entry, Json, Object, Outcome, Output, Registry
 use crate::chunk::{self, Chunk};
 use crate::guides::Guide;
 use crate::memory::chunked as keys;
-use crate::memory::tools::{self, NAMES};
-use crate::memory::{MemoryError, NewEntry, SESSION_META, Who, WorkingMemory};
+use crate::memory::tools::NAMES;
+use crate::memory::{MemoryError, Namespace, NewEntry, SESSION_META, Who, WorkingMemory};
 use content::Content;
 pub use rules::{LargeOptions, MODEL_META, ModelBehavior, ModelBehaviors};
 
@@ -106,8 +106,7 @@ impl LargeResults {
 
     /// Whether the caller could read what is put into working memory.
     fn sees_memory(&self, plan: &Plan) -> bool {
-        let seen = Registry::seen_by(self.registry.borrow().clone(), &plan.caller);
-        seen.tool(tools::GET).is_ok_and(|entry| entry.handler.name == plan.settings.handler)
+        Registry::seen_by(self.registry.borrow().clone(), &plan.caller).reads_chunks()
     }
 
     /// What came of a call, short enough. Of a task it is in what describes the task.
@@ -165,23 +164,44 @@ impl Plan {
         if needed > limit {
             return Err(message::larger_than_memory(needed, limit));
         }
-        let base = keys::fresh(&namespace, &self.tool);
         let text = content.text();
         let chunks = options.chunks(&text, self.threshold);
-        let pieces = message::pieces(&base, &chunks);
-        let outline = message::outline(&pieces, &chunks);
+        let kept = async {
+            match self.put(&namespace, &text, &chunks).await {
+                // Several sections may share a piece, as well.
+                Err(MemoryError::TooManyEntries { .. }) => {
+                    let chunks = chunk::packed(&text, options.size(self.threshold));
+                    self.put(&namespace, &text, &chunks).await
+                }
+                kept => kept,
+            }
+        };
+        match timeout(options.store_time, kept).await {
+            Ok(kept) => kept.map_err(|error| refused(&self.tool, &error)),
+            Err(_) => Err(message::TOO_SLOW.to_owned()),
+        }
+    }
+
+    /// Puts the pieces of a text there, and an outline of them.
+    async fn put(
+        &self,
+        namespace: &Namespace,
+        text: &str,
+        chunks: &[Chunk<'_>],
+    ) -> Result<String, MemoryError> {
+        let LargeSettings { memory, options, .. } = &*self.settings;
+        let base = keys::fresh(namespace, &self.tool);
+        let pieces = message::pieces(&base, chunks);
+        let outline = message::outline(&pieces, chunks);
         let index = keys::index(&base);
         let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
         let entries =
-            pieces.iter().zip(&chunks).map(|(piece, chunk)| NewEntry::new(&piece.key, chunk.content));
+            pieces.iter().zip(chunks).map(|(piece, chunk)| NewEntry::new(&piece.key, chunk.content));
         let index_entry = NewEntry { chunks: Some(chunks.len()), ..NewEntry::new(&index, &outline) };
         let entries: Vec<_> =
             entries.chain([index_entry]).map(|entry| NewEntry { category, ttl, ..entry }).collect();
-        match timeout(options.store_time, memory.save(&namespace, &entries)).await {
-            Ok(Ok(_)) => Ok(message::message(&self.tool, &text, &pieces, &index)),
-            Ok(Err(error)) => Err(refused(&self.tool, &error)),
-            Err(_) => Err(message::TOO_SLOW.to_owned()),
-        }
+        memory.save(namespace, &entries).await?;
+        Ok(message::message(&self.tool, text, &pieces, &index))
     }
 
     fn who(&self) -> Who {
@@ -190,11 +210,15 @@ impl Plan {
 }
 
 impl LargeOptions {
+    /// How long a piece may be, in characters.
+    fn size(&self, threshold: usize) -> usize {
+        threshold.max(self.least_chunk)
+    }
+
     /// The pieces of a text, by its sections; where those are too many to be listed, or what looks like headings are lines that
     /// would be lost, with several in each.
     fn chunks<'a>(&self, text: &'a str, threshold: usize) -> Vec<Chunk<'a>> {
-        let max = threshold.max(self.least_chunk);
-        let most = self.most_chunks;
+        let (max, most) = (self.size(threshold), self.most_chunks);
         let chunks: Vec<_> = chunk::chunks(text, max).take(most + 1).collect();
         let fits = chunks.len() <= most && !chunk::has_empty_sections(text);
         if fits { chunks } else { chunk::packed(text, max) }

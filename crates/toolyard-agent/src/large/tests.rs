@@ -10,12 +10,12 @@ use toolyard_core::client::{Client, NoClient, Notice};
 use toolyard_core::gate::{Gate, GateSize};
 use toolyard_core::names::Names;
 use toolyard_core::overrides::{Change, Chunking, Override, Overrides};
-use toolyard_core::registry::{Handler, Limits};
+use toolyard_core::registry::{Disclosure, Handler, Limits, Show};
 use toolyard_core::{Backend, Gateway, Object, Task, Tool};
 
 use super::*;
 use crate::memory::testing::Kept;
-use crate::memory::tools::MemoryTools;
+use crate::memory::tools::{self, MemoryTools};
 use crate::memory::{MemoryLimits, Namespace};
 
 /// Answers each call with one result.
@@ -93,7 +93,11 @@ impl Yard {
             let catalog = backend.catalog().borrow().clone();
             let limits = Limits { timeout: std::time::Duration::from_secs(30), gate };
             let overrides = Arc::new(overrides());
-            (Handler { overrides, ..Handler::new(name, backend, limits) }, catalog)
+            let reader = Some(tools::GET.into());
+            let (show, budget, pinned, finders) = (Show::All, 0, Vec::new(), Vec::new());
+            let disclosure = Arc::new(Disclosure { show, budget, pinned, finders, reader });
+            let disclosure = (name == "memory").then_some(disclosure);
+            (Handler { overrides, disclosure, ..Handler::new(name, backend, limits) }, catalog)
         });
         let registry = Arc::new(Registry::assemble(&parts, &mut Names::default()));
         let registry = watch::Sender::new(registry).subscribe();
@@ -192,6 +196,26 @@ async fn what_becomes_of_results() {
             json!({"content": [text(&records.to_string())], "structuredContent": records}),
         ),
         ("structure alone", "list_models", json!({"content": [], "structuredContent": records})),
+        (
+            "a list, told item by item",
+            "list_models",
+            json!({"content": [text(&"a".repeat(30)), text("{\"id\": 1}")], "structuredContent": {"result": ["a".repeat(30), {"id": 1}]}}),
+        ),
+        (
+            "a resource with a short text",
+            "list_models",
+            json!({"content": [text(long), {"type": "resource", "resource": {"uri": "file:///a", "text": "short"}}]}),
+        ),
+        (
+            "a resource with a long text",
+            "list_models",
+            json!({"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": long}}]}),
+        ),
+        (
+            "lines of a log",
+            "list_models",
+            json!({"content": [text("[INFO] line one happened\n[INFO] line two happened")]}),
+        ),
         (
             "structure that is promised",
             "typed",
@@ -359,6 +383,18 @@ async fn a_result_of_a_hundred_megabytes_is_cut_in_bounded_memory() {
     assert!(pieces.iter().all(|piece| piece.content.chars().count() <= 64_000));
     assert_eq!(pieces.iter().map(|piece| piece.content.matches("words").count()).sum::<usize>(), count);
     assert!(peak() - opened < 16_000_000, "{} bytes to cut it", peak() - opened);
+}
+
+/// Sections of their own are a convenience: there is room for few entries, but for much text.
+#[tokio::test]
+async fn where_entries_run_short_sections_share_a_piece() {
+    let sections: String = (0..9).map(|n| format!("# Section {n}\nsome words\n")).collect();
+    let options = LargeOptions { threshold: 40, least_chunk: 120, ..LargeOptions::default() };
+    let limits = MemoryLimits { entries: 5, ..MemoryLimits::default() };
+    let yard = Yard::new(json!({"content": [text(&sections)]}), options, limits);
+    let told = yard.result("list_models").await;
+    let told = told["content"][0]["text"].as_str().expect("a text");
+    assert!(told.contains("has been split into 2 chunk(s)"), "{told}");
 }
 
 /// What looks like headings are comments.

@@ -55,8 +55,9 @@ impl Registry {
         }
     }
 
-    /// Whether large results can be read in chunks.
-    fn reads_chunks(&self) -> bool {
+    /// Whether large results can be read in chunks, by the tool that a handler [has for that](Disclosure::reader).
+    #[must_use]
+    pub fn reads_chunks(&self) -> bool {
         let reader = |(handler, disclosure): &(Arc<str>, Arc<Disclosure>)| {
             disclosure.reader.as_ref().is_some_and(|own| self.lists(handler, own))
         };
