@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::memory::limits::MemoryError;
 
@@ -68,17 +68,16 @@ pub(super) struct QueryArgs {
     pub(super) expression: String,
 }
 
-/// What is to be kept. Models say what has a structure in its structure.
+/// What is to be kept. Models say what has a structure in its structure, which is kept as it came: numbers have more digits than
+/// could be read.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Data(Value);
+pub(super) struct Data(Box<RawValue>);
 
 impl Data {
     pub(super) fn into_text(self) -> String {
-        match self.0 {
-            Value::String(text) => text,
-            other => other.to_string(),
-        }
+        let raw = self.0.get();
+        serde_json::from_str(raw).unwrap_or_else(|_| raw.to_owned())
     }
 }
 

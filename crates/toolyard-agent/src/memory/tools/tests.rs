@@ -94,6 +94,23 @@ async fn what_a_model_reads() {
     insta::assert_snapshot!(read);
 }
 
+/// Numbers and their digits among it, in the order in which it came.
+#[tokio::test]
+async fn what_is_kept_is_as_it_came() {
+    let agent = Agent::new(MemoryLimits::default());
+    let check = async |data: &str, expected: &str| {
+        let arguments = format!(r#"{{"key":"a","data":{data}}}"#);
+        let mut call = Call::tool(SAVE, Json::parse(arguments).expect("JSON"));
+        call.meta.set(SESSION_META, Json::string("abc123"));
+        agent.backend.call(call).await.expect("a result");
+        assert_eq!(agent.call_as(Some("abc123"), GET, json!({"key": "a"})).await, expected);
+    };
+    check("12345678901234567890123456789", "12345678901234567890123456789").await;
+    check(r#"{"b":1.10,"a":[1e400, null]}"#, r#"{"b":1.10,"a":[1e400, null]}"#).await;
+    check(r#""a \"text\" of\ntwo lines""#, "a \"text\" of\ntwo lines").await;
+    check("true", "true").await;
+}
+
 #[tokio::test]
 async fn what_a_model_reads_of_bad_input() {
     let agent = Agent::new(MemoryLimits { entries: 1, value_bytes: 100, ..MemoryLimits::default() });
