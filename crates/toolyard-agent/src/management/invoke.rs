@@ -19,6 +19,9 @@ use super::tools::INVOKE;
 const HINT: &str = "`arguments` was a text, not an object, and was not used: write the tool's parameters as members of an \
 object, such as {\"city\": \"Oslo\"}";
 
+/// The members of a call. Any others would be dropped, and the tool run without what it was to be given.
+const MEMBERS: [&str; 3] = ["server_name", "tool_name", "arguments"];
+
 /// A backend with [`INVOKE`] among its tools, which forwards the calls of it.
 pub struct Invoking {
     inner: Arc<dyn Backend>,
@@ -123,6 +126,14 @@ fn takes_names(entry: &Entry) -> bool {
 
 impl Meant {
     fn of(given: &Object) -> Result<Self, String> {
+        if let Some((other, _)) = given.iter().find(|(name, _)| !MEMBERS.contains(&&**name)) {
+            let [server, tool, arguments] = MEMBERS;
+            return Err(format!(
+                "Unknown parameter: {}. Beside {server} and {tool} there is only `{arguments}`, an object: what is for the tool \
+                goes into it",
+                shown(&other)
+            ));
+        }
         let text = |name: &str| {
             let text = given.get(name).and_then(|value| written(&value.to_value()));
             text.ok_or_else(|| missing(name))

@@ -286,6 +286,12 @@ async fn what_a_model_reads_of_calls_that_mean_nothing() {
                 (INVOKE, json!({"server_name": "builtins", "tool_name": LIST})),
                 (INVOKE, json!({"server_name": "weather", "tool_name": INVOKE, "arguments": twice})),
                 (INVOKE, json!({"server_name": "weather", "tool_name": INVOKE})),
+                (INVOKE, json!({"server_name": "weather", "tool_name": "Convert", "args": {"a": 1}})),
+                (
+                    INVOKE,
+                    json!({"server_name": "weather", "tool_name": "Convert", "a\nb": 1, "arguments": {}}),
+                ),
+                to(INVOKE, json!({"tool_name": "Convert", "a": 1})),
             ],
         )
         .await;
