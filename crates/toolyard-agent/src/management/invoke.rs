@@ -10,7 +10,7 @@ use toolyard_core::access::Price;
 use toolyard_core::registry::Entry;
 use toolyard_core::{Backend, Call, Caller, Catalog, Json, Object, Outcome, Registry, ToolError};
 
-use super::args::{missing, object, shown, written};
+use super::args::{missing, object, server_name, shown, written};
 use super::port::Servers;
 use super::services::Services;
 use super::tools::INVOKE;
@@ -99,29 +99,60 @@ pub(super) fn meant(
 
 /// The tool that is meant, and its arguments. A model that has wrapped the call twice means the inner one.
 fn found<'a>(meant: &Meant, services: &Services<'a>) -> Result<(&'a Arc<Entry>, Object), String> {
-    let outer = services.find(&meant.server).and_then(|service| service.tool(&meant.tool));
-    let meant = match (meant.inner(), &outer) {
-        (Some(inner), Err(_)) if is_invoke(&meant.tool) => inner?,
-        (Some(inner), Ok(entry)) if !takes_names(entry) => inner?,
-        (_, Err(problem)) => return Err(problem.clone()),
-        (_, Ok(entry)) => return Ok((entry, meant.arguments_for(entry)?)),
+    let tool_of = |meant: &Meant| services.find(&meant.server)?.tool(&meant.tool);
+    let outer = match (tool_of(meant), meant.inner()) {
+        (Err(_), Some(inner)) if is_invoke(&meant.tool) => {
+            let inner = inner?;
+            if is_invoke(&inner.tool) {
+                return Err(format!("{INVOKE} cannot be called through itself: name the tool that is meant"));
+            }
+            let entry = tool_of(&inner)?;
+            return Ok((entry, inner.arguments_for(entry)?));
+        }
+        (outer, _) => outer?,
     };
-    if is_invoke(&meant.tool) {
-        return Err(format!("{INVOKE} cannot be called through itself: name the tool that is meant"));
+    if let Some(Ok(inner)) = meant.inner()
+        && meant.is_wrapped_for(outer)
+        && let Ok(entry) = tool_of(&inner)
+    {
+        return Ok((entry, inner.arguments_for(entry)?));
     }
-    let entry = services.find(&meant.server)?.tool(&meant.tool)?;
-    Ok((entry, meant.arguments_for(entry)?))
+    Ok((outer, meant.arguments_for(outer)?))
 }
 
 fn is_invoke(tool: &str) -> bool {
     tool.trim().eq_ignore_ascii_case(INVOKE)
 }
 
-/// Whether a tool has parameters of its own with the names that a wrapped call has.
-fn takes_names(entry: &Entry) -> bool {
-    let schema = entry.tool.as_ref().and_then(|tool| tool.input_schema()?.to_object().ok());
-    let properties = schema.and_then(|schema| schema.get("properties")?.to_object().ok());
-    properties.is_some_and(|properties| properties.get("tool_name").is_some())
+/// What a tool does with a parameter that is called as a member of a wrapped call.
+enum Takes {
+    /// It is one of its own, or may be.
+    Its,
+    /// It takes whatever comes.
+    Anything,
+    /// It knows nothing of it.
+    Others,
+}
+
+impl Takes {
+    fn of(entry: &Entry) -> Self {
+        let schema = entry.tool.as_ref().and_then(|tool| tool.input_schema()?.to_object().ok());
+        let Some(schema) = schema else { return Self::Anything };
+        // What these say is not worked out here.
+        let elsewhere =
+            ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"];
+        if elsewhere.iter().any(|keyword| schema.get(keyword).is_some()) {
+            return Self::Its;
+        }
+        let properties = schema.get("properties").and_then(|properties| properties.to_object().ok());
+        let has_some = properties.as_ref().is_some_and(|properties| properties.iter().next().is_some());
+        match schema.get("additionalProperties").map(Json::as_text) {
+            _ if properties.is_some_and(|properties| properties.get("tool_name").is_some()) => Self::Its,
+            Some("false") => Self::Others,
+            None if has_some => Self::Others,
+            _ => Self::Anything,
+        }
+    }
 }
 
 impl Meant {
@@ -142,16 +173,28 @@ impl Meant {
         Ok(Self { server: text("server_name")?, tool: text("tool_name")?, arguments })
     }
 
-    /// The call that its arguments are themselves; `None` where they are not one.
+    /// The call that its arguments are themselves, if they are one. It is of the same server unless it says otherwise.
     fn inner(&self) -> Option<Result<Self, String>> {
         let given = self.arguments.as_ref().and_then(object)?;
-        let is_wrapped = |name: &str| matches!(name, "server_name" | "tool_name" | "arguments");
-        let is_call = given.get("tool_name").is_some() && given.iter().all(|(name, _)| is_wrapped(&name));
-        (is_call || is_invoke(&self.tool)).then(|| {
-            let server = || Json::string(&self.server);
-            let has_server = given.get("server_name").is_some();
-            Self::of(&if has_server { given } else { given.with("server_name", server()) })
-        })
+        let has_server = given.get("server_name").is_some();
+        let server = || Json::string(&self.server);
+        Some(Self::of(&if has_server { given } else { given.with("server_name", server()) }))
+    }
+
+    /// Whether its arguments look like a call that was wrapped again, and cannot be what the tool itself takes.
+    fn is_wrapped_for(&self, tool: &Entry) -> bool {
+        let Some(given) = self.arguments.as_ref().and_then(object) else { return false };
+        let [server, has_tool, has_arguments] = MEMBERS.map(|name| given.get(name));
+        let is_same = server.is_some_and(|server| {
+            written(&server.to_value())
+                .is_some_and(|server| server_name(&server) == server_name(&self.server))
+        });
+        has_tool.is_some()
+            && match Takes::of(tool) {
+                Takes::Its => false,
+                Takes::Anything => is_same,
+                Takes::Others => server.is_some() || has_arguments.is_some(),
+            }
     }
 
     /// The arguments for a tool. What cannot be read counts as none, which is said where the tool wants some.

@@ -170,6 +170,18 @@ fn registry_of(own: Arc<dyn Backend>) -> Registry {
     let away = Phase::Unavailable { reason: "it is gone".to_owned() };
     let mut weather = handler("weather", Echo::new(Phase::Ready, &weather));
     weather.description = Some("Forecasts for all cities.".into());
+    let closed = json!({"type": "object", "additionalProperties": false, "properties": {"server_name": {}}});
+    let shapes = [
+        tool("open", "", json!({"type": "object", "additionalProperties": true, "properties": {"a": {}}})),
+        tool("none", "", json!({"type": "object", "properties": {}})),
+        tool("closed", "", closed),
+        tool("composed", "", json!({"type": "object", "properties": {"a": {}}, "allOf": [{}]})),
+        tool(
+            "referring",
+            "",
+            json!({"type": "object", "properties": {"a": {}}, "$ref": "#/$defs/x", "$defs": {"x": {}}}),
+        ),
+    ];
     let handlers = [
         handler("builtins", own),
         weather,
@@ -178,6 +190,7 @@ fn registry_of(own: Arc<dyn Backend>) -> Registry {
         handler("many", Echo::new(Phase::Ready, &many)),
         handler("empty", Echo::new(away, &[])),
         handler("time", Echo::new(Phase::Ready, &clock)),
+        handler("shapes", Echo::new(Phase::Ready, &shapes)),
     ];
     let part = |handler: &Handler| (handler.clone(), handler.backend.catalog().borrow().clone());
     Registry::assemble(&handlers.iter().map(part).collect::<Vec<_>>(), &mut Names::default())
@@ -262,6 +275,49 @@ async fn a_call_goes_to_the_tool_that_is_meant() {
         to("Convert", json!("Oslo")),
     ]).await;
     insta::assert_snapshot!(read);
+}
+
+/// Arguments that look like a call are one only where the tool can hardly mean them.
+#[tokio::test]
+async fn arguments_of_a_tool_are_no_call() {
+    let agent = Agent::new();
+    let check = async |server: &str, tool: &str, arguments: Value, expected: Option<&str>| {
+        let call = json!({"server_name": server, "tool_name": tool, "arguments": arguments});
+        let answer = agent.call(None, INVOKE, call.clone()).await;
+        let kept = format!("{tool} got {arguments}");
+        assert_eq!(answer, expected.unwrap_or(&kept), "{call}");
+    };
+    let now = Some("now got {}");
+    let same = json!({"server_name": "time", "tool_name": "now"});
+    let other = json!({"server_name": "shapes", "tool_name": "none"});
+    let by_tool = json!({"tool_name": "now", "arguments": {}});
+    let lone = json!({"tool_name": "now"});
+    let absent = json!({"server_name": "time", "tool_name": "later"});
+    // It takes anything.
+    check("time", "now", same.clone(), now).await;
+    check("time", "now", json!({"server_name": " TIME", "tool_name": "NOW"}), now).await;
+    for arguments in [other, by_tool.clone(), lone.clone(), absent] {
+        check("time", "now", arguments, None).await;
+    }
+    check("time", "now", json!({"server_name": "time", "tool_name": "now", "x": 1}), None).await;
+    check("shapes", "open", same.clone(), None).await;
+    check("shapes", "none", json!({"server_name": "shapes", "tool_name": "none"}), Some("none got {}")).await;
+    // It has other parameters only.
+    check("shapes", "closed", same.clone(), now).await;
+    check(
+        "shapes",
+        "closed",
+        json!({"tool_name": "none", "arguments": {"b": 1}}),
+        Some(r#"none got {"b":1}"#),
+    )
+    .await;
+    let refused =
+        "refused: Invalid arguments: Additional properties are not allowed ('tool_name' was unexpected)";
+    check("shapes", "closed", lone, Some(refused)).await;
+    // What it takes stands elsewhere.
+    check("shapes", "composed", same.clone(), None).await;
+    check("shapes", "referring", same, None).await;
+    check("relays", "relay", by_tool, None).await;
 }
 
 #[tokio::test]
