@@ -174,6 +174,9 @@ impl<'a> Service<'a> {
     }
 
     fn no_tool<'b>(&self, name: &str, others: impl ExactSizeIterator<Item = &'b str>) -> String {
+        if *self.phase != Phase::Ready && self.tools.is_empty() {
+            return format!("Server '{}' is not available now, so that its tools are not known.", self.name);
+        }
         let no_tool = format!("No tool named '{}' found on server '{}'.", shown(name), self.name);
         if others.len() == 0 { no_tool } else { format!("{no_tool} {}", named("Tools", others)) }
     }

@@ -348,6 +348,9 @@ async fn what_a_model_reads_of_calls_that_mean_nothing() {
                     json!({"server_name": "weather", "tool_name": "Convert", "a\nb": 1, "arguments": {}}),
                 ),
                 to(INVOKE, json!({"tool_name": "Convert", "a": 1})),
+                (INVOKE, json!({"server_name": "empty", "tool_name": "add"})),
+                (INVOKE, json!({"server_name": "away", "tool_name": "add"})),
+                (INVOKE, json!({"server_name": "away", "tool_name": "relay"})),
             ],
         )
         .await;
