@@ -53,12 +53,18 @@ pub struct By {
     /// What the owner of the key calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<Arc<str>>,
-    /// The session of a client that keeps one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The session of a client that keeps one. Its id is a secret, so it is written as the beginning of its SHA-256, as it stands in
+    /// the keys of working memory.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_digest")]
     pub session: Option<Arc<str>>,
     /// Where the client is.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub address: Option<ClientAddress>,
+}
+
+fn as_digest<S: Serializer>(session: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    let digest = session.as_deref().map(|session| hex(&Sha256::digest(session)[..8]));
+    digest.serialize(serializer)
 }
 
 fn as_text<S: Serializer>(address: &Option<ClientAddress>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -288,5 +294,17 @@ fn hide(value: &mut Value, redact: &[String]) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| hide(item, redact)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_session_is_not_written() {
+        let by = By { session: Some("3f2a".into()), ..By::default() };
+        let written = serde_json::to_value(by).expect("JSON");
+        assert_eq!(written, serde_json::json!({"session": "10c78973b5c61b1e"}));
     }
 }

@@ -24,7 +24,7 @@ pub(crate) mod scripted;
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a busy machine. Nothing waits that long where all is well.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Asks again and again until there is an answer.
 #[track_caller]
