@@ -115,6 +115,8 @@ fn said(problem: &Problem) -> String {
         "name" => "server_name: ",
         "endpoint" => "url: ",
         "command" => "command: ",
+        "description" => "description: ",
+        "displayName" => "display_name: ",
         _ if path.contains(".args") => "arguments: ",
         _ if path.contains(".env") => "env: ",
         _ => "",

@@ -106,3 +106,12 @@ fn a_record_is_read_as_it_was_written() {
     }
     assert!(!format!("{records:?}").contains("hunter2"));
 }
+
+#[test]
+fn what_is_wrong_with_a_text_is_said_of_its_field() {
+    let nul = || Some("a\0b".to_owned());
+    let described = Record { description: nul(), ..record("x", url("https://a/mcp")) };
+    let displayed = Record { display_name: nul(), ..record("x", url("https://a/mcp")) };
+    let said = [described, displayed].map(|record| record.handler().expect_err("a problem"));
+    insta::assert_snapshot!(said.join("\n"));
+}
