@@ -111,7 +111,7 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     let (last_edit, last_edit_now) = watch::channel(None);
     let observatory = Observatory::new(&gateway, standings_now, &processes, last_edit_now);
     let (orders, orders_to_come) = mpsc::channel(1);
-    let yard = Yard::new(&gateway, &store, results, &observatory.standings, &orders, process);
+    let yard = Yard::new(&gateway, &store, results, &observatory.standings, &orders, process, &listening);
     let guard = guard(process, &listening);
     let rest = Rest {
         gateway: gateway.clone(),

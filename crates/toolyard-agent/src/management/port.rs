@@ -90,6 +90,9 @@ pub enum Refusal {
     /// The URL points to a host that is not allowed.
     #[error("the host '{0}' is not allowed: the operator allows others (`builtins.mcp.allow.hosts`)")]
     Host(String),
+    /// The URL points back to the gateway, which would have all of its own tools again, and those of these.
+    #[error("that is this gateway itself")]
+    Itself,
     /// A variable may not be set.
     #[error("the variable '{0}' may not be set: the operator allows others (`builtins.mcp.allow.env`)")]
     Variable(String),

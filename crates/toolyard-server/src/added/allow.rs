@@ -1,15 +1,25 @@
 //! Which servers may be added: what the operator allows, and nothing else.
 
+use std::net::{IpAddr, SocketAddr};
+
 use http::Uri;
 use http::uri::Authority;
 use toolyard_agent::management::Refusal;
 use toolyard_manifest::{AllowedServers, Handler, HandlerKind, McpTransport};
 
-/// Whether a server is one that may be added. A host that is allowed may have any address: who allows it says so.
+/// Names that mean the same machine nearly everywhere, beside those that end in `.localhost`.
+const OF_THIS_MACHINE: [&str; 4] = ["localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"];
+
+/// Whether a server is one that may be added to a gateway that listens there. A host that is allowed may have any address:
+/// who allows it says so. The gateway itself is none.
 ///
 /// # Errors
 /// What of it is not allowed.
-pub(super) fn check(handler: &Handler, allowed: &AllowedServers) -> Result<(), Refusal> {
+pub(super) fn check(
+    handler: &Handler,
+    allowed: &AllowedServers,
+    listening: &[SocketAddr],
+) -> Result<(), Refusal> {
     let AllowedServers { commands, hosts, env: variables } = allowed;
     let HandlerKind::Mcp(mcp) = &handler.kind else {
         return Err(Refusal::Invalid("it is no MCP server".to_owned()));
@@ -25,6 +35,7 @@ pub(super) fn check(handler: &Handler, allowed: &AllowedServers) -> Result<(), R
         McpTransport::Http(http) => {
             let uri = http.endpoint.uri();
             match hosts.iter().any(|pattern| fits(pattern, uri)) {
+                true if is_itself(uri, listening) => Err(Refusal::Itself),
                 true => Ok(()),
                 false => Err(Refusal::Host(uri.authority().map_or("", Authority::as_str).to_owned())),
             }
@@ -40,8 +51,7 @@ fn fits(pattern: &str, uri: &Uri) -> bool {
         None => (pattern, false),
     };
     let (Ok(allowed), Some(host)) = (suffix.parse::<Authority>(), uri.host()) else { return false };
-    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-    let port = uri.port_u16().unwrap_or(usual);
+    let port = port(uri);
     let (host, name) = (host.to_ascii_lowercase(), allowed.host().to_ascii_lowercase());
     let is_host = match is_wildcard {
         true => host.strip_suffix(&name).is_some_and(|before| before.len() > 1 && before.ends_with('.')),
@@ -50,9 +60,63 @@ fn fits(pattern: &str, uri: &Uri) -> bool {
     is_host && allowed.port_u16().is_none_or(|allowed| allowed == port)
 }
 
+fn port(uri: &Uri) -> u16 {
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    uri.port_u16().unwrap_or(usual)
+}
+
+/// Whether a URL points to where a gateway listens, as far as the text of it says so: nothing is resolved.
+fn is_itself(uri: &Uri, listening: &[SocketAddr]) -> bool {
+    let port = port(uri);
+    let mut own = listening.iter().filter(|address| address.port() == port).map(SocketAddr::ip).peekable();
+    let (Some(_), Some(host)) = (own.peek(), uri.host()) else { return false };
+    match host.trim_matches(['[', ']']).parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+        Ok(ip) => ip.is_loopback() || ip.is_unspecified() || own.any(|own| own.to_canonical() == ip),
+        Err(_) => {
+            let name = host.to_ascii_lowercase();
+            let name = name.strip_suffix('.').unwrap_or(&name);
+            OF_THIS_MACHINE.contains(&name) || name.ends_with(".localhost")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_gateway_itself() {
+        let listening = ["127.0.0.1:8080", "[::]:9090", "10.0.0.5:80", "[::ffff:10.0.0.6]:443"];
+        let listening = listening.map(|address| address.parse().expect("an address"));
+        let check = |url: &str, expected: bool| {
+            assert_eq!(is_itself(&url.parse().expect("a URL"), &listening), expected, "{url}");
+        };
+        check("http://127.0.0.1:8080/mcp", true);
+        check("https://127.0.0.1:8080/mcp", true);
+        check("http://127.9.9.9:8080/mcp", true);
+        check("http://0.0.0.0:8080/mcp", true);
+        check("http://[::]:8080/mcp", true);
+        check("http://[::1]:9090/sse", true);
+        check("http://[::ffff:127.0.0.1]:8080/mcp", true);
+        check("http://[::ffff:7f00:1]:8080/mcp", true);
+        check("http://[::ffff:0.0.0.0]:8080/mcp", true);
+        check("http://LocalHost:8080/mcp", true);
+        check("http://localhost.:9090/mcp", true);
+        check("http://tools.localhost:8080/mcp", true);
+        check("http://ip6-localhost:9090/mcp", true);
+        check("http://10.0.0.5/mcp", true);
+        check("http://[::ffff:10.0.0.5]/mcp", true);
+        check("https://10.0.0.6/mcp", true);
+        check("http://localhost/mcp", true);
+        check("http://127.0.0.1:8081/mcp", false);
+        check("http://localhost:8081/mcp", false);
+        check("https://10.0.0.5/mcp", false);
+        check("http://10.0.0.6/mcp", false);
+        check("http://10.0.0.5:8080/mcp", false);
+        check("http://notlocalhost:8080/mcp", false);
+        check("http://localhost.example.com:8080/mcp", false);
+        assert!(!is_itself(&"http://127.0.0.1:8080/mcp".parse().expect("a URL"), &[]));
+    }
 
     #[test]
     fn hosts() {

@@ -8,6 +8,7 @@ mod record;
 mod tests;
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct AddedServers {
     standings: watch::Receiver<Arc<[Standing]>>,
     /// Which ones may be added. `None`: none, and none of those that were runs.
     settings: watch::Sender<Option<ManagementSettings>>,
+    /// Where the gateway listens: it is no server of itself.
+    listening: Vec<SocketAddr>,
     /// How long one may take to come up.
     time: Duration,
     known: Mutex<Known>,
@@ -65,16 +68,18 @@ pub struct Places {
     pub orders: mpsc::WeakSender<Order>,
     /// How the handlers are.
     pub standings: watch::Receiver<Arc<[Standing]>>,
+    /// Where the gateway listens.
+    pub listening: Vec<SocketAddr>,
 }
 
 impl AddedServers {
     /// The servers of a store, of which none is known yet. One that is added has `connect` to connect.
     #[must_use]
     pub fn new(places: Places, settings: Option<ManagementSettings>, connect: Duration) -> Self {
-        let Places { store, orders, standings } = places;
+        let Places { store, orders, standings, listening } = places;
         let (known, turn) = (Mutex::default(), Semaphore::new(1));
         let (settings, time) = (watch::Sender::new(settings), connect + FOR_LISTS);
-        Self { store, orders, standings, settings, time, known, turn }
+        Self { store, orders, standings, settings, listening, time, known, turn }
     }
 
     /// The servers that are there at the start, as handlers. Without the store there are none until it can be read.
@@ -152,9 +157,31 @@ impl AddedServers {
         let settings = self.settings.borrow().clone();
         let records = record::list(&*self.store).await?;
         let allowed = settings.as_ref().and_then(|settings| settings.allow.as_ref());
-        let handlers = records.iter().filter_map(|record| running(record, allowed)).collect();
+        let handlers = records.iter().filter_map(|record| self.running(record, allowed)).collect();
         self.known().records = records;
         Ok(Read { handlers, state: (revision, settings) })
+    }
+
+    /// The handler of a record, if it is to run.
+    fn running(
+        &self,
+        record: &Record,
+        allowed: Option<&manifest::AllowedServers>,
+    ) -> Option<manifest::Handler> {
+        let checked = record.handler().map_err(Refusal::Invalid).and_then(|handler| {
+            allow::check(&handler, allowed.ok_or(Refusal::NothingAllowed)?, &self.listening)?;
+            Ok(handler)
+        });
+        checked
+            .inspect_err(|why| {
+                let why = why as &dyn std::error::Error;
+                tracing::warn!(
+                    why,
+                    server = record.name,
+                    "a server that was added at run time is not started"
+                );
+            })
+            .ok()
     }
 
     async fn tell(&self, handlers: Vec<manifest::Handler>) -> Result<(), Refusal> {
@@ -185,7 +212,7 @@ impl AddedServers {
         let allowed = settings.allow.as_ref().ok_or(Refusal::NothingAllowed)?;
         let record = Record::from(server);
         let handler = record.handler().map_err(Refusal::Invalid)?;
-        allow::check(&handler, allowed)?;
+        allow::check(&handler, allowed, &self.listening)?;
         self.refresh().await?;
         let _making = self.make(&record.name, settings.servers)?;
         // It runs for as long as this is held, until the fleet has it.
@@ -259,18 +286,4 @@ impl Drop for Making<'_> {
     fn drop(&mut self) {
         self.servers.known().making.remove(&self.name);
     }
-}
-
-/// The handler of a record, if it is to run.
-fn running(record: &Record, allowed: Option<&manifest::AllowedServers>) -> Option<manifest::Handler> {
-    let checked = record.handler().map_err(Refusal::Invalid).and_then(|handler| {
-        allow::check(&handler, allowed.ok_or(Refusal::NothingAllowed)?)?;
-        Ok(handler)
-    });
-    checked
-        .inspect_err(|why| {
-            let why = why as &dyn std::error::Error;
-            tracing::warn!(why, server = record.name, "a server that was added at run time is not started");
-        })
-        .ok()
 }

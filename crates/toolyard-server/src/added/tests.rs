@@ -24,15 +24,21 @@ fn allowed() -> AllowedServers {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     AllowedServers {
         commands: texts(&["uvx", "/usr/bin/npx"]),
-        hosts: texts(&["docs.example.com", "*.internal:8443"]),
+        hosts: texts(&["docs.example.com", "*.internal:8443", "localhost"]),
         env: texts(&["API_KEY"]),
     }
+}
+
+/// Where the gateway listens.
+fn listening() -> [SocketAddr; 1] {
+    ["127.0.0.1:8080".parse().expect("an address")]
 }
 
 /// What becomes of a server that somebody wants, with what is allowed here.
 fn outcome(name: &str, reach: Reach) -> String {
     let handler = record(name, reach).handler().map_err(Refusal::Invalid);
-    let checked = handler.and_then(|handler| allow::check(&handler, &allowed()).map(|()| handler));
+    let checked =
+        handler.and_then(|handler| allow::check(&handler, &allowed(), &listening()).map(|()| handler));
     match checked {
         Ok(handler) => handler.endpoint(),
         Err(refusal) => format!("refused: {refusal}"),
@@ -60,6 +66,8 @@ fn which_servers_may_be_added() {
         ("docs", url("file:///etc/passwd")),
         ("docs", url("${file:/etc/passwd}")),
         ("docs", url("not a url")),
+        ("itself", url("http://localhost:8080/mcp")),
+        ("next", url("http://localhost:8081/mcp")),
         ("My Docs", url("https://docs.example.com/mcp")),
         ("a/b", url("https://docs.example.com/mcp")),
         ("builtins${X}", url("https://docs.example.com/mcp")),

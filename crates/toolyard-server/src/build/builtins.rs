@@ -17,7 +17,7 @@ use toolyard_agent::skills::{self, SkillLimits, Skills};
 use toolyard_agent::summary::Summaries;
 use toolyard_core::store::Store;
 use toolyard_core::{Backend, Gateway};
-use toolyard_manifest::{Builtins, Handler, MemorySettings, Process, SkillSettings};
+use toolyard_manifest::{Builtins, Handler, Listen, MemorySettings, Process, SkillSettings};
 use toolyard_sdk::{RegisterError, Server};
 
 use self::search::Searching;
@@ -50,7 +50,7 @@ pub struct Yard {
 }
 
 impl Yard {
-    /// What there is of a gateway.
+    /// What there is of a gateway that listens there.
     #[must_use]
     pub fn new(
         gateway: &Arc<Gateway>,
@@ -59,10 +59,16 @@ impl Yard {
         standings: &watch::Receiver<Arc<[Standing]>>,
         orders: &mpsc::Sender<Order>,
         process: &Process,
+        listening: &[Listen],
     ) -> Self {
         let (gateway, orders) = (Arc::downgrade(gateway), orders.downgrade());
         let (store, standings) = (store.clone(), standings.clone());
-        let places = Places { store: store.clone(), orders: orders.clone(), standings: standings.clone() };
+        let places = Places {
+            store: store.clone(),
+            orders: orders.clone(),
+            standings: standings.clone(),
+            listening: listening.iter().filter_map(Listen::tcp).collect(),
+        };
         let allowed = process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone());
         let added = Arc::new(AddedServers::new(places, allowed, process.timeouts.connect));
         let written = Arc::<Written>::default();

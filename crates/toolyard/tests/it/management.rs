@@ -206,6 +206,19 @@ fn what_a_foreign_client_reads_of_bad_input() {
 }
 
 #[test]
+fn a_gateway_is_no_server_of_itself() {
+    let gateway = Gateway::with(&[clock()], allowed());
+    for scheme in ["http", "https"] {
+        let url = format!("{scheme}://{}/mcp", gateway.address);
+        assert_eq!(
+            gateway.text(REGISTER, json!({"server_name": "x", "url": url})),
+            "Failed to register server 'x': that is this gateway itself"
+        );
+    }
+    assert_eq!(gateway.tools().len(), 7, "nothing was added");
+}
+
+#[test]
 fn without_a_list_of_what_is_allowed_nothing_is_added() {
     let home = TempDir::new().unwrap();
     let gateway = Gateway::with(&[clock()], process(json!({})));
