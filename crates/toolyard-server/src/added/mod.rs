@@ -217,12 +217,25 @@ impl AddedServers {
         let _making = self.make(&record.name, settings.servers)?;
         // It runs for as long as this is held, until the fleet has it.
         let tried = self.try_out(handler).await?;
+        self.keep(&record, settings.servers).await?;
+        self.refresh().await?;
+        Ok(Registered { tools: tried.tools })
+    }
+
+    /// Puts a record into the store, to which other gateways add, too.
+    async fn keep(&self, record: &Record, most: usize) -> Result<(), Refusal> {
         let put = Put { condition: Condition::Absent, ..Put::always(record.written()) };
         let kept = self.store.put(SERVERS, &record.name, put).await?;
         // Another gateway may have been faster.
         kept.ok_or(Refusal::Taken)?;
-        self.refresh().await?;
-        Ok(Registered { tools: tried.tools })
+        // Only now: of those who add at the same time each sees the other.
+        let there_are = record::list(&*self.store).await.map(|records| records.len());
+        if there_are.as_ref().is_ok_and(|count| *count <= most) {
+            return Ok(());
+        }
+        self.store.delete(SERVERS, &record.name).await?;
+        there_are?;
+        Err(Refusal::TooMany { limit: most })
     }
 
     /// Reserves a name until the server is there, or is not to be.

@@ -1,5 +1,6 @@
 use toolyard_agent::management::{Reach, Transport};
 use toolyard_manifest::{AllowedServers, Handler};
+use toolyard_store::{Location, StoreOptions};
 
 use super::*;
 
@@ -113,6 +114,30 @@ fn a_record_is_read_as_it_was_written() {
         assert_eq!(&serde_json::from_str::<Record>(written).expect("a record"), record);
     }
     assert!(!format!("{records:?}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn no_more_are_kept_than_may_be_whoever_adds_them() {
+    let store = toolyard_store::open(&StoreOptions::at(Location::Memory)).await.expect("a store");
+    let gateway = || {
+        let (orders, standings) = (mpsc::channel(1).0.downgrade(), watch::channel(Arc::default()).1);
+        let places = Places { store: store.clone(), orders, standings, listening: Vec::new() };
+        AddedServers::new(places, None, Duration::from_secs(1))
+    };
+    let (one, other) = (gateway(), gateway());
+    let check = async |servers: &AddedServers, name: &str, expected: &str, there: &[&str]| {
+        let kept = servers.keep(&record(name, program("uvx", &[], &[])), 2).await;
+        assert_eq!(kept.map_or_else(|why| why.to_string(), |()| "kept".to_owned()), expected, "{name}");
+        let records = record::list(&*store).await.expect("records");
+        assert_eq!(records.iter().map(|record| &*record.name).collect::<Vec<_>>(), there, "{name}");
+    };
+    let too_many = Refusal::TooMany { limit: 2 }.to_string();
+    check(&one, "a", "kept", &["a"]).await;
+    check(&other, "b", "kept", &["a", "b"]).await;
+    check(&one, "c", &too_many, &["a", "b"]).await;
+    check(&one, "b", &Refusal::Taken.to_string(), &["a", "b"]).await;
+    assert!(store.delete(SERVERS, "a").await.expect("it is deleted"));
+    check(&one, "c", "kept", &["b", "c"]).await;
 }
 
 #[test]
