@@ -87,7 +87,9 @@ impl Record {
             Kept::StreamableHttp { url } => json!({"transport": "streamable-http", "endpoint": literal(url)}),
             Kept::Sse { url } => json!({"transport": "sse", "endpoint": literal(url)}),
         };
-        let mut handler = json!({"name": literal(&self.name), "type": "mcp", "mcpConfig": config});
+        // The names that its tools have of themselves stay free for those of the manifest, and for what scopes and pins mean.
+        let mut handler =
+            json!({"name": literal(&self.name), "type": "mcp", "prefix": "always", "mcpConfig": config});
         for (field, text) in [("displayName", &self.display_name), ("description", &self.description)] {
             if let Some(text) = text {
                 handler[field] = literal(text).into();

@@ -97,6 +97,7 @@ fn what_stands_for_something_else_in_a_manifest_stands_for_itself() {
         assert_eq!(env.iter().collect::<Vec<_>>(), [("API_KEY", text)]);
         assert!(from_outside.is_empty());
         assert_eq!(handler.description.as_deref(), Some("Costs ${MONEY}."));
+        assert_eq!(handler.prefix, manifest::Prefix::Always);
     }
 }
 

@@ -101,7 +101,7 @@ fn a_foreign_client_adds_calls_and_removes_servers_of_other_people() {
         (INVOKE, json!({"server_name": "MEMORY", "tool_name": "create_entities", "arguments": ann})),
         (INVOKE, json!({"server_name": "all", "tool_name": "echo", "arguments": {"message": "over HTTP"}})),
         (INVOKE, json!({"server_name": "all", "tool_name": "get-sum", "arguments": "{\"a\": 2, \"b\": 3}"})),
-        ("echo", json!({"message": "by its own name"})),
+        ("all_echo", json!({"message": "by the name that callers have for it"})),
     ];
     let seen = read(&gateway, home.path(), "legacy", &calls);
     let hidden = [(everything.url.as_str(), "URL"), (kept.to_str().unwrap(), "FILE")];
@@ -282,7 +282,7 @@ fn two_gateways_on_one_postgresql_share_servers_that_were_added() {
         "Server 'all' registered successfully. 13 tool(s) available."
     );
     let echo = json!({"server_name": "all", "tool_name": "echo", "arguments": {"message": "there"}});
-    eventually("the other gateway has it", || other.tools().contains(&"echo".to_owned()).then_some(()));
+    eventually("the other gateway has it", || other.tools().contains(&"all_echo".to_owned()).then_some(()));
     assert_eq!(other.text(INVOKE, echo), "Echo: there");
     let taken = other.text(REGISTER, all);
     assert_eq!(
@@ -291,6 +291,6 @@ fn two_gateways_on_one_postgresql_share_servers_that_were_added() {
     );
     assert_eq!(other.text(UNREGISTER, json!({"server_name": "all"})), "Server 'all' removed successfully.");
     eventually("the first gateway has it no more", || {
-        (!one.tools().contains(&"echo".to_owned())).then_some(())
+        (!one.tools().contains(&"all_echo".to_owned())).then_some(())
     });
 }
