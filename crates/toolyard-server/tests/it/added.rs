@@ -108,8 +108,8 @@ async fn a_server_is_added_called_found_again_and_removed() {
         "Server 'first' registered successfully. 1 tool(s) available."
     );
     // At once, by all ways.
-    assert_eq!(site.listed().await, r#"configured ["here"] +first ["one"]"#);
-    assert_eq!(site.read("one", json!({})).await, "one");
+    assert_eq!(site.listed().await, r#"configured ["here"] +first ["first_one"]"#);
+    assert_eq!(site.read("first_one", json!({})).await, "one");
     let invoked = site.read("mcp_invoke_tool", json!({"server_name": "FIRST", "tool_name": "One"})).await;
     assert_eq!(invoked, "one");
     assert_eq!(
@@ -124,8 +124,8 @@ async fn a_server_is_added_called_found_again_and_removed() {
     site.running.stop().await;
 
     let site = Site::start(&store, configured.address, ALLOWED).await;
-    site.until(&["here", "one"]).await;
-    assert_eq!(site.listed().await, r#"configured ["here"] +first ["one"]"#);
+    site.until(&["here", "first_one"]).await;
+    assert_eq!(site.listed().await, r#"configured ["here"] +first ["first_one"]"#);
     assert_eq!(
         site.unregister("configured").await,
         "error: Failed to remove server 'configured': it was configured by the operator: only servers that were added with \
@@ -146,8 +146,8 @@ async fn gateways_on_one_store_have_the_same() {
     let [here, there] = sites;
     let (here, there) = (here.await, there.await);
     here.register("first", one.address).await;
-    there.until(&["here", "one"]).await;
-    assert_eq!(there.listed().await, r#"configured ["here"] +first ["one"]"#);
+    there.until(&["here", "first_one"]).await;
+    assert_eq!(there.listed().await, r#"configured ["here"] +first ["first_one"]"#);
     // Nobody waits for the other one to have noticed.
     assert_eq!(there.unregister("first").await, "Server 'first' removed successfully.");
     here.until(&["here"]).await;
@@ -215,9 +215,9 @@ async fn what_is_not_allowed_is_neither_added_nor_started() {
     assert_eq!(site.unregister("second").await, "Server 'second' removed successfully.");
     assert_eq!(kept(&store).await, ["first"]);
     for (mcp, tools) in [
-        (ALLOWED, &["here", "one"][..]),
+        (ALLOWED, &["here", "first_one"][..]),
         ("enabled: false", &["here"]),
-        (ALLOWED, &["here", "one"]),
+        (ALLOWED, &["here", "first_one"]),
         ("allow: {}", &["here"]),
     ] {
         let edited = manifest_of(&handler("configured", site.configured), &MCP.replace("ALLOW", mcp));
@@ -243,7 +243,7 @@ async fn edits_of_the_manifest_leave_them_alone_but_for_the_names_that_it_wants(
         edit(&[("second", other.address), ("configured", configured.address)]).await,
         "added second; 3 not touched"
     );
-    site.until(&["other", "here", "one"]).await;
+    site.until(&["other", "here", "first_one"]).await;
     assert_eq!(
         edit(&[("first", other.address)]).await,
         "changed first; removed second, configured; 1 not touched"
@@ -254,7 +254,7 @@ async fn edits_of_the_manifest_leave_them_alone_but_for_the_names_that_it_wants(
         edit(&[("configured", configured.address)]).await,
         "added configured; changed first; 1 not touched"
     );
-    site.until(&["here", "one"]).await;
-    assert_eq!(site.listed().await, r#"configured ["here"] +first ["one"]"#);
+    site.until(&["here", "first_one"]).await;
+    assert_eq!(site.listed().await, r#"configured ["here"] +first ["first_one"]"#);
     site.running.stop().await;
 }
