@@ -332,6 +332,6 @@ fn a_large_result_is_read_in_parts() {
       => 3 working memory entries:
     - `BASE-chunk0` TIME left, 64000 chars, category: tool-result)
     - `BASE-chunk1` TIME left, 36000 chars, category: tool-result)
-    - `BASE-index` TIME left, 153 chars, category: tool-result)
+    - `BASE-index` TIME left, 133 chars, category: tool-result)
     "#);
 }
