@@ -1,4 +1,4 @@
-//! What a caller may use, and how much of it.
+//! The rights of a caller: what exists for it, and how much it may spend.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,87 +7,127 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::error::ToolError;
-use crate::registry::Entry;
+use crate::names::HandlerNamespaces;
+use crate::registry::RegistryEntry;
+use crate::uri_path::has_dot_segments;
 
-/// What a caller may use that has shown who it is. A caller without one may use everything.
-#[derive(Debug, Default)]
-pub struct Grant {
-    /// What exists for the caller. Nothing else is listed, found, or spoken of.
-    pub scope: Scope,
-    /// What the caller has left to spend, where that is bounded.
-    pub allowance: Option<Arc<dyn Allowance>>,
-    /// The namespaces of working memory that it reaches beside its own, such as `session/*`.
-    pub memory: Scope,
-    /// The language model that its calls are made for, where they do not say.
+/// The rights of an authenticated caller. A caller without a grant may use everything.
+#[derive(Debug, Clone, Default)]
+pub struct AccessGrant {
+    /// Entries that exist for the caller. All others are neither listed nor found.
+    pub scope: AccessScope,
+    /// Quota and rate of the caller, if they are limited.
+    pub allowance: Option<Arc<dyn CallAllowance>>,
+    /// Namespaces of working memory that it reaches beside its own, such as `session/*`.
+    pub memory: AccessScope,
+    /// Language model of its calls, if they do not name one.
     pub model: Option<Arc<str>>,
-    /// From how many characters on results are large for it. `None`: what is said of the model.
+    /// Number of characters from which its results are large. `None`: the threshold of the model.
     pub chunk_threshold: Option<usize>,
 }
 
-/// Which tools, prompts, resources and templates exist for a caller: those that one of the patterns names.
+/// The set of tools, prompts, resources and templates that one of its patterns matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Scope(Arc<[Pattern]>);
+pub struct AccessScope(Arc<[ScopePattern]>);
 
-impl Scope {
-    /// Whether this entry exists for the caller.
+impl AccessScope {
+    /// Returns the scope that contains everything.
     #[must_use]
-    pub fn allows(&self, entry: &Entry) -> bool {
+    pub fn all() -> Self {
+        Self([ScopePattern { handler: None, name: "*".to_owned() }].into())
+    }
+
+    /// Returns `true` if this entry exists for the caller.
+    #[must_use]
+    pub fn allows(&self, entry: &RegistryEntry) -> bool {
         self.allows_name(&entry.handler.name, &entry.name)
     }
 
-    /// Whether what a handler publishes under this name exists for the caller.
+    /// Returns `true` if the name that a handler publishes exists for the caller.
     #[must_use]
     pub fn allows_name(&self, handler: &str, name: &str) -> bool {
         self.0.iter().any(|pattern| pattern.matches(handler, name))
     }
 
-    /// Whether everything does.
+    /// Binds the scope to the namespaces of these handlers: a pattern that begins with a handler's name, such as
+    /// `github_*`,
+    /// matches entries of that handler only, and no imitations by another one.
+    pub(crate) fn bound(&self, namespaces: &HandlerNamespaces) -> Self {
+        self.0.iter().map(|pattern| pattern.bound(namespaces)).collect()
+    }
+
+    /// Returns `true` if a URI that the scope matches also stays in it: it has no dot segments, or the whole handler is
+    /// in scope.
+    #[must_use]
+    pub fn contains_uri(&self, handler: &str, uri: &str) -> bool {
+        let is_whole = |pattern: &ScopePattern| pattern.name == "*" && pattern.matches(handler, "");
+        !has_dot_segments(uri) || self.0.iter().any(is_whole)
+    }
+
+    /// Returns `true` if the scope contains everything.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.0.iter().any(|pattern| pattern.handler.is_none() && pattern.name == "*")
     }
 }
 
-impl FromIterator<Pattern> for Scope {
-    fn from_iter<T: IntoIterator<Item = Pattern>>(patterns: T) -> Self {
+impl AccessGrant {
+    /// Admits a request that is not a call but counts against the rate: opening a session, or asking about the gateway.
+    ///
+    /// # Errors
+    /// [`RateLimited`](crate::ErrorCode::RateLimited) if the rate is exceeded.
+    pub fn admit(&self) -> Result<(), ToolError> {
+        self.allowance.as_ref().map_or(Ok(()), |allowance| allowance.admit())
+    }
+}
+
+impl FromIterator<ScopePattern> for AccessScope {
+    fn from_iter<T: IntoIterator<Item = ScopePattern>>(patterns: T) -> Self {
         Self(patterns.into_iter().collect())
     }
 }
 
-/// Names of one kind: `search_*`, or with the handler that has them, `github/*`. A star stands for any characters, also
-/// for none. The name is what callers call something by: a tool's or a prompt's name, a resource's URI.
+/// A pattern of names, such as `search_*`, optionally with a handler: `github/*`. A star matches any number of
+/// characters.
+/// Names are those that callers use: names of tools and prompts, URIs of resources.
 ///
 /// ```
-/// use toolyard_core::access::Pattern;
+/// use toolyard_core::access::ScopePattern;
 ///
-/// let pattern: Pattern = "github/create_*".parse().unwrap();
+/// let pattern: ScopePattern = "github/create_*".parse().unwrap();
 /// assert!(pattern.matches("github", "create_issue"));
 /// assert!(!pattern.matches("gitlab", "create_issue"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Pattern {
+pub struct ScopePattern {
     handler: Option<String>,
     name: String,
 }
 
-impl Pattern {
-    /// Whether it names what a handler publishes under a name.
+impl ScopePattern {
+    /// Returns `true` if it matches the name that a handler publishes.
     #[must_use]
     pub fn matches(&self, handler: &str, name: &str) -> bool {
         self.handler.as_deref().is_none_or(|pattern| fits(pattern, handler)) && fits(&self.name, name)
     }
+
+    fn bound(&self, namespaces: &HandlerNamespaces) -> Self {
+        let literal = self.name.split('*').next().unwrap_or_default();
+        let owner = || namespaces.owner_of(literal).map(|owner| owner.to_string());
+        Self { handler: self.handler.clone().or_else(owner), name: self.name.clone() }
+    }
 }
 
-/// The text is no pattern.
+/// The text is not a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a pattern is `NAME` or `HANDLER/NAME`, where `*` stands for any characters")]
-pub struct BadPattern;
+pub struct InvalidPattern;
 
-impl FromStr for Pattern {
-    type Err = BadPattern;
+impl FromStr for ScopePattern {
+    type Err = InvalidPattern;
 
-    fn from_str(text: &str) -> Result<Self, BadPattern> {
-        // No handler has a slash or a colon in its name, but URIs have both.
+    fn from_str(text: &str) -> Result<Self, InvalidPattern> {
+        // Names of handlers have neither slash nor colon; URIs have both.
         let (handler, name) = match text.split_once('/') {
             Some((handler, name)) if !handler.contains(':') => (Some(handler.to_owned()), name),
             _ => (None, text),
@@ -96,12 +136,12 @@ impl FromStr for Pattern {
             |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c.is_control());
         match is_legal(name) && handler.as_deref().is_none_or(is_legal) {
             true => Ok(Self { handler, name: name.to_owned() }),
-            false => Err(BadPattern),
+            false => Err(InvalidPattern),
         }
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for ScopePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(handler) = &self.handler {
             write!(f, "{handler}/")?;
@@ -110,12 +150,13 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Whether a text is of the form of a pattern with stars. Each star takes as little as it can, and more only where the rest does
-/// not fit otherwise, so that the time is bounded by the product of both lengths.
+/// Returns `true` if a text matches a pattern with stars. Each star takes as little as possible, and more only where
+/// the rest
+/// does not match otherwise, so that the time is bounded by the product of both lengths.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut position) = (0, 0);
-    // Behind the last star, and where what it stands for ends so far.
+    // Position behind the last star, and the end of its match so far.
     let mut last_star = None;
     while position < text.len() {
         if pattern.get(at) == Some(&b'*') {
@@ -134,35 +175,35 @@ fn fits(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// What calls of something cost, in millionths of whatever prices are given in.
+/// The price of a call, in millionths of the unit of prices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Price(pub u64);
+pub struct CallPrice(pub u64);
 
 const MILLIONTHS: u64 = 1_000_000;
 
-/// The text is no price.
+/// The text is not a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a price is a number that is not negative, with at most 6 decimals")]
-pub struct BadPrice;
+pub struct InvalidPrice;
 
-impl FromStr for Price {
-    type Err = BadPrice;
+impl FromStr for CallPrice {
+    type Err = InvalidPrice;
 
-    fn from_str(text: &str) -> Result<Self, BadPrice> {
+    fn from_str(text: &str) -> Result<Self, InvalidPrice> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(whole) || !is_number(decimals) || decimals.len() > 6 {
-            return Err(BadPrice);
+            return Err(InvalidPrice);
         }
-        let whole: u64 = whole.parse().map_err(|_| BadPrice)?;
-        let decimals: u64 = format!("{decimals:0<6}").parse().map_err(|_| BadPrice)?;
+        let whole: u64 = whole.parse().map_err(|_| InvalidPrice)?;
+        let decimals: u64 = format!("{decimals:0<6}").parse().map_err(|_| InvalidPrice)?;
         let sum = whole.checked_mul(MILLIONTHS).and_then(|whole| whole.checked_add(decimals));
-        // Stores count in signed numbers of 64 bits.
-        sum.filter(|sum| *sum <= i64::MAX.unsigned_abs()).map(Self).ok_or(BadPrice)
+        // Stores count in signed 64-bit numbers.
+        sum.filter(|sum| *sum <= i64::MAX.unsigned_abs()).map(Self).ok_or(InvalidPrice)
     }
 }
 
-impl fmt::Display for Price {
+impl fmt::Display for CallPrice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, decimals) = (self.0 / MILLIONTHS, self.0 % MILLIONTHS);
         match decimals {
@@ -172,18 +213,32 @@ impl fmt::Display for Price {
     }
 }
 
-/// What somebody has left to spend.
-pub trait Allowance: Send + Sync + fmt::Debug {
-    /// Takes what one call costs.
+/// The quota and the rate of a caller.
+pub trait CallAllowance: Send + Sync + fmt::Debug {
+    /// Spends the price of one call.
     ///
     /// # Errors
-    /// [`RateLimited`](crate::Code::RateLimited) when there were too many calls just now,
-    /// [`QuotaExhausted`](crate::Code::QuotaExhausted) when nothing is left, and
-    /// [`Unavailable`](crate::Code::Unavailable) when nobody knows.
-    fn take(&self, price: Price) -> BoxFuture<'_, Result<(), ToolError>>;
+    /// [`RateLimited`](crate::ErrorCode::RateLimited) if the rate is exceeded,
+    /// [`QuotaExhausted`](crate::ErrorCode::QuotaExhausted) if the quota is used up, and
+    /// [`Unavailable`](crate::ErrorCode::Unavailable) if the quota cannot be determined.
+    fn take(&self, price: CallPrice) -> BoxFuture<'_, Result<(), ToolError>>;
 
-    /// Gives back what a call has taken that was not run.
-    fn give_back(&self, price: Price);
+    /// Counts a request that is not a call against the rate: opening a session, or asking about the gateway.
+    ///
+    /// # Errors
+    /// [`RateLimited`](crate::ErrorCode::RateLimited) if the rate is exceeded.
+    fn admit(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Checks that some of the quota is left, without spending it. Each check counts against the rate.
+    ///
+    /// # Errors
+    /// The errors of [`take`](Self::take).
+    fn check(&self) -> BoxFuture<'_, Result<(), ToolError>>;
+
+    /// Returns the price of a call that was not run.
+    fn give_back(&self, price: CallPrice);
 }
 
 #[cfg(test)]
@@ -191,9 +246,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_names_what_it_describes() {
+    fn pattern_matches_handlers_and_names() {
         let check = |pattern: &str, handler: &str, name: &str, expected: bool| {
-            let pattern: Pattern = pattern.parse().expect("a pattern");
+            let pattern: ScopePattern = pattern.parse().expect("a pattern");
             assert_eq!(pattern.matches(handler, name), expected, "{pattern} on {handler}/{name}");
         };
         check("*", "any", "thing", true);
@@ -216,22 +271,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         for text in ["", "/", "a/", "/a", "a b", "a /b", "a/b c"] {
-            assert_eq!(text.parse::<Pattern>(), Err(BadPattern), "{text:?}");
+            assert_eq!(text.parse::<ScopePattern>(), Err(InvalidPattern), "{text:?}");
         }
     }
 
     #[test]
-    fn many_stars_take_no_time() {
-        let pattern: Pattern = format!("{}b", "*a".repeat(50)).parse().expect("a pattern");
+    fn many_stars_match_quickly() {
+        let pattern: ScopePattern = format!("{}b", "*a".repeat(50)).parse().expect("a pattern");
         assert!(!pattern.matches("h", &"a".repeat(5_000)));
     }
 
     #[test]
     fn prices() {
-        let check = |text: &str, expected: Result<(u64, &str), BadPrice>| {
-            let price = text.parse::<Price>();
+        let check = |text: &str, expected: Result<(u64, &str), InvalidPrice>| {
+            let price = text.parse::<CallPrice>();
             assert_eq!(
                 price.map(|price| (price.0, price.to_string())),
                 expected.map(|(n, text)| (n, text.to_owned())),
@@ -258,7 +313,7 @@ mod tests {
             "9223372036854.775808",
             "99999999999999999999",
         ] {
-            check(text, Err(BadPrice));
+            check(text, Err(InvalidPrice));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who runs calls.
+//! The port of everything that runs calls.
 
 use std::sync::Arc;
 
@@ -6,92 +6,97 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
-use crate::access::Price;
+use crate::access::CallPrice;
 use crate::cache::CacheHint;
 use crate::call::{Call, Caller};
 use crate::error::ToolError;
-use crate::item::{Prompt, Resource, Template};
+use crate::item::{Prompt, PublishedTemplate, Resource};
 use crate::json::Object;
 use crate::outcome::Outcome;
 #[cfg(doc)]
-use crate::registry::Kind;
+use crate::registry::EntryKind;
 use crate::registry::Registry;
 use crate::tool::Tool;
 
-/// Something that publishes a catalog and runs calls.
+/// A publisher of a catalog that runs calls.
 pub trait Backend: Send + Sync {
-    /// What it offers now, and every change of that. A catalog is swapped whole.
+    /// Returns the current catalog, and every change of it. A catalog is replaced as a whole.
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>>;
 
-    /// Runs a call whose target carries the owner's own name. Dropping the future cancels the call.
+    /// Runs a call whose target has the backend's own name. Dropping the future cancels the call.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>>;
 
-    /// The call that this one of a tool stands for, as `call_tool` stands for the call of whichever tool its arguments name. `own`
-    /// is the owner's own name of what is called, `registry` what there is for the caller. [`Gateway::invoke`](crate::Gateway::invoke) runs that one
-    /// instead, as if the caller had made it: [`Call::of`] makes it.
+    /// Returns the call that this call of a tool stands for, as `call_tool` stands for the call of the tool in its
+    /// arguments.
+    /// `own` is the backend's own name of the called tool, `registry` is the caller's view.
+    /// [`Gateway::invoke`](crate::Gateway::invoke)
+    /// runs the returned call instead, as if the caller had made it ([`Call::of`] creates it).
     ///
-    /// `None`: it is a call like all others. So is one whose arguments do not say what is meant: it runs, and may say what is wrong.
+    /// `None` for an ordinary call, and for one whose arguments do not name a tool: it runs, and can report the fault.
     fn forward(&self, _own: &str, _call: &Call, _registry: &Registry) -> Option<Call> {
         None
     }
 
-    /// What this call costs, where its owner says so. What the manifest says comes before.
-    fn price(&self, _call: &Call) -> Option<Price> {
+    /// Returns the price of this call, if the backend has one. The price in the manifest takes precedence.
+    fn price(&self, _call: &Call) -> Option<CallPrice> {
         None
     }
 
-    /// Follows a resource: an item each time that it, or a part of it, has changed, which is what the owner says of that:
-    /// the parameters of the notification, `uri` among them. Of changes that nobody takes, the latest is enough. A backend that has to arrange this with somebody gives
-    /// one as soon as it has, for what may have changed until then. Dropping the stream ends the interest.
+    /// Follows a resource. The stream yields the parameters of the update notification, `uri` among them, after each
+    /// change of
+    /// the resource or a part of it. If the reader is slow, the latest change is enough. A backend that first has to
+    /// subscribe
+    /// yields one item as soon as it has, for changes until then. Dropping the stream unsubscribes.
     fn follow(&self, _uri: &str) -> BoxStream<'static, Object> {
         stream::pending().boxed()
     }
 
-    /// A client has other folders than it had: whoever has asked it for them, and nobody else, wants to know.
+    /// Reports that the roots of a client have changed, to the server that asked this client for them.
     fn roots_changed(&self, _caller: &Caller) {}
 
-    /// Is to look anew what there is, and if it is not connected, to try that now.
+    /// Lists the catalog again, and reconnects now if there is no connection.
     fn refresh(&self) {}
 
-    /// Lets go of what it holds, in the order that those on the other side expect. No call is running
-    /// any more. Dropping a backend that was not stopped ends the same things at once.
+    /// Closes connections in the order that peers expect. No call is running any more. Dropping a backend without this
+    /// closes the
+    /// same connections at once.
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// What a backend offers now.
+/// The current offer of a backend.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
-    /// How the backend is.
-    pub phase: Phase,
-    /// What it speaks, such as `MCP 2025-11-25`, where that is known by now. For people.
+    /// State of the backend.
+    pub phase: BackendPhase,
+    /// Protocol for display, such as `MCP 2025-11-25`, if it is known by now.
     pub protocol: Option<Arc<str>>,
-    /// Its tools, in its order: where it is not ready, those that it had when it was.
+    /// Tools in the order of the backend; the last known ones while it is unavailable.
     pub tools: Vec<Arc<Tool>>,
-    /// Its prompts.
+    /// Prompts.
     pub prompts: Vec<Arc<Prompt>>,
-    /// Its resources.
+    /// Resources.
     pub resources: Vec<Arc<Resource>>,
-    /// What stands for more resources than can be listed.
-    pub templates: Vec<Arc<Template>>,
-    /// Whether it may have resources that are on no list and that no template stands for.
+    /// Templates of resources.
+    pub templates: Vec<Arc<PublishedTemplate>>,
+    /// `true` if it may have resources that neither a list nor a template contains.
     pub unlisted: bool,
-    /// How long each of these lists may be kept, where its owner says so, in the order of [`Kind::ALL`].
+    /// Time for which each list may be cached, if the server states it, in the order of [`EntryKind::ALL`].
     pub hints: [Option<CacheHint>; 4],
 }
 
-/// How a backend is.
+/// The state of a backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Not heard of yet.
+pub enum BackendPhase {
+    /// No response yet.
     #[default]
     Connecting,
-    /// It answers.
+    /// Connected.
     Ready,
-    /// It does not answer, and is tried again.
+    /// Not connected; reconnection is attempted.
     Unavailable {
-        /// Why, in words that an operator may read.
+        /// Reason, for operators.
         reason: String,
     },
 }

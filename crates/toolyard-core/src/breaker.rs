@@ -1,49 +1,49 @@
-//! Leaves alone what keeps failing.
+//! A circuit breaker for upstreams that keep failing.
 //!
-//! A backend has one for each tool, around all the attempts of a call: see [`crate::retry`] for why it is not
-//! a layer.
+//! A backend has one for each tool, around all attempts of a call: [`crate::retry`] explains why it is not a layer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::error::{Code, ToolError};
+use crate::error::{ErrorCode, ToolError};
 
-/// How many calls in a row have to fail.
+/// Number of consecutive failures that opens the breaker.
 const FAILURES: u32 = 5;
 
-/// How long calls are refused then, before one of them may try.
+/// Time for which calls are refused before one of them may probe.
 const OPEN: Duration = Duration::from_secs(30);
 
-/// Refuses calls after several in a row have failed, and lets single ones try whether that is over.
+/// Refuses calls after several consecutive failures, and lets single calls probe for recovery.
 #[derive(Debug, Default)]
-pub struct Breaker {
-    state: Mutex<State>,
+pub struct CircuitBreaker {
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
-    /// Calls pass. So many have failed since the last success.
+enum BreakerState {
+    /// Calls pass. The number of failures since the last success.
     Closed(u32),
-    /// Calls are refused until then.
+    /// Calls are refused until this time.
     Open(Instant),
     /// One call passes, and decides.
     Probing,
 }
 
-impl Default for State {
+impl Default for BreakerState {
     fn default() -> Self {
         Self::Closed(0)
     }
 }
 
-impl Breaker {
-    /// Runs `work`, and remembers how it went. Work that is dropped after `deadline` has failed; before, it was
-    /// withdrawn, which says nothing.
+impl CircuitBreaker {
+    /// Runs `work` and records its result. Work that is dropped after `deadline` has failed; work that is dropped
+    /// before was
+    /// cancelled, which does not count.
     ///
     /// # Errors
-    /// [`Code::Unavailable`] without running it, while the breaker is open.
+    /// [`ErrorCode::Unavailable`] without running it, while the breaker is open.
     pub async fn run<T>(
         &self,
         deadline: Option<Instant>,
@@ -56,54 +56,56 @@ impl Breaker {
         Ok(outcome)
     }
 
-    fn enter(&self, deadline: Option<Instant>) -> Result<Pass<'_>, ToolError> {
+    fn enter(&self, deadline: Option<Instant>) -> Result<BreakerPass<'_>, ToolError> {
         let mut state = self.state();
         let probe = match *state {
-            State::Closed(_) => false,
-            State::Open(until) if until <= Instant::now() => {
-                *state = State::Probing;
+            BreakerState::Closed(_) => false,
+            BreakerState::Open(until) if until <= Instant::now() => {
+                *state = BreakerState::Probing;
                 true
             }
-            State::Open(_) | State::Probing => {
+            BreakerState::Open(_) | BreakerState::Probing => {
                 return Err(ToolError::new(
-                    Code::Unavailable,
+                    ErrorCode::Unavailable,
                     "The tool failed several times in a row, and is left alone for a while",
                 )
                 .unsent());
             }
         };
-        Ok(Pass { breaker: self, probe, deadline, failed: None })
+        Ok(BreakerPass { breaker: self, probe, deadline, failed: None })
     }
 
     fn settle(&self, probe: bool, failed: Option<bool>) {
         let mut state = self.state();
         *state = match (*state, failed) {
-            (State::Closed(failures), Some(true)) if failures + 1 < FAILURES => State::Closed(failures + 1),
-            (State::Closed(_), Some(true)) => State::Open(Instant::now() + OPEN),
-            (State::Closed(_), Some(false)) => State::Closed(0),
-            (State::Probing, Some(true)) if probe => State::Open(Instant::now() + OPEN),
-            (State::Probing, Some(false)) if probe => State::Closed(0),
-            // The next one may try instead.
-            (State::Probing, None) if probe => State::Open(Instant::now()),
-            // A call that began before all this.
+            (BreakerState::Closed(failures), Some(true)) if failures + 1 < FAILURES => {
+                BreakerState::Closed(failures + 1)
+            }
+            (BreakerState::Closed(_), Some(true)) => BreakerState::Open(Instant::now() + OPEN),
+            (BreakerState::Closed(_), Some(false)) => BreakerState::Closed(0),
+            (BreakerState::Probing, Some(true)) if probe => BreakerState::Open(Instant::now() + OPEN),
+            (BreakerState::Probing, Some(false)) if probe => BreakerState::Closed(0),
+            // The next call may probe instead.
+            (BreakerState::Probing, None) if probe => BreakerState::Open(Instant::now()),
+            // The call began before the breaker changed.
             (state, _) => state,
         };
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BreakerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A call that was let through. It settles when it is dropped, which is also how a withdrawn call ends.
-struct Pass<'a> {
-    breaker: &'a Breaker,
+/// A call that was let through. It settles when it is dropped, which is also the end of a cancelled call.
+struct BreakerPass<'a> {
+    breaker: &'a CircuitBreaker,
     probe: bool,
     deadline: Option<Instant>,
     failed: Option<bool>,
 }
 
-impl Drop for Pass<'_> {
+impl Drop for BreakerPass<'_> {
     fn drop(&mut self) {
         let late = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
         self.breaker.settle(self.probe, self.failed.or(late.then_some(true)));
@@ -118,10 +120,10 @@ mod tests {
 
     use super::*;
 
-    /// Makes calls that fail (`x`), succeed (`.`), are withdrawn (`w`) or run out of time (`t`); `+` lets 30 s
-    /// pass. Gives which of them were let through.
+    /// Makes calls that fail (`x`), succeed (`.`), are cancelled (`w`) or run out of time (`t`); `+` advances 30 s.
+    /// Compares the calls that were let through.
     async fn check(script: &str, expect: &str) {
-        let breaker = Breaker::default();
+        let breaker = CircuitBreaker::default();
         let mut passed = String::new();
         for step in script.chars() {
             let late = || Some(Instant::now() + Duration::from_millis(1));
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_opens_after_five_failures_in_a_row() {
+    async fn breaker_opens_after_five_failures_in_a_row() {
         check("xxxx.xxxx.", "xxxx.xxxx.").await;
         check("xxxxx..x", "xxxxx---").await;
         check("xxwxxwx.", "xxwxxwx-").await;
@@ -160,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_one_probes_at_a_time() {
-        let breaker = Breaker::default();
+        let breaker = CircuitBreaker::default();
         let fail = || breaker.run(None, ready(()), |()| true);
         let mut early = breaker.enter(None).unwrap();
         for _ in 0..FAILURES {
@@ -168,8 +170,8 @@ mod tests {
         }
         advance(OPEN).await;
         let probe = breaker.enter(None).unwrap();
-        assert_eq!(fail().await.unwrap_err().code(), Code::Unavailable);
-        // What began before decides nothing.
+        assert_eq!(fail().await.unwrap_err().code(), ErrorCode::Unavailable);
+        // A call that started before the state changed does not count.
         early.failed = Some(false);
         drop(early);
         assert!(fail().await.is_err());

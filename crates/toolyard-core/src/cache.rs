@@ -1,22 +1,22 @@
-//! For how long, and for whom, what is listed may be kept.
+//! Time and audience for which lists may be cached.
 
 use std::time::Duration;
 
-/// For whom a result may be kept.
+/// The audience of a cached result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheScope {
-    /// For everybody.
+    /// All callers.
     Public,
-    /// For who asked.
+    /// The caller that requested it.
     Private,
 }
 
-/// How long who has asked for a list may keep it (2026-07-28, server/utilities/caching).
+/// A server's statement about caching of a list (2026-07-28, server/utilities/caching).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheHint {
-    /// For how long. Where changes are announced, this only bounds what somebody misses who does not listen.
+    /// Time to live. For lists with change notifications it bounds the staleness of clients that do not subscribe.
     pub ttl: Duration,
-    /// For whom.
+    /// Audience.
     pub scope: CacheScope,
 }
 
@@ -27,7 +27,7 @@ impl Default for CacheHint {
 }
 
 impl CacheHint {
-    /// What holds for two lists that are given as one.
+    /// Returns the hint that holds for two lists that are served as one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let is_private = [self.scope, other.scope].contains(&CacheScope::Private);

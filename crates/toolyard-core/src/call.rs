@@ -1,42 +1,46 @@
-//! What goes in: one request, whatever protocol it came by.
+//! A call: one request, independent of the protocol that it arrived by.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::access::Grant;
+use crate::access::AccessGrant;
 use crate::client::{Client, NoClient};
 use crate::json::{Json, Object};
 
 /// One request on its way to a backend.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What is called.
-    pub target: Target,
-    /// The request's parameters as the client sent them, in their order: `arguments`, `_meta`, and
-    /// whatever else it put there. Where a name stands in them, [`Call::target`] is the one that counts.
+    /// The called entry.
+    pub target: CallTarget,
+    /// Parameters of the request as the client sent them, in their order: `arguments`, `_meta`, and any other members.
+    /// If they
+    /// contain a name, [`Call::target`] takes precedence.
     pub params: Object,
-    /// What `_meta` of the parameters says about the request rather than to the tool. It is opened here
-    /// once; who changes it changes this, and it takes the place of `_meta` when the call is sent on.
+    /// Members of `_meta` that concern the request. `_meta` is opened once, here; changes are made here, and replace
+    /// `_meta`
+    /// when the call is sent on.
     pub meta: Object,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// What the call came by, as its door has it: for HTTP the head of the request. Backends that share a process with
-    /// the door may look at it; it goes nowhere else.
+    /// Protocol-specific origin of the call: for HTTP the head of the request. Backends in the process of the frontend
+    /// may read
+    /// it; it is not sent anywhere.
     pub origin: Option<Arc<dyn Any + Send + Sync>>,
-    /// When the caller stops waiting. A door may set it; [`crate::Gateway::invoke`] sees to it that it is
-    /// no later than the handler's limit allows.
+    /// Time at which the caller stops waiting. A frontend may set it; [`crate::Gateway::invoke`] limits it to the
+    /// handler's
+    /// timeout.
     pub deadline: Option<Instant>,
-    /// The way back while the call runs.
+    /// The client of the running call.
     pub client: Arc<dyn Client>,
 }
 
 impl Call {
-    /// A call of a tool by somebody who does not listen while it runs.
+    /// Creates a call of a tool from a caller that receives no notifications.
     pub fn tool(name: impl Into<Arc<str>>, arguments: Json) -> Self {
         Self {
-            target: Target::Tool(name.into()),
+            target: CallTarget::Tool(name.into()),
             params: Object::new().with("arguments", arguments),
             meta: Object::new(),
             caller: Caller::default(),
@@ -46,108 +50,113 @@ impl Call {
         }
     }
 
-    /// The call of another tool by the same caller, with all else as it is: answers to what that tool has asked among it.
+    /// Creates a call of another tool by the same caller. All else is kept, including answers to questions of that
+    /// tool.
     #[must_use]
     pub fn of(&self, tool: impl Into<Arc<str>>, arguments: Json) -> Self {
         let mut params = self.params.clone();
         params.set("arguments", arguments);
-        Self { target: Target::Tool(tool.into()), params, ..self.clone() }
+        Self { target: CallTarget::Tool(tool.into()), params, ..self.clone() }
     }
 
-    /// The arguments; `None` where there are none, which is said by leaving them out or by `null`.
+    /// Returns the arguments; `None` if they are missing or `null`.
     #[must_use]
     pub fn arguments(&self) -> Option<&Json> {
         self.params.get("arguments").filter(|arguments| !arguments.is_null())
     }
 }
 
-/// What is called. One door for all kinds, so that policy, audit and limits see everything.
+/// The called entry, of any kind, so that policy, audit and limits see every call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// A tool, by the name under which it was found: the published one in front of the registry, its
-    /// owner's behind it.
+pub enum CallTarget {
+    /// A tool, by its published name in front of the registry and by its backend's own name behind it.
     Tool(Arc<str>),
-    /// A prompt that is to be filled in, by its name, as with tools.
+    /// A prompt to be filled in, by its name as for tools.
     Prompt(Arc<str>),
-    /// A resource that is to be read, by its URI.
+    /// A resource to be read, by its URI.
     Resource(Arc<str>),
-    /// What could stand in an argument.
-    Completion(Reference),
-    /// A call of a tool that its server goes on with as a task.
-    Task(Task),
-    /// A hosted function that is invoked by itself, by its id and version: see [`Functions`](crate::Functions). Its event
-    /// is the arguments.
+    /// A completion of an argument.
+    Completion(CompletionReference),
+    /// A task in which a server continues the call of a tool.
+    Task(TaskReference),
+    /// A hosted function that is invoked directly, by id and version (see [`FunctionLookup`](crate::FunctionLookup)).
+    /// The
+    /// arguments are its event.
     Function(Arc<str>),
 }
 
-/// A task of a server, and what is wanted of it (MCP extension `io.modelcontextprotocol/tasks`, SEP-2663).
+/// A request about a task of a server (MCP extension `io.modelcontextprotocol/tasks`, SEP-2663).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    /// The tool whose call it is, by its name, as in [`Target::Tool`]: whoever may not use it has no task of it.
+pub struct TaskReference {
+    /// Name of the called tool, as in [`CallTarget::Tool`]: a caller that may not use the tool has none of its tasks.
     pub tool: Arc<str>,
-    /// The handler that had the tool when the task began: by now the name may be another's.
+    /// Handler that had the tool when the task began; the name may belong to another one by now.
     pub handler: Arc<str>,
-    /// What its server calls it.
+    /// Id of the task at its server.
     pub id: Arc<str>,
-    /// What is wanted.
+    /// Requested action.
     pub action: TaskAction,
 }
 
-/// What can be wanted of a task.
+/// A request about a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskAction {
-    /// To know how it is.
+    /// Returns the state of the task.
     Get,
-    /// That it takes the client's answers.
+    /// Passes the client's answers to the task.
     Update,
-    /// That it ends.
+    /// Cancels the task.
     Cancel,
 }
 
-/// What an argument that is to be completed belongs to.
+/// The owner of an argument to be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reference {
+pub enum CompletionReference {
     /// A prompt, by its name.
     Prompt(Arc<str>),
     /// A resource template, by its text.
     Template(Arc<str>),
 }
 
-impl Target {
-    /// The name, URI, template or function that is called; of a task, the name of its tool.
+impl CallTarget {
+    /// Returns the name, URI, template or function that is called; for a task, the name of its tool.
     #[must_use]
     pub const fn name(&self) -> &Arc<str> {
         match self {
             Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) | Self::Function(name) => name,
-            Self::Completion(Reference::Prompt(name) | Reference::Template(name)) => name,
+            Self::Completion(CompletionReference::Prompt(name) | CompletionReference::Template(name)) => name,
             Self::Task(task) => &task.tool,
         }
     }
 
-    /// The same kind of thing under another name.
+    /// Returns the same target with another name.
     #[must_use]
     pub fn renamed(&self, name: Arc<str>) -> Self {
         match self {
             Self::Tool(_) => Self::Tool(name),
             Self::Prompt(_) => Self::Prompt(name),
             Self::Resource(_) => Self::Resource(name),
-            Self::Completion(Reference::Prompt(_)) => Self::Completion(Reference::Prompt(name)),
-            Self::Completion(Reference::Template(_)) => Self::Completion(Reference::Template(name)),
-            Self::Task(task) => Self::Task(Task { tool: name, ..task.clone() }),
+            Self::Completion(CompletionReference::Prompt(_)) => {
+                Self::Completion(CompletionReference::Prompt(name))
+            }
+            Self::Completion(CompletionReference::Template(_)) => {
+                Self::Completion(CompletionReference::Template(name))
+            }
+            Self::Task(task) => Self::Task(TaskReference { tool: name, ..task.clone() }),
             Self::Function(_) => Self::Function(name),
         }
     }
 }
 
-/// Who calls. Callers are compared by who they are, whatever they may use.
+/// The origin of a call. Callers are compared by identity, not by rights.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    /// The session of a client that keeps one.
+    /// Session of the client, if it has one.
     pub session: Option<Arc<str>>,
-    /// Whom the client acts for, where something has made sure of that.
+    /// Authenticated principal, if there is one.
     pub principal: Option<Arc<str>>,
-    /// What the caller may use. `None`: everything.
-    pub grant: Option<Arc<Grant>>,
+    /// Rights of the caller. `None`: everything.
+    pub grant: Option<Arc<AccessGrant>>,
 }
 
 impl PartialEq for Caller {

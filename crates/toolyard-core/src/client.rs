@@ -1,4 +1,4 @@
-//! The client of a running call: the way back while it runs.
+//! The client of a running call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,55 +7,59 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::error::{Code, ToolError};
+use crate::error::{ErrorCode, ToolError};
 use crate::json::{Json, Object};
 
-/// The client of a running call, seen from the backend.
+/// The client of a running call, as backends see it.
 pub trait Client: Send + Sync + fmt::Debug {
-    /// The capabilities that the backend may make use of during this call: an object as MCP clients
-    /// declare it. `None` where nothing can be asked.
+    /// Returns the capabilities that the backend may use during this call, as MCP clients declare them. `None` if the
+    /// client
+    /// cannot be asked anything.
     fn capabilities(&self) -> Option<&Json>;
 
-    /// Whether there is anything at all that the client can be asked.
+    /// Returns `true` if the client can be asked anything at all.
     fn can_be_asked(&self) -> bool {
         self.capabilities().is_some_and(|capabilities| capabilities.as_bytes() != b"{}")
     }
 
-    /// Whether notices of progress reach anybody: a backend may save itself the work.
+    /// Returns `true` if progress notifications reach the client; otherwise a backend can save the work.
     fn listens(&self) -> bool;
 
-    /// The least severe log that the client wants of this call; `None` where it wants none.
+    /// Returns the least severe log level that the client wants for this call; `None` for no log messages.
     fn log_level(&self) -> Option<LogLevel> {
         None
     }
 
-    /// Whether whoever reads what comes of the call can call tools because of it, as a model can. A large result may be put where
-    /// tools find it, for such a one. Who calls by REST gets what it has asked for.
+    /// Returns `true` if the reader of the result can call further tools, as a model can. Large results may then be
+    /// stored where
+    /// tools find them. REST callers get their result whole.
     fn calls_tools(&self) -> bool {
         false
     }
 
-    /// Tells the client something while its call runs. Never waits: where the client does not keep
-    /// up, notices are dropped, and the outcome is not.
-    fn notify(&self, notice: Notice);
+    /// Sends a notification to the client while its call runs. Never waits: if the client is too slow, notifications
+    /// are dropped,
+    /// never the outcome.
+    fn notify(&self, notice: ClientNotification);
 
-    /// Asks the client something, and waits for its answer: the result as the client gave it. Dropping the
-    /// future withdraws the question.
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
-        std::future::ready(Err(AskError::Unsupported(ask.required()))).boxed()
+    /// Asks the client and returns its answer, the result as the client sent it. Dropping the future withdraws the
+    /// request.
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
+        std::future::ready(Err(InputRequestError::Unsupported(ask.required()))).boxed()
     }
 
-    /// How long this client has been asked so far, a question that is still open included. That time is the
-    /// client's own, and not taken off the call's.
+    /// Returns the time that this client has been asked so far, including an open request. It is not part of the call's
+    /// time.
     fn asked_for(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// A client that stands in front of another one and changes some of what that says and does. It is a [`Client`], and has
-/// everything that it does not change from the one behind it.
+/// A client in front of another one, which changes some of its methods. It is a [`Client`], and delegates every method
+/// that it
+/// does not override.
 pub trait ClientWrapper: Send + Sync + fmt::Debug {
-    /// The client behind this.
+    /// Returns the wrapped client.
     fn inner(&self) -> &dyn Client;
 
     /// See [`Client::capabilities`].
@@ -84,12 +88,12 @@ pub trait ClientWrapper: Send + Sync + fmt::Debug {
     }
 
     /// See [`Client::notify`].
-    fn notify(&self, notice: Notice) {
+    fn notify(&self, notice: ClientNotification) {
         self.inner().notify(notice);
     }
 
     /// See [`Client::ask`].
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
         self.inner().ask(ask)
     }
 
@@ -99,7 +103,7 @@ pub trait ClientWrapper: Send + Sync + fmt::Debug {
     }
 }
 
-// A method that is missing here would be lost by all of them in silence.
+// Every method is listed: a missing one would silently fall back to the default for all wrappers.
 #[deny(clippy::missing_trait_methods)]
 impl<W: ClientWrapper> Client for W {
     fn capabilities(&self) -> Option<&Json> {
@@ -122,11 +126,11 @@ impl<W: ClientWrapper> Client for W {
         ClientWrapper::calls_tools(self)
     }
 
-    fn notify(&self, notice: Notice) {
+    fn notify(&self, notice: ClientNotification) {
         ClientWrapper::notify(self, notice);
     }
 
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
         ClientWrapper::ask(self, ask)
     }
 
@@ -135,38 +139,38 @@ impl<W: ClientWrapper> Client for W {
     }
 }
 
-/// Something told while a call runs. The object is the notification's parameters as they came.
+/// A notification of a running call, with its parameters as they arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// How far the work is. The token is put in by the door that made the call.
+pub enum ClientNotification {
+    /// Progress of the work. The frontend of the call sets the token.
     Progress(Object),
-    /// A line of log.
+    /// A log message.
     Log(Object),
-    /// What means something only to whoever said it and to the client.
+    /// A notification that only the server and the client understand.
     Other {
-        /// The notification's method.
+        /// Method of the notification.
         method: Arc<str>,
-        /// Its parameters.
+        /// Parameters of the notification.
         params: Object,
     },
 }
 
-/// What a client can be asked.
+/// The kinds of requests to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AskKind {
-    /// The user, for some input or a consent.
+pub enum InputRequestKind {
+    /// Input or consent of the user (elicitation).
     Elicit,
-    /// The client's model, for a completion.
+    /// A completion by the client's model (sampling).
     Sample,
-    /// Which folders it lets servers work on.
+    /// The folders that servers may work on (roots).
     Roots,
 }
 
-impl AskKind {
-    /// Every kind.
+impl InputRequestKind {
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Elicit, Self::Sample, Self::Roots];
 
-    /// The member of a client's capabilities that says that it can be asked this.
+    /// Returns the capability that a client declares for this kind.
     #[must_use]
     pub const fn capability(self) -> &'static str {
         match self {
@@ -177,17 +181,17 @@ impl AskKind {
     }
 }
 
-/// One question to a client.
+/// A request to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// What is asked for.
-    pub kind: AskKind,
-    /// The particulars.
+pub struct InputRequest {
+    /// Kind of the request.
+    pub kind: InputRequestKind,
+    /// Parameters of the request.
     pub params: Object,
 }
 
-impl Ask {
-    /// Whether a client with these capabilities can be asked this.
+impl InputRequest {
+    /// Returns `true` if a client with these capabilities supports the request.
     #[must_use]
     pub fn is_for(&self, capabilities: Option<&Json>) -> bool {
         let member = |object: &Json, name: &str| object.to_object().ok()?.get(name).cloned();
@@ -195,14 +199,14 @@ impl Ask {
         let Some(capability) = capability.filter(Json::is_object) else { return false };
         let has = |part| member(&capability, part).is_some_and(|part| part.is_object());
         match self.part() {
-            // Forms are what clients without further words can show (2025-11-25, client/elicitation, capabilities).
+            // Without further members a client supports forms (2025-11-25, client/elicitation, capabilities).
             Some("form") => has("form") || !has("url"),
             Some(part) => has(part),
             None => true,
         }
     }
 
-    /// The capability that a client has to declare to be asked this.
+    /// Returns the capability that a client has to declare for this request.
     #[must_use]
     pub fn required(&self) -> Object {
         let inner =
@@ -210,42 +214,42 @@ impl Ask {
         Object::new().with(self.kind.capability(), inner.to_json())
     }
 
-    /// The member of the kind's capability that this takes.
+    /// Returns the member of the kind's capability that this request needs.
     fn part(&self) -> Option<&'static str> {
         let has = |name| self.params.get(name).is_some();
         match self.kind {
-            AskKind::Elicit if self.params.get_str("mode").as_deref() == Some("url") => Some("url"),
-            AskKind::Elicit => Some("form"),
-            AskKind::Sample => (has("tools") || has("toolChoice")).then_some("tools"),
-            AskKind::Roots => None,
+            InputRequestKind::Elicit if self.params.get_str("mode").as_deref() == Some("url") => Some("url"),
+            InputRequestKind::Elicit => Some("form"),
+            InputRequestKind::Sample => (has("tools") || has("toolChoice")).then_some("tools"),
+            InputRequestKind::Roots => None,
         }
     }
 }
 
-/// Why a client gave no answer.
+/// The reason why a client did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    /// It has not said that it can be asked this: the capability that it would have to declare, whole.
+pub enum InputRequestError {
+    /// The client has not declared support: the required capability, whole.
     #[error("the client does not support {}", path_of(.0))]
     Unsupported(Object),
-    /// It answered with an error: the JSON-RPC error object.
+    /// The client answered with an error: the JSON-RPC error object.
     #[error("the client refused: {}", message_of(.0))]
     Refused(Json),
-    /// What is to be asked is nothing that clients can be asked; it was not sent.
+    /// The request is invalid, and was not sent.
     #[error("the question cannot be asked: {0}")]
     BadQuestion(String),
-    /// It gave an answer that does not fit the question.
+    /// The answer does not fit the request.
     #[error("the client's answer does not fit: {0}")]
     BadAnswer(String),
-    /// It took longer than a question may stay open.
+    /// The client took longer than a request may stay open.
     #[error("the client did not answer in time")]
     TooLate,
-    /// It is gone, or too much is asked of it at once.
+    /// The client is gone, or has too many open requests.
     #[error("the client cannot be asked")]
     Gone,
 }
 
-/// A capability in short, such as `sampling.tools`.
+/// Returns a capability as a path, such as `sampling.tools`.
 fn path_of(capability: &Object) -> String {
     let Some((name, inner)) = capability.iter().next() else { return String::new() };
     match inner.to_object().ok().filter(|inner| !inner.is_empty()) {
@@ -260,43 +264,46 @@ fn message_of(error: &Json) -> String {
     message.unwrap_or_else(|| "no message".to_owned())
 }
 
-/// For who cannot go on without the answer.
-impl From<AskError> for ToolError {
-    fn from(error: AskError) -> Self {
+/// The error of a call that cannot continue without the answer.
+impl From<InputRequestError> for ToolError {
+    fn from(error: InputRequestError) -> Self {
         match error {
-            AskError::Unsupported(capability) => Self::missing_capability(capability),
-            AskError::TooLate => Self::new(Code::Timeout, "The client did not answer in time"),
-            AskError::Refused(_) | AskError::BadQuestion(_) | AskError::BadAnswer(_) | AskError::Gone => {
-                Self::new(Code::ExecutionFailed, "The client did not give what it was asked for")
+            InputRequestError::Unsupported(capability) => Self::missing_capability(capability),
+            InputRequestError::TooLate => Self::new(ErrorCode::Timeout, "The client did not answer in time"),
+            InputRequestError::Refused(_)
+            | InputRequestError::BadQuestion(_)
+            | InputRequestError::BadAnswer(_)
+            | InputRequestError::Gone => {
+                Self::new(ErrorCode::ExecutionFailed, "The client did not give what it was asked for")
                     .caused_by(error)
             }
         }
     }
 }
 
-/// How severe a line of log is (RFC 5424), least severe first.
+/// Severity of a log message (RFC 5424), least severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
-    /// For those who look for a fault.
+    /// Information for debugging.
     Debug,
-    /// What normally happens.
+    /// Normal operation.
     Info,
-    /// Normal, but worth a look.
+    /// Normal, but significant.
     Notice,
-    /// Something may go wrong.
+    /// Possible trouble.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
-    /// A part has failed.
+    /// Failure of a component.
     Critical,
-    /// Somebody must act at once.
+    /// Immediate action is required.
     Alert,
-    /// Nothing works any more.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LogLevel {
-    /// Every level, least severe first.
+    /// All levels, least severe first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -308,13 +315,13 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// Reads a level's name.
+    /// Parses the name of a level.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
 
-    /// The name, as MCP writes it.
+    /// Returns the name that MCP uses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -330,7 +337,7 @@ impl LogLevel {
     }
 }
 
-/// Nobody listens, and nobody can be asked.
+/// A client that receives no notifications and cannot be asked.
 #[derive(Debug, Clone, Copy)]
 pub struct NoClient;
 
@@ -343,18 +350,18 @@ impl Client for NoClient {
         false
     }
 
-    fn notify(&self, _notice: Notice) {}
+    fn notify(&self, _notice: ClientNotification) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Says of everything that is there.
+    /// A client that answers every method.
     #[derive(Debug)]
-    struct Somebody(Json);
+    struct AnsweringClient(Json);
 
-    impl Client for Somebody {
+    impl Client for AnsweringClient {
         fn capabilities(&self) -> Option<&Json> {
             Some(&self.0)
         }
@@ -367,10 +374,10 @@ mod tests {
             Some(LogLevel::Alert)
         }
 
-        fn notify(&self, _notice: Notice) {}
+        fn notify(&self, _notice: ClientNotification) {}
 
-        fn ask(&self, _ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
-            std::future::ready(Err(AskError::TooLate)).boxed()
+        fn ask(&self, _ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
+            std::future::ready(Err(InputRequestError::TooLate)).boxed()
         }
 
         fn asked_for(&self) -> Duration {
@@ -379,7 +386,7 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Deaf(Somebody);
+    struct Deaf(AnsweringClient);
 
     impl ClientWrapper for Deaf {
         fn inner(&self) -> &dyn Client {
@@ -392,16 +399,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapper_changes_what_it_says_and_nothing_else() {
-        let said = |client: &dyn Client| {
-            let ask = Ask { kind: AskKind::Roots, params: Object::new() };
-            let asked = client.ask(ask).now_or_never();
+    fn wrapper_changes_only_its_own_answers() {
+        let answers = |client: &dyn Client| {
+            let ask = InputRequest { kind: InputRequestKind::Roots, params: Object::new() };
+            let input = client.ask(ask).now_or_never();
             let can = (client.capabilities().cloned(), client.can_be_asked(), client.log_level());
-            (client.listens(), format!("{can:?} {asked:?} {:?}", client.asked_for()))
+            (client.listens(), format!("{can:?} {input:?} {:?}", client.asked_for()))
         };
-        let somebody = || Somebody(Json::parse(r#"{"roots":{}}"#).unwrap());
-        let (there, behind) = (said(&somebody()), said(&Deaf(somebody())));
-        assert_eq!((there.0, behind.0), (true, false));
-        assert_eq!(there.1, behind.1);
+        let inner = || AnsweringClient(Json::parse(r#"{"roots":{}}"#).unwrap());
+        let (direct, wrapped) = (answers(&inner()), answers(&Deaf(inner())));
+        assert_eq!((direct.0, wrapped.0), (true, false));
+        assert_eq!(direct.1, wrapped.1);
     }
 }

@@ -1,4 +1,4 @@
-//! What the yard answers when a call does not come to an outcome of its own.
+//! Errors of calls: codes, safe messages, hidden causes.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,57 +7,56 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::json::{Json, Object};
-use crate::secrets::Secrets;
+use crate::secrets::SecretRedactor;
 
-/// Why a call failed. The one table that decides what each door says is [`Code::row`].
+/// The reason why a call failed. [`ErrorCode::row`] is the only table of what each frontend answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Code {
-    /// No tool of that name exists for this caller.
+pub enum ErrorCode {
+    /// The caller has no tool of that name.
     ToolNotFound,
-    /// No prompt of that name exists for this caller.
+    /// The caller has no prompt of that name.
     PromptNotFound,
-    /// No resource of that URI exists for this caller.
+    /// The caller has no resource of that URI.
     ResourceNotFound,
-    /// No hosted function of that id exists, or not in that version.
+    /// The hosted function, or this version of it, does not exist.
     FunctionNotFound,
-    /// The arguments do not fit the published input schema.
+    /// The arguments do not match the published input schema.
     InvalidArguments,
-    /// No answer within the time allowed.
+    /// No response within the time limit.
     Timeout,
-    /// The backend answered with an error, or with something that is no answer.
+    /// The backend answered with an error, or with an invalid response.
     ExecutionFailed,
-    /// The backend cannot be reached, or died during the call.
+    /// The backend cannot be reached, or ended during the call.
     Unavailable,
-    /// The caller may not do this.
+    /// The caller is not allowed to do this.
     Denied,
-    /// A bound of the yard is reached; the call was not started.
+    /// A limit of the gateway is reached; the call was not started.
     Overloaded,
-    /// The caller calls more often than it may.
+    /// The caller exceeds its rate.
     RateLimited,
-    /// The caller has used up what it may use.
+    /// The caller's quota is used up.
     QuotaExhausted,
-    /// The caller withdrew the call.
+    /// The caller cancelled the call.
     Cancelled,
-    /// The caller cannot be asked what the call depends on.
+    /// The call needs a capability that the client lacks.
     MissingCapability,
 }
 
-/// One line of the table of codes.
+/// One row of the table of codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// The code as written in JSON, on every door.
+pub struct ErrorRow {
+    /// The code in JSON, for every frontend.
     pub wire: &'static str,
-    /// The JSON-RPC error code on MCP: one of those that JSON-RPC itself defines. `error.data.code` tells
-    /// the rest.
+    /// JSON-RPC error code for MCP, one of those that JSON-RPC defines; `error.data.code` has the details.
     pub json_rpc: i32,
-    /// The HTTP status on REST. Never a 5xx for what a tool said.
+    /// HTTP status for REST. Never a 5xx for an error of a tool.
     pub http: u16,
-    /// Whether the same call may succeed later.
+    /// `true` if the same call may succeed later.
     pub retryable: bool,
 }
 
-impl Code {
-    /// Every code, for tests and documentation.
+impl ErrorCode {
+    /// All codes, for tests and documentation.
     pub const ALL: [Self; 14] = [
         Self::ToolNotFound,
         Self::PromptNotFound,
@@ -75,11 +74,11 @@ impl Code {
         Self::MissingCapability,
     ];
 
-    /// What this code means on each door.
+    /// Returns the meaning of this code for each frontend.
     #[must_use]
-    pub const fn row(self) -> Row {
-        const fn row(wire: &'static str, json_rpc: i32, http: u16, retryable: bool) -> Row {
-            Row { wire, json_rpc, http, retryable }
+    pub const fn row(self) -> ErrorRow {
+        const fn row(wire: &'static str, json_rpc: i32, http: u16, retryable: bool) -> ErrorRow {
+            ErrorRow { wire, json_rpc, http, retryable }
         }
         match self {
             Self::ToolNotFound => row("tool_not_found", -32602, 404, false),
@@ -100,71 +99,70 @@ impl Code {
     }
 }
 
-/// A failed call: a code, a message that the caller may read, and a cause that only the log sees.
+/// A failed call: a code, a message for the caller, and a cause for the log.
 #[derive(Debug)]
 pub struct ToolError {
-    code: Code,
+    code: ErrorCode,
     message: Cow<'static, str>,
     source: Option<Box<dyn Error + Send + Sync>>,
     peer: Option<Json>,
     required: Option<Object>,
     is_unsent: bool,
-    /// In milliseconds. This is a part of every answer, and is kept small.
+    /// In milliseconds; part of every result, and therefore small.
     retry_after: Option<NonZeroU32>,
 }
 
 impl ToolError {
-    /// An error that the caller reads as `message`.
-    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+    /// Creates an error with a message for the caller.
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         let (source, peer, required, retry_after) = (None, None, None, None);
         Self { code, message: message.into(), source, peer, required, is_unsent: false, retry_after }
     }
 
-    /// Nothing of this name exists for the caller.
+    /// Returns the error for a name that the caller does not have.
     #[must_use]
     pub fn unknown_tool(name: &str) -> Self {
-        Self::new(Code::ToolNotFound, format!("Unknown tool: {name}"))
+        Self::new(ErrorCode::ToolNotFound, format!("Unknown tool: {name}"))
     }
 
-    /// The client would have to declare `capabilities`, as MCP writes them, for this call to be possible.
+    /// Returns the error for a call that needs `capabilities`, as MCP writes them.
     #[must_use]
     pub fn missing_capability(capabilities: Object) -> Self {
-        let error = Self::new(Code::MissingCapability, "The client lacks a capability that this needs");
+        let error = Self::new(ErrorCode::MissingCapability, "The client lacks a capability that this needs");
         Self { required: Some(capabilities), ..error }
     }
 
-    /// Adds what the log should see.
+    /// Adds a cause for the log.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Says that nothing of the call has gone out to whoever runs it.
+    /// States that nothing of the call was sent to its backend.
     #[must_use]
     pub const fn unsent(mut self) -> Self {
         self.is_unsent = true;
         self
     }
 
-    /// Says when it is worth another try.
+    /// Sets the time after which a retry makes sense.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = NonZeroU32::new(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX));
         self
     }
 
-    /// Adds the JSON-RPC error object of a peer, which goes on to an MCP client as it came.
+    /// Adds the JSON-RPC error object of a peer, which is passed to an MCP client unchanged.
     #[must_use]
     pub fn from_peer(mut self, error: Json) -> Self {
         self.peer = Some(error);
         self
     }
 
-    /// The same without what nobody is to see, in the message and in what the log sees. The peer's own error is the
-    /// caller's, and stays.
+    /// Redacts secrets in the message and in the causes. The peer's own error belongs to the caller, and is kept.
     #[must_use]
-    pub fn hiding(mut self, secrets: &Secrets) -> Self {
+    pub fn hiding(mut self, secrets: &SecretRedactor) -> Self {
         if let Cow::Owned(hidden) = secrets.hide(&self.message) {
             self.message = Cow::Owned(hidden);
         }
@@ -175,53 +173,53 @@ impl ToolError {
         }
     }
 
-    /// What the log and traces may have of it. What a peer has said is between it and the caller: it may repeat the
-    /// arguments of the call.
+    /// Returns the error for logs and traces, without the peer's own error, which may repeat the arguments of the call.
     #[must_use]
-    pub const fn outline(&self) -> Outline<'_> {
-        Outline(self)
+    pub const fn outline(&self) -> ErrorOutline<'_> {
+        ErrorOutline(self)
     }
 
-    /// Why the call failed.
+    /// Returns the code.
     #[must_use]
-    pub const fn code(&self) -> Code {
+    pub const fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// What the caller may read.
+    /// Returns the message for the caller.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The capabilities that the client lacks, with [`Code::MissingCapability`].
+    /// Returns the missing capabilities, for [`ErrorCode::MissingCapability`].
     #[must_use]
     pub const fn required_capabilities(&self) -> Option<&Object> {
         self.required.as_ref()
     }
 
-    /// Whether the call may have done something all the same: it was sent, or nobody can say. Such a call has been paid for, and is
-    /// not made again without its caller's leave.
+    /// Returns `true` if the call may have run: it was sent, or its state is unknown. Such a call is paid for, and is
+    /// not
+    /// repeated without permission.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
         let is_after_sending = matches!(
             self.code,
-            Code::Timeout
-                | Code::ExecutionFailed
-                | Code::Unavailable
-                | Code::Cancelled
-                | Code::MissingCapability
+            ErrorCode::Timeout
+                | ErrorCode::ExecutionFailed
+                | ErrorCode::Unavailable
+                | ErrorCode::Cancelled
+                | ErrorCode::MissingCapability
         );
         is_after_sending && !self.is_unsent
     }
 
-    /// After what time it is worth another try, where that is known.
+    /// Returns the time after which a retry makes sense, if it is known.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.retry_after.map(|millis| Duration::from_millis(millis.get().into()))
     }
 
-    /// The peer's own JSON-RPC error object.
+    /// Returns the peer's own JSON-RPC error object.
     #[must_use]
     pub const fn peer(&self) -> Option<&Json> {
         self.peer.as_ref()
@@ -240,12 +238,12 @@ impl Error for ToolError {
     }
 }
 
-/// A [`ToolError`] as those who run the yard may read it: see [`ToolError::outline`].
+/// A [`ToolError`] for operators: see [`ToolError::outline`].
 #[derive(Debug)]
-pub struct Outline<'a>(&'a ToolError);
+pub struct ErrorOutline<'a>(&'a ToolError);
 
-/// With `#`, the causes follow.
-impl fmt::Display for Outline<'_> {
+/// The alternate form adds the causes.
+impl fmt::Display for ErrorOutline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.peer() {
             Some(_) => f.write_str("The server answered with an error of its own")?,
@@ -258,7 +256,7 @@ impl fmt::Display for Outline<'_> {
     }
 }
 
-/// What caused an error, the nearest first.
+/// Returns the causes of an error, nearest first.
 fn causes(error: &dyn Error) -> impl Iterator<Item = String> {
     std::iter::successors(error.source(), |&error| error.source()).map(ToString::to_string)
 }
@@ -270,9 +268,9 @@ mod tests {
     #[test]
     fn a_secret_stays_with_the_caller_of_a_peer() {
         let peer = Json::parse(r#"{"code":1,"message":"hunter2"}"#).unwrap();
-        let error = ToolError::new(Code::ExecutionFailed, "hunter2 is wrong").from_peer(peer.clone());
-        let error = error.caused_by(ToolError::new(Code::Timeout, "late").caused_by("sent hunter2"));
-        let error = error.hiding(&Secrets::new(["hunter2".to_owned()]));
+        let error = ToolError::new(ErrorCode::ExecutionFailed, "hunter2 is wrong").from_peer(peer.clone());
+        let error = error.caused_by(ToolError::new(ErrorCode::Timeout, "late").caused_by("sent hunter2"));
+        let error = error.hiding(&SecretRedactor::new(["hunter2".to_owned()]));
         assert_eq!(error.message(), "[REDACTED] is wrong");
         assert_eq!(causes(&error).collect::<Vec<_>>(), ["late: sent [REDACTED]"]);
         assert_eq!(error.peer(), Some(&peer));
@@ -280,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_secret_stays_as_it_is() {
-        let error = ToolError::new(Code::Timeout, "late")
-            .caused_by(ToolError::new(Code::Timeout, "a").caused_by("b"));
-        let error = error.hiding(&Secrets::new(["hunter2".to_owned()]));
+    fn error_without_a_secret_is_unchanged() {
+        let error = ToolError::new(ErrorCode::Timeout, "late")
+            .caused_by(ToolError::new(ErrorCode::Timeout, "a").caused_by("b"));
+        let error = error.hiding(&SecretRedactor::new(["hunter2".to_owned()]));
         assert_eq!(causes(&error).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(error.outline().to_string(), "late");
         assert_eq!(format!("{:#}", error.outline()), "late: a: b");
@@ -291,11 +289,11 @@ mod tests {
 
     #[test]
     fn the_table_of_codes() {
-        let line = |code: Code| {
-            let Row { wire, json_rpc, http, retryable } = code.row();
+        let line = |code: ErrorCode| {
+            let ErrorRow { wire, json_rpc, http, retryable } = code.row();
             format!("{wire} {json_rpc} {http} {}", if retryable { "retryable" } else { "final" })
         };
-        insta::assert_snapshot!(Code::ALL.map(line).join("\n"), @r"
+        insta::assert_snapshot!(ErrorCode::ALL.map(line).join("\n"), @r"
         tool_not_found -32602 404 final
         prompt_not_found -32602 404 final
         resource_not_found -32602 404 final

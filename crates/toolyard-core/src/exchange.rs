@@ -1,37 +1,38 @@
-//! The port of whatever answers one JSON-RPC message with one other, without a connection: a hosted function.
+//! The port of hosted functions that answer JSON-RPC messages one by one, without a connection.
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::access::Price;
-use crate::backend::Phase;
+use crate::access::CallPrice;
+use crate::backend::BackendPhase;
 use crate::error::ToolError;
 use crate::json::Json;
 
-/// Answers JSON-RPC requests, each by itself.
-pub trait Exchange: Send + Sync {
-    /// Has a request answered; gives whatever came as the answer. Dropping the future withdraws the request.
+/// Answers JSON-RPC requests, each independently.
+pub trait MessageExchange: Send + Sync {
+    /// Returns the response to a request. Dropping the future cancels the request.
     ///
     /// # Errors
-    /// When there is no answer: nobody is there, it took longer than until `deadline`, or it broke down.
+    /// If there is no response: the function is unavailable, exceeds `deadline`, or fails.
     fn exchange(&self, request: Json, deadline: Option<Instant>) -> BoxFuture<'_, Result<Json, ToolError>>;
 
-    /// A number that is another one as soon as who answers may be another one: what it offers is to be asked for again.
+    /// Returns a number that changes when another version may answer, so that its catalog has to be listed again.
     fn generation(&self) -> watch::Receiver<u64>;
 
-    /// What is known of who answers without asking, and every change of that. Where nothing is, somebody does and says of no
+    /// Returns the known status of the function without asking it, and every change. Without one the function is ready
+    /// and has no
     /// price.
-    fn standing(&self) -> watch::Receiver<Standing> {
-        watch::channel(Standing { phase: Phase::Ready, price: None }).1
+    fn status(&self) -> watch::Receiver<FunctionStatus> {
+        watch::channel(FunctionStatus { phase: BackendPhase::Ready, price: None }).1
     }
 }
 
-/// What is known of who answers.
+/// The known status of a function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// Whether it can.
-    pub phase: Phase,
-    /// What a call of one of its tools costs, where it says so.
-    pub price: Option<Price>,
+pub struct FunctionStatus {
+    /// State of the function.
+    pub phase: BackendPhase,
+    /// Price of a call of one of its tools, if it has one.
+    pub price: Option<CallPrice>,
 }

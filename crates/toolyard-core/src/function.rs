@@ -1,36 +1,36 @@
-//! The port of hosted functions: which of them there are, for those who invoke them by themselves and not as tools.
+//! The port of hosted functions that are invoked directly, not as tools.
 
 use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::error::{Code, ToolError};
-use crate::registry::Entry;
+use crate::error::{ErrorCode, ToolError};
+use crate::registry::RegistryEntry;
 
-/// Every hosted function that can be invoked, in each of its versions. Their ids are no names of tools: they are found
-/// here and nowhere else.
-pub trait Functions: Send + Sync {
-    /// Finds a version of a function in the current snapshot, by its id and what says which version, with an `@` between
-    /// the two: `weather@1.2`. The entry has the very version. The first call of a version waits until it is loaded.
+/// Looks up hosted functions in each of their versions. Their ids are not names of tools, and are found here only.
+pub trait FunctionLookup: Send + Sync {
+    /// Finds a version of a function in the current snapshot, by id and version: `weather@1.2`. The entry has the exact
+    /// version.
+    /// The first call of a version waits until it is loaded.
     ///
     /// # Errors
-    /// [`Code::FunctionNotFound`], or why it cannot be loaded.
-    fn find<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Entry>, ToolError>>;
+    /// [`ErrorCode::FunctionNotFound`], or the reason why it cannot be loaded.
+    fn find<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<RegistryEntry>, ToolError>>;
 }
 
-/// No function is hosted.
+/// The lookup of a gateway without hosted functions.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoFunctions;
+pub struct NoFunctionLookup;
 
-impl Functions for NoFunctions {
-    fn find<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Entry>, ToolError>> {
+impl FunctionLookup for NoFunctionLookup {
+    fn find<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<RegistryEntry>, ToolError>> {
         Box::pin(ready(Err(unknown(name))))
     }
 }
 
-/// There is no such function, or not this version of it.
+/// Returns the error for an unknown function or version.
 #[must_use]
 pub fn unknown(name: &str) -> ToolError {
-    ToolError::new(Code::FunctionNotFound, format!("Unknown function: {name}"))
+    ToolError::new(ErrorCode::FunctionNotFound, format!("Unknown function: {name}"))
 }

@@ -1,16 +1,15 @@
-//! What else a backend offers beside tools: prompts, resources, and templates of resources; and what makes a
-//! definition one.
+//! Items of a catalog beside tools: prompts, resources, and templates of resources.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::json::{Json, JsonError, Object};
-use crate::uri_template::{BadTemplate, UriTemplate};
+use crate::uri_template::{InvalidTemplate, UriTemplate};
 
-/// Something as its owner publishes it: what it is called by, and the whole definition as it came.
+/// An item as its server publishes it: its key, and the whole definition as it arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Item<Kind> {
-    /// What it is called by.
+pub struct PublishedItem<Kind> {
+    /// Key of the item.
     pub key: Arc<str>,
     /// The definition.
     pub definition: Object,
@@ -18,10 +17,10 @@ pub struct Item<Kind> {
 }
 
 /// A prompt. Its key is its name.
-pub type Prompt = Item<PromptKind>;
+pub type Prompt = PublishedItem<PromptKind>;
 
 /// A resource. Its key is its URI.
-pub type Resource = Item<ResourceKind>;
+pub type Resource = PublishedItem<ResourceKind>;
 
 /// Marks a [`Prompt`].
 #[derive(Debug, PartialEq, Eq)]
@@ -31,76 +30,76 @@ pub enum PromptKind {}
 #[derive(Debug, PartialEq, Eq)]
 pub enum ResourceKind {}
 
-/// What its definition calls it by.
-pub trait Keyed {
-    /// The member that is the key.
+/// The member of a definition that is its key.
+pub trait KeyedItem {
+    /// Name of the member.
     const MEMBER: &'static str;
 }
 
-impl Keyed for PromptKind {
+impl KeyedItem for PromptKind {
     const MEMBER: &'static str = "name";
 }
 
-impl Keyed for ResourceKind {
+impl KeyedItem for ResourceKind {
     const MEMBER: &'static str = "uri";
 }
 
-/// Why a definition is none.
+/// The reason why a definition is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadItem {
+pub enum InvalidItem {
     /// Not an object, or not JSON.
     #[error("the definition is not an object: {0}")]
     NotAnObject(#[from] JsonError),
-    /// Nothing to call it by.
+    /// The key is missing.
     #[error("the definition has no `{0}`")]
     NoKey(&'static str),
-    /// Its template is none.
+    /// The URI template is invalid.
     #[error(transparent)]
-    Template(#[from] BadTemplate),
+    Template(#[from] InvalidTemplate),
 }
 
-impl<Kind: Keyed> Item<Kind> {
-    /// Reads a definition.
+impl<Kind: KeyedItem> PublishedItem<Kind> {
+    /// Parses a definition.
     ///
     /// # Errors
-    /// When it is not an object, or says nothing to call it by.
-    pub fn from_definition(definition: &Json) -> Result<Self, BadItem> {
+    /// If it is not an object, or its key is missing.
+    pub fn from_definition(definition: &Json) -> Result<Self, InvalidItem> {
         let (key, definition) = keyed(definition, Kind::MEMBER)?;
         Ok(Self { key, definition, kind: PhantomData })
     }
 }
 
-/// What a definition says it is called by, and its members, in a buffer of their own.
-pub(crate) fn keyed(definition: &Json, member: &'static str) -> Result<(Arc<str>, Object), BadItem> {
+/// Returns the key and the members of a definition, in a buffer of their own.
+pub(crate) fn keyed(definition: &Json, member: &'static str) -> Result<(Arc<str>, Object), InvalidItem> {
     let definition = definition.detach().to_object()?;
-    let key = definition.get_str(member).filter(|key| !key.is_empty()).ok_or(BadItem::NoKey(member))?;
+    let key = definition.get_str(member).filter(|key| !key.is_empty()).ok_or(InvalidItem::NoKey(member))?;
     Ok((key.into(), definition))
 }
 
 /// A template of resources.
 #[derive(Debug)]
-pub struct Template {
-    /// Which URIs it stands for.
+pub struct PublishedTemplate {
+    /// The parsed template of URIs.
     pub uri: UriTemplate,
-    /// The whole definition, as it came.
+    /// The whole definition as it arrived.
     pub definition: Object,
 }
 
-/// What it stands for is part of the definition.
-impl PartialEq for Template {
+/// The URI template is part of the definition.
+impl PartialEq for PublishedTemplate {
     fn eq(&self, other: &Self) -> bool {
         self.definition == other.definition
     }
 }
 
-impl Eq for Template {}
+impl Eq for PublishedTemplate {}
 
-impl Template {
-    /// Reads a definition.
+impl PublishedTemplate {
+    /// Parses a definition.
     ///
     /// # Errors
-    /// When it is not an object with a `uriTemplate`.
-    pub fn from_definition(definition: &Json) -> Result<Self, BadItem> {
+    /// If it is not an object with a `uriTemplate`.
+    pub fn from_definition(definition: &Json) -> Result<Self, InvalidItem> {
         let (text, definition) = keyed(definition, "uriTemplate")?;
         Ok(Self { uri: UriTemplate::parse(&text)?, definition })
     }

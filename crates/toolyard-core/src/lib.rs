@@ -1,20 +1,22 @@
-//! The nouns of Toolyard and the one door that every call passes.
+//! The nouns of Toolyard, and the gateway that every call passes.
 //!
-//! This crate does no I/O and spawns no task: frontends bring [`Call`]s, backends run them, and
-//! [`Gateway::invoke`] stands in between. In suggested reading order:
+//! This crate does no I/O and spawns no task: frontends create [`Call`]s, backends run them, and [`Gateway::invoke`]
+//! stands
+//! in between. In suggested reading order:
 //!
-//! - [`json`]: JSON text that is relayed as it came;
-//! - [`call`], [`client`], [`outcome`], [`error`]: what goes in, the way back meanwhile, and what comes out;
-//! - [`tool`], [`item`], [`cache`], [`backend`]: who runs calls, what it offers, and how long that may be kept;
-//! - [`registry`], [`names`], [`overrides`]: which name belongs to whom, and what callers see of it;
-//! - [`access`]: what a caller may use;
-//! - [`gateway`], [`layers`], [`gate`]: the door, and what stands around a backend;
-//! - [`retry`], [`breaker`]: what backends share whose servers fail now and then;
-//! - [`tokens`]: how much of a model's context a list takes;
-//! - [`secrets`]: what nobody is to see, kept out of what is said;
-//! - [`timestamp`]: points in time, as JSON has them;
-//! - [`store`], [`function`], [`exchange`], [`script`]: ports for what outlives the process, hosted functions, what answers
-//!   messages, and who runs scripts.
+//! - [`json`]: JSON text that is relayed unchanged;
+//! - [`call`], [`client`], [`outcome`], [`error`]: a call, its client, its outcome, and its errors;
+//! - [`tool`], [`schema`], [`item`], [`cache`], [`backend`]: backends, their catalogs, and validation of arguments;
+//! - [`registry`], [`names`], [`overrides`]: published names and definitions;
+//! - [`access`]: rights of callers; [`uri_path`]: URIs that leave a scope;
+//! - [`gateway`], [`layers`], [`gate`], [`long_work`]: the path of a call, and work beside the threads of connections;
+//! - [`growth`]: the cost of JMESPath expressions;
+//! - [`retry`], [`breaker`]: retries and circuit breakers for backends;
+//! - [`tokens`]: estimates of tokens in a model's context;
+//! - [`secrets`]: redaction of secrets;
+//! - [`timestamp`]: points in time in JSON;
+//! - [`store`], [`function`], [`exchange`], [`script`]: ports for persistence, hosted functions, message exchanges, and
+//!   scripts.
 
 pub mod json;
 
@@ -26,7 +28,9 @@ pub mod outcome;
 pub mod backend;
 pub mod cache;
 pub mod item;
+pub mod schema;
 pub mod tool;
+pub mod uri_path;
 pub mod uri_template;
 
 pub mod names;
@@ -36,7 +40,10 @@ pub mod registry;
 pub mod access;
 pub mod gate;
 pub mod gateway;
+pub mod growth;
 pub mod layers;
+pub mod long_work;
+mod turns;
 
 pub mod breaker;
 pub mod exchange;
@@ -51,21 +58,25 @@ pub mod tokens;
 #[cfg(test)]
 mod testing;
 
-pub use backend::{Backend, Catalog, Phase};
-pub use breaker::Breaker;
+pub use backend::{Backend, BackendPhase, Catalog};
+pub use breaker::CircuitBreaker;
 pub use cache::{CacheHint, CacheScope};
-pub use call::{Call, Caller, Reference, Target, Task, TaskAction};
-pub use client::{Ask, AskError, AskKind, Client, ClientWrapper, LogLevel, NoClient, Notice};
-pub use error::{Code, ToolError};
-pub use exchange::{Exchange, Standing};
-pub use function::Functions;
+pub use call::{Call, CallTarget, Caller, CompletionReference, TaskAction, TaskReference};
+pub use client::{
+    Client, ClientNotification, ClientWrapper, InputRequest, InputRequestError, InputRequestKind, LogLevel,
+    NoClient,
+};
+pub use error::{ErrorCode, ToolError};
+pub use exchange::{FunctionStatus, MessageExchange};
+pub use function::FunctionLookup;
 pub use gateway::{Gateway, Observers};
-pub use item::{Item, Prompt, Resource, Template};
+pub use item::{Prompt, PublishedItem, PublishedTemplate, Resource};
 pub use json::{Json, JsonError, Object};
-pub use outcome::{Outcome, Output, Owner, Started};
-pub use registry::{Entry, Registry};
-pub use retry::{Retry, Tried, Verdict};
-pub use script::{Runner, Script, ScriptOutcome};
-pub use secrets::Secrets;
+pub use long_work::LongWork;
+pub use outcome::{CallOutput, Outcome, StartedTask, TaskOwner};
+pub use registry::{Registry, RegistryEntry};
+pub use retry::{AttemptVerdict, RetryOutcome, RetrySchedule};
+pub use script::{PythonScript, ScriptExecutor, ScriptOutcome};
+pub use secrets::SecretRedactor;
 pub use tool::Tool;
 pub use uri_template::UriTemplate;

@@ -1,170 +1,202 @@
-//! Which name a tool or a prompt is called by, and which URI a resource or a template.
+//! Published names of tools and prompts, and published URIs of resources and templates.
 //!
-//! A tool is called what its owner calls it as long as that is legal and free; else
-//! `{handler}_{tool}`. A handler's [`Prefix`] may say otherwise, and an override may name a tool in full: such
-//! a name goes before all others, and is kept for its tool also while that is not there.
+//! A tool keeps its own name if that is legal and free; otherwise it is called `{handler}_{tool}`. A handler's
+//! [`PrefixPolicy`] may change that, and an override may give a full name, which takes precedence over all others and
+//! is
+//! reserved while its tool is away.
 //!
-//! A resource has the URI that its owner gives it, or that with its handler in front: see `qualifier`.
+//! A name that looks like one of another handler (`good_echo` beside a handler `good`) is always `{handler}_{tool}`,
+//! unless an
+//! override gives it: see `namespace`.
 //!
-//! A name once given stays with its tool while the gateway runs: what a model has learnt, and what a policy
-//! names, does not change because another server came up. Only the manifest changes it: with a handler's prefix, with an
-//! override, or by removing the handler ([`Names::forget`]).
+//! A resource keeps its own URI, or gets its handler in front: see `qualifier`.
+//!
+//! A name stays with its tool while the gateway runs: names that a model has learnt, and that a policy contains, do not
+//! change
+//! because another server came up. Only the manifest changes a name: by a handler's prefix, by an override, or by
+//! removing the
+//! handler ([`NameRegistry::forget`]).
 
 mod legal;
+mod namespace;
 mod qualifier;
 mod table;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use self::table::{Table, Wish};
-use crate::backend::{Catalog, Phase};
+pub(crate) use self::namespace::HandlerNamespaces;
+use self::table::{NamePreference, NameTable};
+use crate::backend::{BackendPhase, Catalog};
 use crate::overrides::Override;
-use crate::registry::{Handler, Kind, Remark};
+use crate::registry::{EntryKind, HandlerEntry, PublishNotice};
 
 pub use self::legal::{MAX_LENGTH, is_legal};
 pub(crate) use self::qualifier::qualifier;
-pub(crate) use self::table::Taken;
+pub(crate) use self::table::NameConflict;
 
-/// When the name of a handler stands before those of its tools and prompts. Before URIs it never stands but on a clash.
+/// The rule for prefixing names with their handler. URIs are qualified after a clash only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Prefix {
-    /// Where the owner's name is taken or illegal.
+pub enum PrefixPolicy {
+    /// If the own name is taken or illegal.
     #[default]
     OnClash,
-    /// Before each of them.
+    /// Always.
     Always,
-    /// Before none: what has no legal name of its own gets one that is near to it, and what has the same name
-    /// as something else is not published.
+    /// Never: an illegal name is replaced by a similar legal one, and an item with a taken name is not published.
     Never,
 }
 
-/// The names that were given out, and to whom. Tools and prompts have each their own: they are called by
-/// different methods.
+/// All assigned names. Tools and prompts have separate names, because they are called by different methods.
 #[derive(Debug)]
-pub struct Names {
-    tools: Table,
-    prompts: Table,
-    resources: Table,
-    templates: Table,
-    /// What was remarked at the last assembly, so that it is said once.
-    remarked: HashSet<Remark>,
+pub struct NameRegistry {
+    tools: NameTable,
+    prompts: NameTable,
+    resources: NameTable,
+    templates: NameTable,
+    /// Handlers of this assembly.
+    namespaces: Arc<HandlerNamespaces>,
+    /// Notices of the last assembly, so that each is logged once.
+    remarked: HashSet<PublishNotice>,
 }
 
-/// A name, and to whom it was given.
+/// An assigned name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    /// What is called by it.
-    pub named: Named,
-    /// Whose that is.
+pub struct AssignedName {
+    /// Kind of the item.
+    pub named: NamedKind,
+    /// Handler of the item.
     pub handler: Arc<str>,
-    /// What its owner calls it.
+    /// The server's own name.
     pub own: Arc<str>,
-    /// What callers call it.
+    /// The published name.
     pub name: Arc<str>,
-    /// The name that the manifest asked for when it was given.
+    /// Name from an override at the time of assignment.
     pub asked: Option<Arc<str>>,
-    /// What the manifest said of prefixes then.
-    pub prefix: Prefix,
+    /// Prefix policy at the time of assignment.
+    pub prefix: PrefixPolicy,
 }
 
-/// What has a name of its own.
+/// The kinds of items with names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedKind {
     /// A tool.
     Tool,
     /// A prompt.
     Prompt,
 }
 
-// === impl Names ===
+// === impl NameRegistry ===
 
-impl Default for Names {
+impl Default for NameRegistry {
     fn default() -> Self {
         Self {
-            tools: Table::default(),
-            prompts: Table::default(),
-            resources: Table::of_uris(),
-            templates: Table::of_uris(),
+            tools: NameTable::default(),
+            prompts: NameTable::default(),
+            resources: NameTable::of_uris(),
+            templates: NameTable::of_uris(),
+            namespaces: Arc::default(),
             remarked: HashSet::new(),
         }
     }
 }
 
-impl Names {
-    /// Every name that was given out, for whoever keeps them beyond the end of the process. URIs last as long as that.
-    pub fn given(&self) -> impl Iterator<Item = Given> {
-        let tables = [(Named::Tool, &self.tools), (Named::Prompt, &self.prompts)];
+impl NameRegistry {
+    /// Returns every assigned name, to be stored beyond the end of the process. URIs are not stored.
+    pub fn given(&self) -> impl Iterator<Item = AssignedName> {
+        let tables = [(NamedKind::Tool, &self.tools), (NamedKind::Prompt, &self.prompts)];
         tables.into_iter().flat_map(|(named, table)| table.given(named))
     }
 
-    /// Gives names out as they were before. Only those of handlers that there are: others will not come to claim theirs.
+    /// Restores earlier assignments of handlers that still exist.
     #[must_use]
-    pub fn restored(given: impl IntoIterator<Item = Given>, is_there: impl Fn(&str) -> bool) -> Self {
+    pub fn restored(given: impl IntoIterator<Item = AssignedName>, is_there: impl Fn(&str) -> bool) -> Self {
         let mut names = Self::default();
         for given in given.into_iter().filter(|given| is_there(&given.handler)) {
             let table = match given.named {
-                Named::Tool => &mut names.tools,
-                Named::Prompt => &mut names.prompts,
+                NamedKind::Tool => &mut names.tools,
+                NamedKind::Prompt => &mut names.prompts,
             };
             table.restore(given);
         }
         names
     }
 
-    /// A number that grows with every name that is given out or becomes free.
+    /// Returns a number that grows with every assigned or released name.
     #[must_use]
     pub const fn changes(&self) -> u64 {
         self.tools.changes + self.prompts.changes
     }
 
-    /// Gives the names of a handler free. To be called when a manifest does not have it any more, before the next
-    /// assembly; never for a handler whose server is gone and may come back.
+    /// Releases the names of a handler. To be called when the manifest no longer has it, before the next assembly;
+    /// never for a
+    /// handler whose server is down and may return.
     pub fn forget(&mut self, handler: &str) {
-        Kind::ALL.into_iter().for_each(|kind| self.table(kind).forget(handler));
+        EntryKind::ALL.into_iter().for_each(|kind| self.table(kind).forget(handler));
     }
 
-    /// Begins an assembly of these handlers, in the order of the manifest: what that wants now wins over what is
-    /// remembered, and the names that it asks for are given first.
-    pub(crate) fn begin<'a>(&mut self, handlers: impl Iterator<Item = &'a Handler> + Clone) {
+    /// Begins an assembly of these handlers, in the order of the manifest: its current preferences override remembered
+    /// names, and
+    /// names from overrides are assigned first.
+    pub(crate) fn begin<'a>(&mut self, handlers: impl Iterator<Item = &'a HandlerEntry> + Clone) {
+        let namespaces = Arc::new(HandlerNamespaces::of(handlers.clone().map(|handler| &handler.name)));
+        self.namespaces = namespaces.clone();
         for handler in handlers.clone() {
-            for kind in Kind::ALL {
+            for kind in EntryKind::ALL {
                 self.table(kind).retain(&handler.name, |own, given_for| {
-                    wish(handler, kind, own).as_ref() == Some(given_for)
+                    wish(&namespaces, handler, kind, own).as_ref() == Some(given_for)
                 });
             }
         }
         for handler in handlers {
             for own in handler.overrides.keys() {
-                if let Some(wish) = wish(handler, Kind::Tools, own) {
+                if let Some(wish) = wish(&namespaces, handler, EntryKind::Tools, own) {
                     self.tools.claim(&handler.name, own, wish);
                 }
             }
         }
     }
 
-    /// The name of something of a handler: the one that it has, or a new one.
+    /// Returns the name of an item, assigning one if necessary.
     ///
     /// # Errors
-    /// When it is taken, and the handler wants no other.
-    pub(crate) fn give(&mut self, kind: Kind, handler: &Handler, own: &Arc<str>) -> Result<Arc<str>, Taken> {
-        match wish(handler, kind, own) {
+    /// If the name is taken and the handler accepts no other.
+    pub(crate) fn give(
+        &mut self,
+        kind: EntryKind,
+        handler: &HandlerEntry,
+        own: &Arc<str>,
+    ) -> Result<Arc<str>, NameConflict> {
+        match wish(&self.namespaces, handler, kind, own) {
             Some(wish) => self.table(kind).give(&handler.name, own, wish),
-            // What is hidden does not come here.
+            // Hidden items are skipped before.
             None => Ok(own.clone()),
         }
     }
 
-    /// The name that the manifest asks for and that another tool has, where that is why this one has `name`.
-    pub(crate) fn missed(&self, kind: Kind, handler: &Handler, own: &str, name: &str) -> Option<Taken> {
-        let asked = wish(handler, kind, own)?.asked.filter(|asked| **asked != *name)?;
+    /// Returns the name from an override that another tool has, if this is the reason for `name`.
+    pub(crate) fn missed(
+        &self,
+        kind: EntryKind,
+        handler: &HandlerEntry,
+        own: &str,
+        name: &str,
+    ) -> Option<NameConflict> {
+        let asked = wish(&self.namespaces, handler, kind, own)?.asked.filter(|asked| **asked != *name)?;
         let by = self.tools.owners.get(&asked)?.clone();
-        Some(Taken { name: asked, by })
+        Some(NameConflict { name: asked, by })
     }
 
-    /// Lets go of what a handler does not offer any more, if that has become too much to remember.
-    pub(crate) fn trim(&mut self, handler: &Handler, catalog: &Catalog) {
-        if catalog.phase == Phase::Ready {
+    /// Returns the imitated handler, if this is the reason for the prefix.
+    pub(crate) fn imitated(&self, kind: EntryKind, handler: &HandlerEntry, own: &str) -> Option<Arc<str>> {
+        let wish = wish(&self.namespaces, handler, kind, own)?;
+        let is_forced = wish.asked.is_none() && handler.prefix != PrefixPolicy::Always;
+        imitated(&self.namespaces, handler, kind, own).filter(|_| is_forced).cloned()
+    }
+
+    /// Forgets names that a handler does not offer any more, if there are too many.
+    pub(crate) fn trim(&mut self, handler: &HandlerEntry, catalog: &Catalog) {
+        if catalog.phase == BackendPhase::Ready {
             self.tools.trim(&handler.name, catalog.tools.iter().map(|tool| &tool.name));
             self.prompts.trim(&handler.name, catalog.prompts.iter().map(|prompt| &prompt.key));
             self.resources.trim(&handler.name, catalog.resources.iter().map(|resource| &resource.key));
@@ -172,36 +204,53 @@ impl Names {
         }
     }
 
-    /// What was not remarked the last time. The first assembly remarks everything, the next one what has changed.
-    pub(crate) fn news<'a>(&mut self, remarks: &'a [Remark]) -> Vec<&'a Remark> {
+    /// Returns notices that the last assembly did not have: all of them after the first assembly, then the changes.
+    pub(crate) fn news<'a>(&mut self, remarks: &'a [PublishNotice]) -> Vec<&'a PublishNotice> {
         let news = remarks.iter().filter(|remark| !self.remarked.contains(remark)).collect();
         self.remarked = remarks.iter().cloned().collect();
         news
     }
 
-    const fn table(&mut self, kind: Kind) -> &mut Table {
+    const fn table(&mut self, kind: EntryKind) -> &mut NameTable {
         match kind {
-            Kind::Tools => &mut self.tools,
-            Kind::Prompts => &mut self.prompts,
-            Kind::Resources => &mut self.resources,
-            Kind::Templates => &mut self.templates,
+            EntryKind::Tools => &mut self.tools,
+            EntryKind::Prompts => &mut self.prompts,
+            EntryKind::Resources => &mut self.resources,
+            EntryKind::Templates => &mut self.templates,
         }
     }
 }
 
-/// What the manifest says of the name of something; `None` where it is to have none.
-fn wish(handler: &Handler, kind: Kind, own: &str) -> Option<Wish> {
-    let changed = handler.overrides.get(own).filter(|_| kind == Kind::Tools);
+/// Returns the manifest's preference for a name; `None` for hidden items.
+fn wish(
+    namespaces: &HandlerNamespaces,
+    handler: &HandlerEntry,
+    kind: EntryKind,
+    own: &str,
+) -> Option<NamePreference> {
+    let changed = handler.overrides.get(own).filter(|_| kind == EntryKind::Tools);
     let asked = match changed {
         Some(Override::Hide) => return None,
         Some(Override::Change(change)) => change.name.clone(),
         None => None,
     };
     let prefix = match (kind, handler.prefix) {
-        (Kind::Resources | Kind::Templates, Prefix::Always) => Prefix::OnClash,
+        (EntryKind::Resources | EntryKind::Templates, PrefixPolicy::Always) => PrefixPolicy::OnClash,
+        _ if asked.is_none() && imitated(namespaces, handler, kind, own).is_some() => PrefixPolicy::Always,
         (_, prefix) => prefix,
     };
-    Some(Wish { asked, prefix })
+    Some(NamePreference { asked, prefix })
+}
+
+/// Returns the other handler that the own name of an item imitates.
+fn imitated<'a>(
+    namespaces: &'a HandlerNamespaces,
+    handler: &HandlerEntry,
+    kind: EntryKind,
+    own: &str,
+) -> Option<&'a Arc<str>> {
+    let has_word = matches!(kind, EntryKind::Tools | EntryKind::Prompts) && !handler.is_builtin;
+    has_word.then(|| namespaces.owner_of(own))?.filter(|owner| **owner != handler.name)
 }
 
 #[cfg(test)]

@@ -1,63 +1,65 @@
-//! What comes out of a call. Every form keeps its body as the backend sent it.
+//! Outcomes of calls. Every form keeps its body as the backend sent it.
 
 use std::sync::Arc;
 
 use crate::json::{Json, Object};
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The tool ran to its end.
-    Done(Output),
-    /// The tool asks the client first, and is to be called again with the answers
-    /// (MCP 2026-07-28, basic/patterns/mrtr). The body carries the questions and an opaque state.
+    /// The tool has run.
+    Done(CallOutput),
+    /// The tool needs answers of the client, and is to be called again with them (MCP 2026-07-28, basic/patterns/mrtr).
+    /// The body
+    /// has the questions and an opaque state.
     NeedsInput(Object),
-    /// The work goes on after this answer.
-    Task(Started),
+    /// The work continues as a task.
+    Task(StartedTask),
 }
 
-/// A task that a server has begun.
+/// A task that a server has started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
-    /// What describes it.
+pub struct StartedTask {
+    /// Description of the task.
     pub body: Object,
-    /// Whose it is. [`Gateway::invoke`](crate::Gateway::invoke) says so: a backend does not know what its tools are called.
-    pub owner: Option<Owner>,
+    /// Owner of the task, set by [`Gateway::invoke`](crate::Gateway::invoke): a backend does not know the published
+    /// names.
+    pub owner: Option<TaskOwner>,
 }
 
-/// Who goes on with a task.
+/// The tool and handler of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// The tool that was called, as it is published: the one that was meant, where the call was [another
-    /// one's](crate::Backend::forward).
+pub struct TaskOwner {
+    /// Published name of the called tool; of the intended one, if the call stood for
+    /// [another](crate::Backend::forward).
     pub tool: Arc<str>,
-    /// The handler that had it then.
+    /// Handler that had the tool when the task began.
     pub handler: Arc<str>,
 }
 
-impl From<Object> for Started {
+impl From<Object> for StartedTask {
     fn from(body: Object) -> Self {
         Self { body, owner: None }
     }
 }
 
-/// A whole result.
+/// A complete result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct CallOutput {
     /// The result object.
     pub body: Object,
-    /// The tool says that it failed. The body says why, and the model may read it.
+    /// `true` if the tool reports a failure. The body has the reason, which the model may read.
     pub is_error: bool,
 }
 
-impl Output {
-    /// A result of one text.
+impl CallOutput {
+    /// Creates a result with one text.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self::from_text(text, false)
     }
 
-    /// A tool's own failure, told in one text.
+    /// Creates a failure of the tool with one text.
     #[must_use]
     pub fn failure(text: &str) -> Self {
         Self::from_text(text, true)

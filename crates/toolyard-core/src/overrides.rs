@@ -1,61 +1,63 @@
-//! What an operator changes about the tools of a handler.
+//! Overrides: changes of an operator to the tools of a handler.
 //!
-//! A definition is changed member by member: what nobody overrides stays as it came, in its order.
+//! A definition is changed member by member: members without an override stay as they arrived, in their order.
 //!
-//! An argument is looked for where a schema names the arguments themselves: in its `properties` and `required`,
-//! and in those of the schemas in its `allOf`. What it says of an argument elsewhere (behind a `$ref`, in one of several
-//! forms, in `dependentRequired`) would mean something else without it, and stays. A schema that goes on asking for a
-//! pinned argument there makes its tool refuse every call, which is safe, and a remark of the registry says why.
+//! An argument is found where a schema names arguments themselves: in its `properties` and `required`, and in those of
+//! the
+//! schemas in its `allOf`. Statements about an argument elsewhere (behind a `$ref`, in one of several forms, in
+//! `dependentRequired`) would change their meaning without it, and stay. A schema that still requires a pinned argument
+//! there makes its tool refuse every call, which is safe, and a publish notice states the reason.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::access::Price;
-use crate::error::{Code, ToolError};
+use crate::access::CallPrice;
+use crate::error::{ErrorCode, ToolError};
 use crate::json::{Json, Object};
 use crate::tool::Tool;
 
-/// What is changed, by the name that the owner calls a tool by.
+/// Overrides by the server's own names of the tools.
 pub type Overrides = BTreeMap<Arc<str>, Override>;
 
-/// What is changed about one tool.
+/// The override of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Override {
-    /// It is not there: not listed, and unknown to whoever calls it.
+    /// The tool is not published: neither listed nor found.
     Hide,
-    /// It is another one to callers than to its owner.
-    Change(Change),
+    /// The tool is published with another definition.
+    Change(DefinitionOverride),
 }
 
-/// How a tool differs from what its owner says of it.
+/// Differences between the published definition of a tool and the server's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Change {
-    /// What it is called, in full: no prefix is put before it.
+pub struct DefinitionOverride {
+    /// Full published name: no prefix is added.
     pub name: Option<Arc<str>>,
-    /// What people read as its name.
+    /// Display name.
     pub title: Option<String>,
-    /// What it does.
+    /// Description.
     pub description: Option<String>,
-    /// Its arguments that are changed, by their names.
-    pub arguments: BTreeMap<String, Argument>,
-    /// What a call costs.
-    pub price: Option<Price>,
-    /// What becomes of its large results.
-    pub chunking: Chunking,
+    /// Changes to arguments, by their names.
+    pub arguments: BTreeMap<String, ArgumentChange>,
+    /// Price of a call.
+    pub price: Option<CallPrice>,
+    /// Treatment of large results.
+    pub chunking: ChunkingPolicy,
 }
 
-/// What becomes of results that are too large for a model, where something is said of a tool or of a handler.
+/// The treatment of results that are too large for a model, for a tool or a handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Chunking {
-    /// Whether they are put into working memory in chunks though the tool promises their structure by an output schema,
-    /// which it then has no more for those whose results they are. They are not.
+pub struct ChunkingPolicy {
+    /// If `true`, structured results are stored in working memory in chunks as well. The output schema of the tool is
+    /// then
+    /// withdrawn for callers that read chunks. Default: `false`.
     pub structured: Option<bool>,
-    /// From how many characters on they are large.
+    /// Number of characters from which results are large.
     pub threshold: Option<usize>,
 }
 
-impl Chunking {
-    /// What is said here, or else there.
+impl ChunkingPolicy {
+    /// Returns this policy with the other one's values for missing members.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -65,54 +67,54 @@ impl Chunking {
     }
 }
 
-/// What is changed about one argument.
+/// The override of one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Argument {
-    /// Every call has this value. Callers neither see the argument nor may send it.
+pub enum ArgumentChange {
+    /// Every call has this value. Callers neither see nor may send the argument.
     Pin(Json),
-    /// Callers see it changed.
+    /// Callers see a changed argument.
     Show {
-        /// What it is where a caller does not send it, which then no caller has to.
+        /// Default value; the argument becomes optional.
         default: Option<Json>,
-        /// What it is for.
+        /// Description.
         description: Option<String>,
     },
 }
 
-/// What is put into the arguments of a tool's calls.
+/// Arguments that are added to the calls of a tool.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Additions {
+pub struct AddedArguments {
     pinned: Vec<(String, Json)>,
     defaults: Vec<(String, Json)>,
 }
 
 /// A tool as callers see it.
-pub(crate) struct Published {
+pub(crate) struct PublishedTool {
     pub(crate) tool: Arc<Tool>,
-    pub(crate) additions: Option<Arc<Additions>>,
-    /// The arguments that were to be changed and are not in the schema.
+    pub(crate) additions: Option<Arc<AddedArguments>>,
+    /// Overridden arguments that the schema does not have.
     pub(crate) unknown: Vec<String>,
-    pub(crate) price: Option<Price>,
-    pub(crate) chunking: Chunking,
+    pub(crate) price: Option<CallPrice>,
+    pub(crate) chunking: ChunkingPolicy,
 }
 
-impl Published {
+impl PublishedTool {
     pub(crate) fn unchanged(tool: &Arc<Tool>) -> Self {
-        let (additions, unknown, price, chunking) = (None, Vec::new(), None, Chunking::default());
+        let (additions, unknown, price, chunking) = (None, Vec::new(), None, ChunkingPolicy::default());
         Self { tool: tool.clone(), additions, unknown, price, chunking }
     }
 }
 
-// === impl Change ===
+// === impl DefinitionOverride ===
 
-impl Change {
-    /// What callers see of a tool, and what they do not.
-    pub(crate) fn publish(&self, tool: &Arc<Tool>) -> Published {
-        let additions = Additions::of(&self.arguments).map(Arc::new);
+impl DefinitionOverride {
+    /// Returns the published tool and its added arguments.
+    pub(crate) fn publish(&self, tool: &Arc<Tool>) -> PublishedTool {
+        let additions = AddedArguments::of(&self.arguments).map(Arc::new);
         let mut unknown: Vec<_> = self.arguments.keys().cloned().collect();
         let (price, chunking) = (self.price, self.chunking);
         if self.title.is_none() && self.description.is_none() && self.arguments.is_empty() {
-            return Published { additions, unknown, price, chunking, ..Published::unchanged(tool) };
+            return PublishedTool { additions, unknown, price, chunking, ..PublishedTool::unchanged(tool) };
         }
         let texts = [("title", &self.title), ("description", &self.description)];
         let describe = |definition: &mut Object| {
@@ -123,12 +125,12 @@ impl Change {
             }
         };
         let tool = tool.changed(describe, |schema| self.schema(schema, &mut unknown));
-        Published { tool: Arc::new(tool), additions, unknown, price, chunking }
+        PublishedTool { tool: Arc::new(tool), additions, unknown, price, chunking }
     }
 
-    /// The schema of the arguments that are left to callers. Takes those that it has off `unknown`.
+    /// Returns the schema of the arguments that callers see. Removes the names that it finds from `unknown`.
     fn schema(&self, schema: &Json, unknown: &mut Vec<String>) -> Json {
-        // `true` and `false` are schemas, too, and name nothing.
+        // `true` and `false` are schemas too, without properties.
         let Ok(mut schema) = schema.to_object() else { return schema.clone() };
         if let Some(Ok(mut properties)) = schema.get("properties").map(Json::to_object) {
             for (name, argument) in &self.arguments {
@@ -140,7 +142,7 @@ impl Change {
         }
         if let Some(Ok(required)) = schema.get("required").map(Json::to_items) {
             let left: Vec<_> = required.into_iter().filter(|name| !self.supplies(name)).collect();
-            // The oldest schemas must not have an empty one.
+            // In the oldest drafts `required` must not be empty.
             match left.is_empty() {
                 true => drop(schema.remove("required")),
                 false => schema.set("required", Json::array(&left)),
@@ -153,22 +155,22 @@ impl Change {
         schema.to_json()
     }
 
-    /// Whether the gateway has a value for the argument of this name.
+    /// Returns `true` if the gateway has a value for the argument.
     fn supplies(&self, name: &Json) -> bool {
         let argument = name.to_str().and_then(|name| self.arguments.get(&*name));
-        matches!(argument, Some(Argument::Pin(_) | Argument::Show { default: Some(_), .. }))
+        matches!(argument, Some(ArgumentChange::Pin(_) | ArgumentChange::Show { default: Some(_), .. }))
     }
 }
 
-impl Argument {
-    /// Changes the argument's own schema among those of all; says whether there is one.
+impl ArgumentChange {
+    /// Changes the argument's own schema in `properties`. Returns `true` if there is one.
     fn change(&self, name: &str, properties: &mut Object) -> bool {
         let Self::Show { default, description } = self else {
             return properties.remove(name).is_some();
         };
         let Some(schema) = properties.get(name) else { return false };
         let mut schema = match schema.to_bool() {
-            // Which is what an object without members means.
+            // Equivalent to an empty object.
             Some(true) => Object::new(),
             _ => schema.to_object().unwrap_or_default(),
         };
@@ -183,29 +185,30 @@ impl Argument {
     }
 }
 
-// === impl Additions ===
+// === impl AddedArguments ===
 
-impl Additions {
-    /// `None` where there is nothing to add.
-    fn of(arguments: &BTreeMap<String, Argument>) -> Option<Self> {
+impl AddedArguments {
+    /// Returns `None` if no argument is added.
+    fn of(arguments: &BTreeMap<String, ArgumentChange>) -> Option<Self> {
         let mut additions = Self::default();
         for (name, argument) in arguments {
             match argument {
-                Argument::Pin(value) => additions.pinned.push((name.clone(), value.clone())),
-                Argument::Show { default: Some(value), .. } => {
+                ArgumentChange::Pin(value) => additions.pinned.push((name.clone(), value.clone())),
+                ArgumentChange::Show { default: Some(value), .. } => {
                     additions.defaults.push((name.clone(), value.clone()));
                 }
-                Argument::Show { default: None, .. } => {}
+                ArgumentChange::Show { default: None, .. } => {}
             }
         }
         (additions != Self::default()).then_some(additions)
     }
 
-    /// The arguments as the owner gets them: those that were sent, as they came, and the others behind them.
+    /// Returns the arguments for the server: the sent ones as they arrived, followed by the added ones.
     ///
     /// # Errors
-    /// [`Code::InvalidArguments`] where a pinned one was sent. It is not replaced in silence: the caller would take the
-    /// result to be one for the value that it sent. The words are those of a schema that knows no such argument.
+    /// [`ErrorCode::InvalidArguments`] if a pinned argument was sent. Replacing it silently would pass the result off
+    /// as one for
+    /// the sent value. The message is that of a schema without the argument.
     pub(crate) fn add_to(&self, arguments: Option<&Json>) -> Result<Json, ToolError> {
         let sent = arguments.map_or_else(|| Ok(Object::new()), Json::to_object);
         let mut arguments = sent.map_err(|error| invalid(error.problem))?;
@@ -222,7 +225,7 @@ impl Additions {
 }
 
 fn invalid(problem: &str) -> ToolError {
-    ToolError::new(Code::InvalidArguments, format!("Invalid arguments: {problem}"))
+    ToolError::new(ErrorCode::InvalidArguments, format!("Invalid arguments: {problem}"))
 }
 
 #[cfg(test)]

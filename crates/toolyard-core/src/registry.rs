@@ -1,10 +1,10 @@
-//! The current map: name -> owner and limits, for all that can be called. A snapshot: a call resolves its
-//! name once, in one.
+//! The registry: a snapshot of everything that can be called, by published name. A call resolves its name once, in one
+//! snapshot.
 
 mod assemble;
 mod disclosure;
 mod listing;
-mod remark;
+mod publish_notice;
 #[cfg(test)]
 mod tests;
 mod unlisted;
@@ -15,137 +15,142 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::access::{Price, Scope};
-use crate::backend::{Backend, Phase};
+use crate::access::{AccessScope, CallPrice};
+use crate::backend::{Backend, BackendPhase};
 use crate::cache::CacheHint;
-use crate::call::{Caller, Reference, Target, Task};
-use crate::error::{Code, ToolError};
+use crate::call::{CallTarget, Caller, CompletionReference, TaskReference};
+use crate::error::{ErrorCode, ToolError};
 use crate::function;
-use crate::gate::Gate;
+use crate::gate::CallGate;
 use crate::json::Json;
-use crate::names::Prefix;
-use crate::overrides::{Additions, Chunking, Overrides};
-use crate::secrets::Secrets;
+use crate::names::PrefixPolicy;
+use crate::overrides::{AddedArguments, ChunkingPolicy, Overrides};
+use crate::secrets::SecretRedactor;
 use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
 
-pub use disclosure::{Disclosure, Show};
-pub use listing::Listing;
-pub use remark::{Remark, What};
-use unlisted::Unlisted;
+pub use disclosure::{DisclosureMode, DisclosurePolicy};
+pub use listing::EncodedListing;
+pub use publish_notice::{NoticeReason, PublishNotice};
+use unlisted::UnlistedResources;
 pub(crate) use uri::qualify_contents;
 
-/// A handler of the manifest, built: a backend with its name and its limits.
+/// A handler of the manifest with its backend, name and limits.
 #[derive(Clone)]
-pub struct Handler {
-    /// The name in the manifest.
+pub struct HandlerEntry {
+    /// Name in the manifest.
     pub name: Arc<str>,
-    /// Who runs its calls.
+    /// Backend that runs its calls.
     pub backend: Arc<dyn Backend>,
-    /// What its calls may take.
-    pub limits: Arc<Limits>,
-    /// When its name stands before those of its tools and prompts.
-    pub prefix: Prefix,
-    /// What is changed about its tools.
+    /// Limits of its calls.
+    pub limits: Arc<CallLimits>,
+    /// Rule for prefixing the names of its tools and prompts.
+    pub prefix: PrefixPolicy,
+    /// Overrides of its tools.
     pub overrides: Arc<Overrides>,
-    /// What a call costs of what has no price of its own. `None`: what its backend says.
-    pub price: Option<Price>,
-    /// What people call it, where the manifest says so.
+    /// Price of calls without a price of their own. `None`: the price that the backend states.
+    pub price: Option<CallPrice>,
+    /// Display name, if the manifest has one.
     pub display_name: Option<Arc<str>>,
-    /// What it is for, where the manifest says so.
+    /// Description, if the manifest has one.
     pub description: Option<Arc<str>>,
-    /// What becomes of large results of tools of which nothing is said.
-    pub chunking: Chunking,
-    /// What is kept out of what is said of it.
-    pub secrets: Secrets,
-    /// What is shown of all tools, where some of this handler's find the others.
-    pub disclosure: Option<Arc<Disclosure>>,
+    /// Treatment of large results of tools without a policy of their own.
+    pub chunking: ChunkingPolicy,
+    /// Redacts the handler's secrets.
+    pub secrets: SecretRedactor,
+    /// Policy for advertising tools, if this handler has search tools.
+    pub disclosure: Option<Arc<DisclosurePolicy>>,
+    /// `true` for the gateway's own tools, whose names never imitate another handler.
+    pub is_builtin: bool,
 }
 
-impl Handler {
-    /// A handler whose tools are published as its backend offers them.
+impl HandlerEntry {
+    /// Creates a handler whose tools are published unchanged.
     #[must_use]
-    pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: Limits) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, backend: Arc<dyn Backend>, limits: CallLimits) -> Self {
         Self {
             name: name.into(),
             backend,
             limits: Arc::new(limits),
-            prefix: Prefix::default(),
+            prefix: PrefixPolicy::default(),
             overrides: Arc::default(),
             price: None,
             display_name: None,
             description: None,
-            chunking: Chunking::default(),
-            secrets: Secrets::default(),
+            chunking: ChunkingPolicy::default(),
+            secrets: SecretRedactor::default(),
             disclosure: None,
+            is_builtin: false,
         }
     }
 }
 
-/// What the calls of one handler may take.
+/// The limits of the calls of one handler.
 #[derive(Debug)]
-pub struct Limits {
-    /// The time of one call.
+pub struct CallLimits {
+    /// Time limit of a call.
     pub timeout: Duration,
-    /// How many run at once.
-    pub gate: Gate,
+    /// Gate for concurrent calls.
+    pub gate: CallGate,
 }
 
-/// One thing that can be called.
-pub struct Entry {
-    /// What callers call it by: a name, a URI, or the text of a template.
+/// An entry that can be called.
+pub struct RegistryEntry {
+    /// Published name: a name, a URI, or the text of a template.
     pub name: Arc<str>,
-    /// What its owner calls it by. It differs where that was taken or illegal, or the manifest wants it to.
+    /// The server's own name. It differs from the published one after a clash, a rename or an override.
     pub own: Arc<str>,
-    /// The tool as it is published, the name apart, where it is one.
+    /// The published tool without its name, if the entry is a tool.
     pub tool: Option<Arc<Tool>>,
-    /// What is put into the arguments of its calls.
-    pub additions: Option<Arc<Additions>>,
-    /// What a call costs. `None`: what its owner says.
-    pub price: Option<Price>,
-    /// What becomes of its large results.
-    pub chunking: Chunking,
-    /// Its owner.
-    pub handler: Handler,
+    /// Arguments that are added to its calls.
+    pub additions: Option<Arc<AddedArguments>>,
+    /// Price of a call. `None`: the price that the backend states.
+    pub price: Option<CallPrice>,
+    /// Treatment of large results.
+    pub chunking: ChunkingPolicy,
+    /// Handler of the entry.
+    pub handler: HandlerEntry,
 }
 
-/// Everything there is at one moment, in the order of the manifest.
+/// All entries at one moment, in the order of the manifest.
 #[derive(Default)]
 pub struct Registry {
-    tools: Part,
-    prompts: Part,
-    resources: Part,
-    templates: Part,
-    /// Which URIs the templates stand for, in their order, as their owners have them.
-    patterns: Vec<(UriTemplate, Arc<Entry>)>,
-    unlisted: Unlisted,
-    phases: Vec<(Arc<str>, Phase)>,
-    /// The handlers that say how long their lists may be kept.
+    tools: KindIndex,
+    prompts: KindIndex,
+    resources: KindIndex,
+    templates: KindIndex,
+    /// Templates with their own texts, in order.
+    patterns: Vec<(UriTemplate, Arc<RegistryEntry>)>,
+    unlisted: UnlistedResources,
+    /// Scope of this view, if it is one.
+    scope: Option<AccessScope>,
+    phases: Vec<(Arc<str>, BackendPhase)>,
+    /// Cache hints of the handlers.
     hints: Vec<(Arc<str>, [Option<CacheHint>; 4])>,
-    remarks: Vec<Remark>,
+    remarks: Vec<PublishNotice>,
     settled: bool,
-    /// The handler that says what is shown of all tools, and what it says.
-    discloses: Option<(Arc<str>, Arc<Disclosure>)>,
-    /// The tools that are shown if not all are, once somebody has asked.
-    shown: OnceLock<Option<Listing>>,
-    /// What of it exists for callers with these scopes, made when the first of them asks.
-    views: Mutex<HashMap<Scope, Arc<Registry>>>,
+    /// Handler that decides about advertising, with its policy.
+    discloses: Option<(Arc<str>, Arc<DisclosurePolicy>)>,
+    /// Advertised tools if they differ from all tools, created on first use.
+    shown: OnceLock<Option<EncodedListing>>,
+    /// Views for scopes, created on first use.
+    views: Mutex<HashMap<AccessScope, Arc<Registry>>>,
 }
 
-/// Everything of one kind.
+/// All entries of one kind.
 #[derive(Default)]
-struct Part {
-    listing: Listing,
-    by_name: HashMap<Arc<str>, Arc<Entry>>,
+struct KindIndex {
+    listing: EncodedListing,
+    by_name: HashMap<Arc<str>, Arc<RegistryEntry>>,
     hint: Option<CacheHint>,
 }
 
-/// Scopes whose views are kept. Each is one that an operator has written down.
+/// Maximum number of cached views. Operators define the scopes.
 const MOST_VIEWS: usize = 256;
 
-/// What can be listed.
+/// The kinds of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum EntryKind {
     /// Tools.
     Tools,
     /// Prompts.
@@ -156,13 +161,13 @@ pub enum Kind {
     Templates,
 }
 
-impl Kind {
-    /// Every kind.
+impl EntryKind {
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 }
 
 impl Registry {
-    /// The registry as a caller sees it: what it may not use does not exist.
+    /// Returns the caller's view: entries outside of its scope do not exist.
     #[must_use]
     pub fn seen_by(registry: Arc<Self>, caller: &Caller) -> Arc<Self> {
         let Some(scope) = caller.grant.as_ref().map(|grant| &grant.scope) else { return registry };
@@ -181,25 +186,25 @@ impl Registry {
         view
     }
 
-    /// What a call is to reach. Functions are not here: see [`Functions`](crate::Functions).
+    /// Resolves the target of a call. Functions are looked up elsewhere: see [`FunctionLookup`](crate::FunctionLookup).
     ///
     /// # Errors
-    /// [`Code::ToolNotFound`], [`Code::PromptNotFound`] or [`Code::ResourceNotFound`].
-    pub fn resolve(&self, target: &Target) -> Result<&Arc<Entry>, ToolError> {
+    /// [`ErrorCode::ToolNotFound`], [`ErrorCode::PromptNotFound`] or [`ErrorCode::ResourceNotFound`].
+    pub fn resolve(&self, target: &CallTarget) -> Result<&Arc<RegistryEntry>, ToolError> {
         match target {
-            Target::Tool(name) => self.tool(name),
-            Target::Task(Task { tool, handler, .. }) => {
+            CallTarget::Tool(name) => self.tool(name),
+            CallTarget::Task(TaskReference { tool, handler, .. }) => {
                 let entry = self.tool(tool)?;
                 let is_owner = entry.handler.name == *handler;
                 is_owner.then_some(entry).ok_or_else(|| ToolError::unknown_tool(tool))
             }
-            Target::Prompt(name) | Target::Completion(Reference::Prompt(name)) => {
-                let unknown = || ToolError::new(Code::PromptNotFound, format!("Unknown prompt: {name}"));
+            CallTarget::Prompt(name) | CallTarget::Completion(CompletionReference::Prompt(name)) => {
+                let unknown = || ToolError::new(ErrorCode::PromptNotFound, format!("Unknown prompt: {name}"));
                 self.prompts.by_name.get(name).ok_or_else(unknown)
             }
-            Target::Resource(uri) => self.resource(uri).ok_or_else(|| unknown_resource(uri)),
-            Target::Function(name) => Err(function::unknown(name)),
-            Target::Completion(Reference::Template(text)) => {
+            CallTarget::Resource(uri) => self.resource(uri).ok_or_else(|| unknown_resource(uri)),
+            CallTarget::Function(name) => Err(function::unknown(name)),
+            CallTarget::Completion(CompletionReference::Template(text)) => {
                 // Clients may ask about a plain URI, too.
                 let template = self.templates.by_name.get(text).or_else(|| self.resource(text));
                 template.ok_or_else(|| unknown_resource(text))
@@ -207,121 +212,126 @@ impl Registry {
         }
     }
 
-    /// The tool that is called by this name.
+    /// Returns the tool of a published name.
     ///
     /// # Errors
-    /// [`Code::ToolNotFound`].
-    pub fn tool(&self, name: &str) -> Result<&Arc<Entry>, ToolError> {
+    /// [`ErrorCode::ToolNotFound`].
+    pub fn tool(&self, name: &str) -> Result<&Arc<RegistryEntry>, ToolError> {
         self.tools.by_name.get(name).ok_or_else(|| ToolError::unknown_tool(name))
     }
 
-    /// Who has the resource of this URI: whoever lists it, else whose template fits, else who may have it though nobody
-    /// says so.
+    /// Returns the entry of a URI: the listed resource, otherwise the first matching template, otherwise the only
+    /// handler that
+    /// may have it unlisted.
     #[must_use]
-    pub fn resource(&self, uri: &str) -> Option<&Arc<Entry>> {
-        let fits = |(pattern, entry): &&(UriTemplate, Arc<Entry>)| {
+    pub fn resource(&self, uri: &str) -> Option<&Arc<RegistryEntry>> {
+        let fits = |(pattern, entry): &&(UriTemplate, Arc<RegistryEntry>)| {
             entry.own_uri(uri).is_some_and(|own| pattern.matches(own).is_some())
         };
         let templated = || self.patterns.iter().find(fits).map(|(_, entry)| entry);
-        self.resources.by_name.get(uri).or_else(templated).or_else(|| self.unlisted.find(uri))
+        let entry = self.resources.by_name.get(uri).or_else(templated).or_else(|| self.unlisted.find(uri))?;
+        let is_in_scope = |scope: &AccessScope| scope.contains_uri(&entry.handler.name, uri);
+        self.scope.as_ref().is_none_or(is_in_scope).then_some(entry)
     }
 
-    /// Everything of one kind that is listed, in the order of the manifest and of its owner.
+    /// Returns the listed entries of one kind, in the order of the manifest and of their servers.
     #[must_use]
-    pub fn entries(&self, kind: Kind) -> &[Arc<Entry>] {
+    pub fn entries(&self, kind: EntryKind) -> &[Arc<RegistryEntry>] {
         self.part(kind).listing.entries()
     }
 
-    /// The same, as it is listed where all is.
+    /// Returns the full listing of one kind.
     #[must_use]
-    pub const fn all(&self, kind: Kind) -> &Listing {
+    pub const fn all(&self, kind: EntryKind) -> &EncodedListing {
         &self.part(kind).listing
     }
 
-    /// The same, each with its definition under its published name.
-    pub fn listed(&self, kind: Kind) -> impl Iterator<Item = (&Arc<Entry>, &Json)> {
+    /// Returns the listed entries of one kind with their published definitions.
+    pub fn listed(&self, kind: EntryKind) -> impl Iterator<Item = (&Arc<RegistryEntry>, &Json)> {
         self.part(kind).listing.iter()
     }
 
-    /// Everything of one kind that a call finds, in no order: also what is not listed because its handler is not ready.
-    pub fn known(&self, kind: Kind) -> impl Iterator<Item = &Arc<Entry>> {
+    /// Returns every entry of one kind that a call finds, in no order, including those of unavailable handlers.
+    pub fn known(&self, kind: EntryKind) -> impl Iterator<Item = &Arc<RegistryEntry>> {
         self.part(kind).by_name.values()
     }
 
-    /// Who runs what can be called, each once.
+    /// Returns all backends, each once.
     pub fn backends(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
-        let entries = Kind::ALL.into_iter().flat_map(|kind| self.known(kind));
+        let entries = EntryKind::ALL.into_iter().flat_map(|kind| self.known(kind));
         let by_name: HashMap<_, _> =
             entries.map(|entry| (&entry.handler.name, &entry.handler.backend)).collect();
         by_name.into_values()
     }
 
-    /// The definitions of everything of one kind that is listed, under their published names: an array, written
-    /// once, so that a list of thousands costs a reader nothing but the sending.
+    /// Returns the published definitions of one kind as an array. It is encoded once, so that a list of thousands costs
+    /// readers
+    /// only the sending.
     #[must_use]
-    pub const fn list(&self, kind: Kind) -> &Json {
+    pub const fn list(&self, kind: EntryKind) -> &Json {
         self.part(kind).listing.json()
     }
 
-    /// How long that list may be kept, and for whom, by what the handlers say that it is made of; `None` where none of
-    /// them says so.
+    /// Returns the cache hint of a list, combined from its handlers; `None` if none has one.
     #[must_use]
-    pub const fn hint(&self, kind: Kind) -> Option<CacheHint> {
+    pub const fn hint(&self, kind: EntryKind) -> Option<CacheHint> {
         self.part(kind).hint
     }
 
-    /// Brings together what the handlers say of how long their lists may be kept. One with an empty list counts too:
-    /// that it has nothing may be kept no longer than what others have.
+    /// Combines the cache hints of the handlers. A handler with an empty list counts too: that it has nothing may be
+    /// cached no
+    /// longer than other lists.
     fn bring_hints_together(&mut self) {
-        for kind in Kind::ALL {
+        for kind in EntryKind::ALL {
             let said = self.hints.iter().filter_map(|(_, hints)| hints[kind as usize]);
             self.part_mut(kind).hint = said.reduce(CacheHint::and);
         }
     }
 
-    /// Notes whose resources begin how.
+    /// Records the origins of all resources.
     fn learn_origins(&mut self) {
         self.unlisted.learn(self.resources.by_name.values().chain(self.templates.by_name.values()));
     }
 
-    const fn part_mut(&mut self, kind: Kind) -> &mut Part {
+    const fn part_mut(&mut self, kind: EntryKind) -> &mut KindIndex {
         match kind {
-            Kind::Tools => &mut self.tools,
-            Kind::Prompts => &mut self.prompts,
-            Kind::Resources => &mut self.resources,
-            Kind::Templates => &mut self.templates,
+            EntryKind::Tools => &mut self.tools,
+            EntryKind::Prompts => &mut self.prompts,
+            EntryKind::Resources => &mut self.resources,
+            EntryKind::Templates => &mut self.templates,
         }
     }
 
-    const fn part(&self, kind: Kind) -> &Part {
+    const fn part(&self, kind: EntryKind) -> &KindIndex {
         match kind {
-            Kind::Tools => &self.tools,
-            Kind::Prompts => &self.prompts,
-            Kind::Resources => &self.resources,
-            Kind::Templates => &self.templates,
+            EntryKind::Tools => &self.tools,
+            EntryKind::Prompts => &self.prompts,
+            EntryKind::Resources => &self.resources,
+            EntryKind::Templates => &self.templates,
         }
     }
 
-    /// Whether the handlers have had their time to answer. A registry that was not assembled yet has no
-    /// tools, and nobody should conclude anything from that.
+    /// Returns `true` once the handlers have had their time to answer. A registry before its first assembly is empty
+    /// and says
+    /// nothing.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// How each handler is, in the order of the manifest.
+    /// Returns the state of each handler, in the order of the manifest.
     #[must_use]
-    pub fn phases(&self) -> &[(Arc<str>, Phase)] {
+    pub fn phases(&self) -> &[(Arc<str>, BackendPhase)] {
         &self.phases
     }
 
-    /// What is not published as it is offered, or as the manifest wants it, and why.
+    /// Returns notices about entries that are not published as offered, or not as the manifest asks.
     #[must_use]
-    pub fn remarks(&self) -> &[Remark] {
+    pub fn remarks(&self) -> &[PublishNotice] {
         &self.remarks
     }
 }
 
 fn unknown_resource(uri: &str) -> ToolError {
-    ToolError::new(Code::ResourceNotFound, format!("Resource not found: {uri}"))
+    ToolError::new(ErrorCode::ResourceNotFound, format!("Resource not found: {uri}"))
 }

@@ -1,55 +1,54 @@
-//! Trying again what may succeed the next time.
+//! Retries with backoff.
 //!
-//! This stands in backends rather than in a layer around them. Only who speaks the protocol can tell what may
-//! be repeated, and when: a status, a `Retry-After`, a broken connection. On the outside a 404 and a 503 are
-//! both results of a tool that failed.
+//! Retries are part of the backends rather than a layer around them. Only the protocol shows what may be repeated, and
+//! when:
+//! a status, a `Retry-After`, a broken connection. From the outside a 404 and a 503 are both results of a failed tool.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// How often and after which waits something is tried again.
+/// Number and delays of attempts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Retry {
-    /// How often it is tried in all; the first time counts.
+pub struct RetrySchedule {
+    /// Maximum number of attempts, including the first.
     pub attempts: u32,
-    /// The wait before the second attempt.
+    /// Delay before the second attempt.
     pub initial_backoff: Duration,
-    /// How much longer each further wait is.
+    /// Factor of each further delay.
     pub multiplier: f64,
-    /// No wait is longer, whoever asks for it.
+    /// Maximum delay, also for delays that the server asks for.
     pub max_backoff: Duration,
 }
 
-/// What to make of one attempt.
+/// The verdict about one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It counts, as a success or as a failure that the next attempt would only repeat.
+pub enum AttemptVerdict {
+    /// A success, or a failure that a further attempt would repeat.
     Final,
-    /// The next one may succeed.
+    /// A further attempt may succeed.
     Again {
-        /// What the other side said about when.
+        /// Delay that the server asked for.
         wait: Option<Duration>,
     },
 }
 
-/// What came of it in the end.
+/// The result of all attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tried<T> {
-    /// What the last attempt gave.
+pub struct RetryOutcome<T> {
+    /// Result of the last attempt.
     pub last: T,
-    /// How many there were.
+    /// Number of attempts.
     pub attempts: u32,
-    /// Whether it was given up: another attempt might have succeeded.
+    /// `true` if attempts ran out: a further one might have succeeded.
     pub exhausted: bool,
 }
 
-/// How much a wait is shortened or lengthened at random, so that those who failed together do not come back
-/// together.
+/// Random part of each delay, so that clients that failed together do not return together.
 const JITTER: f64 = 0.1;
 
-impl Retry {
-    /// One attempt.
+impl RetrySchedule {
+    /// Returns a schedule with one attempt.
     #[must_use]
     pub const fn never() -> Self {
         Self {
@@ -60,7 +59,7 @@ impl Retry {
         }
     }
 
-    /// The longest that everything may take where one attempt takes at most `attempt`.
+    /// Returns the maximum time of all attempts and delays if one attempt takes at most `attempt`.
     #[must_use]
     pub fn budget(&self, attempt: Duration) -> Duration {
         let attempts = self.attempts.max(1);
@@ -68,43 +67,44 @@ impl Retry {
         attempt.saturating_mul(attempts).saturating_add(waits)
     }
 
-    /// Makes attempts until one of them is final, or none is left. An attempt that could only begin after
-    /// `deadline` is not made: who waits would not hear of it.
+    /// Makes attempts until one is final or none is left. An attempt that could only begin after `deadline` is not
+    /// made: the
+    /// caller would not see its result.
     pub async fn run<T, F: Future<Output = T>>(
         &self,
         deadline: Option<Instant>,
         mut attempt: impl FnMut() -> F,
-        judge: impl Fn(&T) -> Verdict,
-    ) -> Tried<T> {
+        judge: impl Fn(&T) -> AttemptVerdict,
+    ) -> RetryOutcome<T> {
         let mut attempts = 1;
         loop {
             let last = attempt().await;
-            let Verdict::Again { wait } = judge(&last) else {
-                return Tried { last, attempts, exhausted: false };
+            let AttemptVerdict::Again { wait } = judge(&last) else {
+                return RetryOutcome { last, attempts, exhausted: false };
             };
             let next = Instant::now().checked_add(self.wait(attempts, wait, jitter()));
             let in_time = next.is_some_and(|next| deadline.is_none_or(|deadline| next < deadline));
             match next.filter(|_| in_time && attempts < self.attempts) {
                 Some(next) => sleep_until(next).await,
-                None => return Tried { last, attempts, exhausted: true },
+                None => return RetryOutcome { last, attempts, exhausted: true },
             }
             attempts += 1;
         }
     }
 
-    /// How long to wait after the given number of attempts.
+    /// Returns the delay after the given number of attempts.
     fn wait(&self, attempts: u32, asked: Option<Duration>, jitter: f64) -> Duration {
         let longest = self.max_backoff.as_secs_f64();
         let exponent = i32::try_from(attempts.saturating_sub(1)).unwrap_or(i32::MAX);
         let wait =
             self.initial_backoff.as_secs_f64() * self.multiplier.powi(exponent) * (1.0 + JITTER * jitter);
         let wait = wait.max(asked.unwrap_or_default().as_secs_f64());
-        // What is no number, or none that a duration can be, is longer than the longest.
+        // Not a number, or out of range for a duration: longer than the longest.
         Duration::try_from_secs_f64(wait.min(longest)).unwrap_or(self.max_backoff)
     }
 }
 
-/// Between -1 and 1. Where the system gives no random number the waits are even, which harms nobody.
+/// Returns a random number between -1 and 1; 0 if the system has no randomness.
 fn jitter() -> f64 {
     getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX) * 2.0 - 1.0)
 }
@@ -115,14 +115,14 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn policy(attempts: u32) -> Retry {
-        Retry { attempts, initial_backoff: SECOND, multiplier: 2.0, max_backoff: 5 * SECOND }
+    fn policy(attempts: u32) -> RetrySchedule {
+        RetrySchedule { attempts, initial_backoff: SECOND, multiplier: 2.0, max_backoff: 5 * SECOND }
     }
 
-    /// Runs attempts that are judged as told, the last one for good. Gives when they were made, in
-    /// milliseconds with the jitter rounded off, and whether it was given up.
+    /// Runs attempts with the given verdicts, the last one repeatedly. Returns their times in milliseconds with the
+    /// jitter rounded off, and whether attempts ran out.
     async fn run(
-        policy: Retry,
+        policy: RetrySchedule,
         deadline: Option<Duration>,
         verdicts: &[Option<Option<u64>>],
     ) -> (Vec<u64>, bool) {
@@ -136,8 +136,8 @@ mod tests {
                     std::future::ready(times.len())
                 },
                 |made| match verdicts[(made - 1).min(verdicts.len() - 1)] {
-                    None => Verdict::Final,
-                    Some(wait) => Verdict::Again { wait: wait.map(Duration::from_secs) },
+                    None => AttemptVerdict::Final,
+                    Some(wait) => AttemptVerdict::Again { wait: wait.map(Duration::from_secs) },
                 },
             )
             .await;
@@ -145,7 +145,7 @@ mod tests {
         (times, tried.exhausted)
     }
 
-    /// Whether times are what was planned, give or take the jitter of each wait.
+    /// Compares times with the planned ones, with tolerance for the jitter.
     #[track_caller]
     fn check((times, exhausted): (Vec<u64>, bool), planned: &[u64], expect_exhausted: bool) {
         assert_eq!(exhausted, expect_exhausted);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waits_grow_up_to_a_bound() {
+    async fn waits_grow_up_to_the_maximum() {
         check(run(policy(1), None, &[Some(None)]).await, &[0], true);
         check(run(policy(3), None, &[None]).await, &[0], false);
         check(run(policy(3), None, &[Some(None), None]).await, &[0, 1000], false);
@@ -164,24 +164,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_other_side_may_ask_for_a_longer_wait() {
+    async fn server_may_request_a_longer_wait() {
         check(run(policy(2), None, &[Some(Some(3))]).await, &[0, 3000], true);
         check(run(policy(2), None, &[Some(Some(0))]).await, &[0, 1000], true);
         check(run(policy(2), None, &[Some(Some(3600))]).await, &[0, 5000], true);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_begun_after_the_deadline() {
+    async fn no_attempt_starts_after_the_deadline() {
         check(run(policy(9), Some(4 * SECOND), &[Some(None)]).await, &[0, 1000, 3000], true);
         check(run(policy(9), Some(Duration::ZERO), &[Some(None)]).await, &[0], true);
     }
 
     #[test]
-    fn odd_policies_do_no_harm() {
-        let odd = Retry { multiplier: f64::INFINITY, initial_backoff: Duration::MAX, ..policy(u32::MAX) };
+    fn extreme_schedules_are_harmless() {
+        let odd =
+            RetrySchedule { multiplier: f64::INFINITY, initial_backoff: Duration::MAX, ..policy(u32::MAX) };
         assert_eq!(odd.wait(u32::MAX, Some(Duration::MAX), 1.0), 5 * SECOND);
-        assert_eq!(Retry { multiplier: f64::NAN, ..odd }.wait(3, None, 0.0), Duration::ZERO);
-        assert_eq!(Retry { max_backoff: Duration::MAX, ..odd }.wait(9, None, 0.0), Duration::MAX);
+        assert_eq!(RetrySchedule { multiplier: f64::NAN, ..odd }.wait(3, None, 0.0), Duration::ZERO);
+        assert_eq!(RetrySchedule { max_backoff: Duration::MAX, ..odd }.wait(9, None, 0.0), Duration::MAX);
         assert_eq!(odd.budget(Duration::MAX), Duration::MAX);
         assert_eq!(policy(3).budget(SECOND), 13 * SECOND);
     }

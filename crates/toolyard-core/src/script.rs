@@ -1,4 +1,4 @@
-//! Scripts that somebody wants run once, and the port for who runs them.
+//! The port for running scripts.
 
 use std::time::Duration;
 
@@ -6,54 +6,53 @@ use futures_util::future::BoxFuture;
 
 use crate::error::ToolError;
 
-/// Runs scripts in Python, each once and where it can do no harm: on this machine, or in a pod of a cluster.
-pub trait Runner: Send + Sync {
-    /// Runs a script to its end. A script that fails, or takes too long, is an outcome. Dropping the future ends the
-    /// script and all that it has started.
+/// Runs Python scripts in isolation: on this machine, or in a pod.
+pub trait ScriptExecutor: Send + Sync {
+    /// Runs a script to its end. A script that fails or times out is an outcome. Dropping the future ends the script
+    /// and all of
+    /// its processes.
     ///
     /// # Errors
-    /// When it was not run: what keeps it from doing harm cannot be had here, its packages cannot be installed, or
-    /// too many run already.
-    fn run(&self, script: Script) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>>;
+    /// If it was not run: isolation is unavailable, its packages cannot be installed, or too many scripts are running.
+    fn run(&self, script: PythonScript) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>>;
 }
 
-/// A script that is to be run.
+/// A script to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
-    /// Which call it is for, unique among those that run.
+pub struct PythonScript {
+    /// Id of its call, unique among running scripts.
     pub call_id: String,
-    /// Its source.
+    /// Source code.
     pub source: String,
-    /// What it finds in the variables `TOOLYARD_INPUT` and `ROCKBOT_INPUT`; nothing is the empty text.
+    /// Value of the variables `TOOLYARD_INPUT` and `ROCKBOT_INPUT`; empty by default.
     pub input: Option<String>,
-    /// How long it may take. The installation of packages is not counted.
+    /// Time limit, without the installation of packages.
     pub timeout: Duration,
-    /// What is installed for it first: requirements as `pip` has them, such as `numpy` or `requests>=2`.
+    /// Packages to install first, as requirements such as `numpy` or `requests>=2`.
     pub packages: Vec<String>,
 }
 
-/// How a script has ended.
+/// The outcome of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptOutcome {
-    /// What it wrote to its standard output, as far as that is kept.
+    /// Standard output, up to a limit.
     pub output: String,
-    /// What it wrote to its standard error.
+    /// Standard error, up to a limit.
     pub stderr: String,
-    /// Its exit status: 128 and the signal's number where a signal has ended it, and [`TIMED_OUT`] where it took too
-    /// long.
+    /// Exit status: 128 plus the number of the signal that ended the script, or [`TIMED_OUT`].
     pub exit_code: i32,
-    /// How long it took.
+    /// Elapsed time.
     pub elapsed: Duration,
 }
 
-/// The exit status of a script that took too long.
+/// Exit status of a script that exceeded its time limit.
 pub const TIMED_OUT: i32 = -1;
 
-/// The exit status of a script that was killed, as when it needed more memory than it has: 128 and SIGKILL.
+/// Exit status of a script that was killed, such as for exceeding its memory limit: 128 plus SIGKILL.
 pub const KILLED: i32 = 137;
 
 impl ScriptOutcome {
-    /// Whether it did what it was to do.
+    /// Returns `true` if the script succeeded.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         self.exit_code == 0

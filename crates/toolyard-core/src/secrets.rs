@@ -1,9 +1,10 @@
-//! Keeps the secrets of a handler out of what is said about it.
+//! Redacts the secrets of a handler in texts about it.
 //!
-//! What a server says in its errors and in its log is not ours, and may repeat what it was given: a header, a variable of
-//! its environment. Whoever hands such a text to the log, to the status or to a trace asks the [`Secrets`] of the handler
-//! first. What a caller gets of a server, as the result of a call or as the server's own error, is the caller's, and is not
-//! looked at.
+//! Errors and logs of a server may repeat what it was given: a header, an environment variable. Every text that goes
+//! into the
+//! log, the status or a trace passes the [`SecretRedactor`] of its handler first. Results of calls and the server's own
+//! errors
+//! belong to the caller, and are not redacted.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -13,31 +14,31 @@ use std::sync::{Arc, PoisonError, RwLock};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// What stands in the place of what nobody is to see.
+/// The replacement of secrets.
 pub const REDACTED: &str = "[REDACTED]";
 
-/// What is shorter is no secret, in bytes: a `1` or a `true` stands in many a text without being repeated there.
+/// Minimum length of secrets in bytes: shorter values such as `true` appear in unrelated texts.
 const SHORTEST: usize = 6;
 
-/// So many of the secrets are remembered that were read while the gateway runs: a file that is replaced has another one.
+/// Maximum number of secrets that are learnt at run time, such as the values of a rotated file.
 const MOST_LEARNT: usize = 8;
 
-/// How much of a text is said, in characters. A server may send a page of HTML as its reason.
+/// Maximum length of brief texts, in characters. A server may send a page of HTML as its reason.
 const LONGEST: usize = 500;
 
-/// The secrets of one handler. Clones are the same: what one learns all know.
+/// The secrets of one handler. Clones share them.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<RwLock<Known>>);
+pub struct SecretRedactor(Arc<RwLock<KnownSecrets>>);
 
 #[derive(Default)]
-struct Known {
-    /// The longest first, so that one that is a part of another leaves nothing of it.
+struct KnownSecrets {
+    /// Longest first, so that no part of a longer one is left.
     given: Vec<String>,
     learnt: VecDeque<String>,
 }
 
-impl Secrets {
-    /// Those of a handler, as its manifest has them.
+impl SecretRedactor {
+    /// Creates a redactor with the secrets of the manifest.
     #[must_use]
     pub fn new(given: impl IntoIterator<Item = String>) -> Self {
         let secrets = Self::default();
@@ -45,7 +46,7 @@ impl Secrets {
         secrets
     }
 
-    /// Has these in the place of those of before, as when the manifest is edited. What was learnt stays.
+    /// Replaces the secrets of the manifest after an edit. Learnt ones stay.
     pub fn set(&self, given: impl IntoIterator<Item = String>) {
         let mut given: Vec<_> =
             given.into_iter().filter(|secret| is_secret(secret)).flat_map(writings).collect();
@@ -54,9 +55,9 @@ impl Secrets {
         self.0.write().unwrap_or_else(PoisonError::into_inner).given = given;
     }
 
-    /// Adds one that was read from a file just now.
+    /// Adds a secret that was read at run time.
     pub fn learn(&self, secret: &str) {
-        let is_known = |known: &Known| known.learnt.iter().any(|learnt| learnt == secret);
+        let is_known = |known: &KnownSecrets| known.learnt.iter().any(|learnt| learnt == secret);
         if !is_secret(secret) || is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
@@ -67,7 +68,7 @@ impl Secrets {
         known.learnt.push_back(secret.to_owned());
     }
 
-    /// The text without them.
+    /// Returns the text without secrets.
     #[must_use]
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +82,7 @@ impl Secrets {
         hidden
     }
 
-    /// The beginning of the text without them: as much of it as people read.
+    /// Returns the beginning of the text without secrets, for people.
     #[must_use]
     pub fn brief<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let hidden = self.hide(text);
@@ -92,8 +93,8 @@ impl Secrets {
     }
 }
 
-/// There is nothing to show.
-impl fmt::Debug for Secrets {
+/// Shows no secret.
+impl fmt::Debug for SecretRedactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secrets")
     }
@@ -103,8 +104,8 @@ fn is_secret(text: &str) -> bool {
     text.len() >= SHORTEST
 }
 
-/// The ways in which a secret is written: as it is, in a JSON string, in a URL, and in base64, as credentials of the scheme
-/// `Basic` are.
+/// Returns the encodings of a secret: plain, in a JSON string, in a URL, and in base64, as in credentials of the scheme
+/// `Basic`.
 fn writings(secret: String) -> Vec<String> {
     let json = serde_json::Value::from(&*secret).to_string();
     let mut writings = vec![json[1..json.len() - 1].to_owned(), percent_encoded(&secret)];
@@ -115,7 +116,7 @@ fn writings(secret: String) -> Vec<String> {
     writings
 }
 
-/// As in a URL (RFC 3986, section 2.3).
+/// Percent-encodes a text (RFC 3986, section 2.3).
 fn percent_encoded(text: &str) -> String {
     let encoded = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
@@ -130,7 +131,7 @@ mod tests {
 
     #[track_caller]
     fn check(secrets: &[&str], text: &str, expect: &str) {
-        let secrets = Secrets::new(secrets.iter().map(|secret| (*secret).to_owned()));
+        let secrets = SecretRedactor::new(secrets.iter().map(|secret| (*secret).to_owned()));
         assert_eq!(secrets.hide(text), expect);
     }
 
@@ -148,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_none() {
+    fn short_texts_are_not_secrets() {
         check(&["true", "", "12345"], "true 12345", "true 12345");
     }
 
     #[test]
-    fn what_was_read_last_is_known() {
-        let secrets = Secrets::default();
+    fn latest_secrets_are_redacted() {
+        let secrets = SecretRedactor::default();
         let other = secrets.clone();
         for number in 0..=MOST_LEARNT {
             other.learn(&format!("secret-{number}"));
@@ -164,15 +165,15 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_behind_what_is_hidden() {
-        let secrets = Secrets::new(["é".repeat(LONGEST + 1)]);
+    fn long_text_is_cut_after_redaction() {
+        let secrets = SecretRedactor::new(["é".repeat(LONGEST + 1)]);
         let text = "é".repeat(LONGEST + 1) + &"x".repeat(LONGEST);
         assert_eq!(secrets.brief(&text), format!("{REDACTED}{}…", "x".repeat(LONGEST - REDACTED.len())));
         assert_eq!(secrets.brief("short"), "short");
     }
 
     #[test]
-    fn they_do_not_show_themselves() {
-        assert_eq!(format!("{:?}", Secrets::new(["hunter2".to_owned()])), "Secrets");
+    fn debug_output_omits_secrets() {
+        assert_eq!(format!("{:?}", SecretRedactor::new(["hunter2".to_owned()])), "Secrets");
     }
 }

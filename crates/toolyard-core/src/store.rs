@@ -1,9 +1,11 @@
-//! Ports for what outlives the process: who implements them decides where it is kept.
+//! Ports for persistence; their implementations decide about the medium.
 //!
-//! Four shapes are enough for everything that the yard remembers: small values by key ([`Kv`]), large ones ([`Blob`]),
-//! who may do something alone ([`Lease`]), and what has happened ([`Log`]). What is acknowledged survives the end of
-//! the process, however that ends. Each method fails with a [`StoreError`] that says what kind of trouble it is; calls
-//! that need nothing of the store go on meanwhile.
+//! Four ports suffice for all state of the gateway: small values by key ([`KeyValueStore`]), large ones
+//! ([`BlobStore`]),
+//! exclusive rights ([`LeaseStore`]), and records of events ([`LogStore`]). Acknowledged writes survive the end of the
+//! process, however it ends. Each method fails with a [`StoreError`] that states its kind; calls without need of the
+//! store
+//! continue meanwhile.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -11,171 +13,173 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-/// Everything that is kept.
-pub trait Store: Kv + Blob + Lease + Log {}
+/// All four ports.
+pub trait Store: KeyValueStore + BlobStore + LeaseStore + LogStore {}
 
-impl<T: Kv + Blob + Lease + Log + ?Sized> Store for T {}
+impl<T: KeyValueStore + BlobStore + LeaseStore + LogStore + ?Sized> Store for T {}
 
-/// What a method of a store comes to.
-pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+/// The result of a method of a store.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// A part of a store that one owner has for itself, such as `keys`. Owners declare theirs as constants.
+/// A key space of one owner, such as `keys`. Owners declare theirs as constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Space(pub &'static str);
+pub struct KeySpace(pub &'static str);
 
-/// Small values by key. A key is any text, and is found again as it was given.
-pub trait Kv: Send + Sync {
-    /// The value of a key. One that has expired is none.
-    fn get<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, Option<Value>>;
+/// Small values by key. A key is any text, and is compared byte by byte.
+pub trait KeyValueStore: Send + Sync {
+    /// Returns the value of a key. Expired values are absent.
+    fn get<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, Option<StoredValue>>;
 
-    /// Sets a value where `condition` holds; gives its version, or `None` where the condition did not hold.
-    fn put<'a>(&'a self, space: Space, key: &'a str, put: Put) -> Stored<'a, Option<u64>>;
+    /// Sets a value if `condition` holds. Returns its version, or `None` if the condition did not hold.
+    fn put<'a>(&'a self, space: KeySpace, key: &'a str, put: PutRequest) -> StoreFuture<'a, Option<u64>>;
 
-    /// Removes a key. Whether there was one.
-    fn delete<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, bool>;
+    /// Removes a key. Returns `true` if there was one.
+    fn delete<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, bool>;
 
-    /// At most `limit` keys that begin with `prefix` and come behind `after`, in the order of their bytes.
+    /// Returns at most `limit` keys with the prefix `prefix` after `after`, in the order of their bytes.
     fn list<'a>(
         &'a self,
-        space: Space,
+        space: KeySpace,
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> Stored<'a, Vec<(String, Value)>>;
+    ) -> StoreFuture<'a, Vec<(String, StoredValue)>>;
 
-    /// How many bytes all values of a space have together. Those that have expired may be counted for a while.
-    fn size(&self, space: Space) -> Stored<'_, u64>;
+    /// Returns the size of all values in a space, in bytes. Expired values may be counted for a while.
+    fn size(&self, space: KeySpace) -> StoreFuture<'_, u64>;
 
-    /// A number that grows with every change in a space, by whichever process: who has seen it knows whether to look
-    /// again. That something expired is no change.
-    fn revision(&self, space: Space) -> Stored<'_, u64>;
+    /// Returns a number that grows with every change in a space by any process: a reader with the same number is up to
+    /// date.
+    /// Expiry is not a change.
+    fn revision(&self, space: KeySpace) -> StoreFuture<'_, u64>;
 }
 
-/// A value as it is kept.
+/// A stored value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
-    /// What was put.
+pub struct StoredValue {
+    /// Bytes of the value.
     pub bytes: Bytes,
-    /// Which of the values of its key it is: no two have the same.
+    /// Version of the value, unique for its key.
     pub version: u64,
-    /// From when on it is none, by the store's own clock; kept to the millisecond.
+    /// Expiry by the store's clock, with millisecond precision.
     pub expires: Option<SystemTime>,
 }
 
-/// A value that is to be kept.
+/// A value to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Put {
-    /// The value.
+pub struct PutRequest {
+    /// Bytes of the value.
     pub bytes: Bytes,
-    /// What must be true of the key.
-    pub condition: Condition,
-    /// From when on it is none, by the store's own clock. `None`: it stays.
+    /// Condition on the current value.
+    pub condition: WriteCondition,
+    /// Expiry by the store's clock. `None`: never.
     pub expires: Option<SystemTime>,
 }
 
-impl Put {
-    /// A value that stays, whatever there was.
+impl PutRequest {
+    /// Creates an unconditional write without expiry.
     pub fn always(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: bytes.into(), condition: Condition::Always, expires: None }
+        Self { bytes: bytes.into(), condition: WriteCondition::Always, expires: None }
     }
 }
 
-/// What must be true of a key for a value to be put there.
+/// The condition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
-    /// Nothing.
+pub enum WriteCondition {
+    /// None.
     Always,
-    /// It has no value.
+    /// The key has no value.
     Absent,
-    /// Its value has this version.
+    /// The value has this version.
     Version(u64),
 }
 
 /// Large values, such as files.
-pub trait Blob: Send + Sync {
-    /// Keeps bytes under a name, in the place of what it had.
-    fn put_blob<'a>(&'a self, space: Space, name: &'a str, bytes: Bytes) -> Stored<'a, ()>;
+pub trait BlobStore: Send + Sync {
+    /// Stores bytes under a name, replacing earlier ones.
+    fn put_blob<'a>(&'a self, space: KeySpace, name: &'a str, bytes: Bytes) -> StoreFuture<'a, ()>;
 
-    /// The bytes of a name.
-    fn get_blob<'a>(&'a self, space: Space, name: &'a str) -> Stored<'a, Option<Bytes>>;
+    /// Returns the bytes of a name.
+    fn get_blob<'a>(&'a self, space: KeySpace, name: &'a str) -> StoreFuture<'a, Option<Bytes>>;
 
-    /// Removes a name. Whether there was one.
-    fn delete_blob<'a>(&'a self, space: Space, name: &'a str) -> Stored<'a, bool>;
+    /// Removes a name. Returns `true` if there was one.
+    fn delete_blob<'a>(&'a self, space: KeySpace, name: &'a str) -> StoreFuture<'a, bool>;
 }
 
-/// Who may do something alone, for a time.
-pub trait Lease: Send + Sync {
-    /// Takes, or prolongs, the right for `holder` until `time` from now, by the store's own clock. Gives a number that grows with each new
-    /// holder (others can tell an old holder's writes by it), or `None` while somebody else has it.
-    fn acquire<'a>(&'a self, name: &'a str, holder: &'a str, time: Duration) -> Stored<'a, Option<u64>>;
+/// Exclusive rights with a time limit.
+pub trait LeaseStore: Send + Sync {
+    /// Acquires or extends the right of `holder` until `time` from now, by the store's clock. Returns a fencing number
+    /// that grows
+    /// with each new holder, or `None` while another holder has the right.
+    fn acquire<'a>(&'a self, name: &'a str, holder: &'a str, time: Duration) -> StoreFuture<'a, Option<u64>>;
 
-    /// Gives the right back, if `holder` has it.
-    fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> Stored<'a, ()>;
+    /// Releases the right, if `holder` has it.
+    fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()>;
 }
 
-/// What has happened: records are added, read, and after their time removed, but never changed.
-pub trait Log: Send + Sync {
-    /// Adds records, all or none. They are kept in this order.
-    fn append(&self, space: Space, records: Vec<Record>) -> Stored<'_, ()>;
+/// Records of events: they are appended, read, and removed after their time, but never changed.
+pub trait LogStore: Send + Sync {
+    /// Appends records in order, all or none.
+    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()>;
 
-    /// Records that fit, newest first.
-    fn read(&self, space: Space, query: Query) -> Stored<'_, Vec<Kept>>;
+    /// Returns matching records, newest first.
+    fn read(&self, space: KeySpace, query: RecordQuery) -> StoreFuture<'_, Vec<StoredRecord>>;
 
-    /// Removes what is older than `before`; gives how many records that was.
-    fn trim(&self, space: Space, before: SystemTime) -> Stored<'_, u64>;
+    /// Removes records older than `before`. Returns their number.
+    fn trim(&self, space: KeySpace, before: SystemTime) -> StoreFuture<'_, u64>;
 }
 
-/// Something that has happened.
+/// A record of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// When; kept to the millisecond.
+pub struct LogRecord {
+    /// Time, with millisecond precision.
     pub time: SystemTime,
-    /// What it can be found by, such as `("tool", "search")`.
+    /// Tags to find it by, such as `("tool", "search")`.
     pub tags: Vec<(&'static str, String)>,
-    /// All that is known of it, as JSON.
+    /// The record as JSON.
     pub body: String,
 }
 
-/// A record as it is kept.
+/// A stored record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Its number: later ones have larger ones.
+pub struct StoredRecord {
+    /// Number, which grows with each record.
     pub number: u64,
-    /// When it happened.
+    /// Time of the event.
     pub time: SystemTime,
-    /// All that is known of it.
+    /// The record as JSON.
     pub body: String,
 }
 
-/// Which records to read.
+/// A selection of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
-    /// Those that have all of these tags.
+pub struct RecordQuery {
+    /// Tags that records must have, all of them.
     pub tags: Vec<(&'static str, String)>,
-    /// Those that happened then or later.
+    /// Earliest time, inclusive.
     pub since: Option<SystemTime>,
-    /// Those that happened before then.
+    /// Latest time, exclusive.
     pub until: Option<SystemTime>,
-    /// Those with a smaller number: the next page.
+    /// Upper bound of numbers, exclusive: for the next page.
     pub before: Option<u64>,
-    /// How many at most.
+    /// Maximum number of records.
     pub limit: usize,
 }
 
-/// What kind of trouble a store is in.
+/// The kind of a store's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
-    /// It cannot be reached, or somebody else has it locked. Worth another try.
+pub enum StoreErrorKind {
+    /// Not reachable, or locked by another process. A retry may succeed.
     Unavailable,
-    /// There is no room left.
+    /// No space left.
     Full,
-    /// What is kept is not what was written, or of a later version of Toolyard.
+    /// The data is corrupt, or of a later version of Toolyard.
     Unreadable,
-    /// So much waits to be written already that it takes no more.
+    /// The queue of writes is full.
     Busy,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for StoreErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unavailable => "the store cannot be reached",
@@ -186,20 +190,20 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Why something was not kept, or not read.
+/// The error of a store.
 #[derive(Debug, thiserror::Error)]
 #[error("{trouble}")]
 pub struct StoreError {
-    /// The kind of trouble.
-    pub trouble: Trouble,
-    /// What the database says, for the log.
+    /// Kind of the error.
+    pub trouble: StoreErrorKind,
+    /// Cause, for the log.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl StoreError {
-    /// An error of this kind.
-    pub fn new(trouble: Trouble, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    /// Creates an error.
+    pub fn new(trouble: StoreErrorKind, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { trouble, source: source.into() }
     }
 }

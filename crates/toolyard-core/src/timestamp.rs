@@ -1,10 +1,10 @@
-//! Points in time, as JSON has them.
+//! Points in time as JSON texts.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// A time in ISO 8601, to the millisecond, in UTC.
+/// Formats a time in ISO 8601 with milliseconds, in UTC.
 #[must_use]
 pub fn iso_8601(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -15,7 +15,8 @@ pub fn iso_8601(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// The date of a day, counted from 1970-01-01. Years begin in March here, so that the leap day is the last one, and
+/// Returns the date of a day counted from 1970-01-01. Years begin in March here, so that the leap day is the last one,
+/// and
 /// come in eras of 400.
 fn date(days: u64) -> (u64, u64, u64) {
     const ERA: u64 = 146_097;
@@ -29,9 +30,9 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// Reads a time as RFC 3339 has it, `2026-11-21T08:30:00Z` or with an offset such as `+01:00`; `None` where the text is
-/// none. What is finer than a millisecond is cut off, and what was before 1970 is the beginning of 1970: nothing that is
-/// asked about happened before.
+/// Parses a time of RFC 3339, `2026-11-21T08:30:00Z` or with an offset such as `+01:00`; `None` for other texts.
+/// Fractions
+/// below a millisecond are cut off, and times before 1970 become 1970: no query concerns them.
 #[must_use]
 pub fn parse(text: &str) -> Option<SystemTime> {
     let (date, rest) = text.split_at_checked(10)?;
@@ -47,7 +48,7 @@ pub fn parse(text: &str) -> Option<SystemTime> {
             (format!("{digits:0<3}")[..3].parse().ok()?, zone)
         }
     };
-    // The calendar repeats itself every 400 years.
+    // The calendar repeats every 400 years.
     let is_ancient = year < 1970;
     let days = days(if is_ancient { year + 2000 } else { year }, month, day)?;
     if hour > 23 || minute > 59 || second > 60 {
@@ -60,7 +61,7 @@ pub fn parse(text: &str) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(since.unwrap_or_default())
 }
 
-/// Numbers of so many digits each, with a separator between them.
+/// Parses numbers with these counts of digits and a separator between them.
 fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[u64; N]> {
     let mut parts = text.split(separator);
     let mut numbers = [0; N];
@@ -72,7 +73,7 @@ fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> O
     parts.next().is_none().then_some(numbers)
 }
 
-/// How many seconds a zone is ahead of UTC.
+/// Returns the offset of a zone from UTC, in seconds.
 fn offset(zone: &str) -> Option<i64> {
     let sign = match zone.as_bytes().first()? {
         b'Z' | b'z' => return (zone.len() == 1).then_some(0),
@@ -85,7 +86,7 @@ fn offset(zone: &str) -> Option<i64> {
     is_one.then_some(sign * i64::try_from(hours * 3600 + minutes * 60).ok()?)
 }
 
-/// The days from 1970-01-01 to a later date: the inverse of [`date`].
+/// Returns the days from 1970-01-01 to a later date: the inverse of [`date`].
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -96,7 +97,7 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
-    // The 30th of February is none.
+    // Rejects dates such as the 30th of February.
     (date(days) == (year, month, day)).then_some(days)
 }
 
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_of_the_same() {
+    fn equivalent_forms_are_parsed() {
         let check = |text: &str, expected: &str| {
             assert_eq!(parse(text).map(iso_8601).as_deref(), Some(expected), "{text}");
         };
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time() {
+    fn invalid_times_are_refused() {
         let texts = [
             "",
             "2026",

@@ -1,33 +1,42 @@
-//! A tool: what its owner says of it, and the little that we route by.
+//! A tool: its definition as text, and the parts that the gateway reads.
 
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
 
-use crate::error::{Code, ToolError};
-use crate::item::{BadItem, keyed};
+use crate::error::{ErrorCode, ToolError};
+use crate::item::{InvalidItem, keyed};
 use crate::json::{Json, Object};
+use crate::schema::{CompiledSchema, InvalidSchema, SchemaMismatch, TooCostly, ValidationBudget};
 
-/// A tool as its owner publishes it, or as it is published in its place.
+/// A tool as its server defines it, or as it is published instead.
 #[derive(Debug)]
 pub struct Tool {
-    /// The name that the owner calls it by.
+    /// The server's own name.
     pub name: Arc<str>,
-    /// The whole definition, as it came, or as an operator changed it.
+    /// The whole definition as it arrived, or with overrides.
     pub definition: Object,
-    /// What arguments are held to, where that is not what is published.
+    /// Schema for validation, if it differs from the published one.
     accepted: Option<Json>,
-    check: OnceLock<Check>,
+    check: OnceLock<ArgumentCheck>,
+    /// Limit that the schema exceeds, computed before the first validation if it is asked for.
+    cost: OnceLock<Option<TooCostly>>,
 }
 
-/// The input schema, ready to check arguments. Made when the first call comes: a list of thousands
-/// of tools is up sooner, and most of them are never called.
-enum Check {
-    Schema(Box<jsonschema::Validator>),
-    /// There is none, or it does not compile: the tool is served unchecked.
+/// The input schema, compiled at the first call: a list of thousands of tools is ready sooner, and most of them are
+/// never
+/// called.
+#[derive(Debug)]
+enum ArgumentCheck {
+    Schema(Box<CompiledSchema>),
+    /// The tool has no schema.
     Nothing,
+    /// The schema exceeds a limit or does not compile: arguments are not validated.
+    Unchecked(InvalidSchema),
 }
+
+/// Size from which a schema or arguments are too large to be parsed on the thread of a connection.
+const LARGE_BYTES: usize = 64 * 1024;
 
 /// The name is part of the definition.
 impl PartialEq for Tool {
@@ -39,33 +48,33 @@ impl PartialEq for Tool {
 impl Eq for Tool {}
 
 impl Tool {
-    /// Reads a definition.
+    /// Parses a definition.
     ///
     /// # Errors
-    /// When it is not an object with a non-empty `name`.
-    pub fn from_definition(definition: &Json) -> Result<Self, BadItem> {
+    /// If it is not an object with a non-empty `name`.
+    pub fn from_definition(definition: &Json) -> Result<Self, InvalidItem> {
         let (name, definition) = keyed(definition, "name")?;
-        Ok(Self { name, definition, accepted: None, check: OnceLock::new() })
+        Ok(Self { name, definition, accepted: None, check: OnceLock::new(), cost: OnceLock::new() })
     }
 
-    /// A tool that is described here, not by a server: its name, and the rest of its definition.
+    /// Creates a tool from its name and the rest of its definition.
     #[must_use]
     pub fn named(name: &str, rest: Object) -> Self {
         let mut definition = Object::new().with("name", Json::string(name));
         for (member, value) in rest.iter() {
             definition.set(&member, value.clone());
         }
-        Self { name: name.into(), definition, accepted: None, check: OnceLock::new() }
+        Self { name: name.into(), definition, accepted: None, check: OnceLock::new(), cost: OnceLock::new() }
     }
 
-    /// Holds arguments to another schema than the published one: an owner may take more than it asks for.
+    /// Validates arguments against another schema than the published one: a server may accept more than it advertises.
     #[must_use]
     pub fn accepting(mut self, schema: Json) -> Self {
         self.accepted = Some(schema);
         self
     }
 
-    /// The same tool, described in another way. What arguments are held to changes as their published schema does.
+    /// Returns the tool with another definition. The schema for validation changes as the published one does.
     pub(crate) fn changed(
         &self,
         describe: impl FnOnce(&mut Object),
@@ -77,130 +86,125 @@ impl Tool {
         }
         describe(&mut definition);
         let accepted = self.accepted.as_ref().map(schema);
-        Self { name: self.name.clone(), definition, accepted, check: OnceLock::new() }
+        Self { name: self.name.clone(), definition, accepted, check: OnceLock::new(), cost: OnceLock::new() }
     }
 
-    /// The schema of its arguments.
+    /// Returns the schema of its arguments.
     #[must_use]
     pub fn input_schema(&self) -> Option<&Json> {
         self.definition.get("inputSchema")
     }
 
-    /// Checks arguments against the input schema, or what the owner accepts instead.
+    /// Validates arguments against the input schema, or the accepted one. This may take a second: see `check_briefly`.
     ///
     /// # Errors
-    /// [`Code::InvalidArguments`], with a message that names the place of each fault. Arguments that are
-    /// no object, or name a member twice, fit no schema.
+    /// [`ErrorCode::InvalidArguments`], with a message that locates each fault. Arguments that are not an object or
+    /// have
+    /// duplicate members match no schema.
     pub fn check_arguments(&self, arguments: Option<&Json>) -> Result<(), ToolError> {
+        let bytes = arguments.map_or(0, |arguments| arguments.as_bytes().len());
+        self.check_within(arguments, &ValidationBudget::of(bytes))
+    }
+
+    /// Validates arguments if that takes less than a millisecond; otherwise returns `None`.
+    pub(crate) fn check_briefly(&self, arguments: Option<&Json>) -> Option<Result<(), ToolError>> {
+        let is_large = |json: &Json| json.as_bytes().len() > LARGE_BYTES;
+        let is_compiled = self.check.get().is_some();
+        if arguments.is_some_and(is_large) || (!is_compiled && self.checked_schema().is_some_and(is_large)) {
+            return None;
+        }
+        match self.faults(arguments, &ValidationBudget::brief()) {
+            Err(SchemaMismatch::OutOfSteps) => None,
+            checked => Some(checked.map_err(|mismatch| bad_arguments(&mismatch))),
+        }
+    }
+
+    /// Validates arguments within a budget.
+    pub(crate) fn check_within(
+        &self,
+        arguments: Option<&Json>,
+        budget: &ValidationBudget,
+    ) -> Result<(), ToolError> {
+        self.faults(arguments, budget).map_err(|mismatch| bad_arguments(&mismatch))
+    }
+
+    fn faults(&self, arguments: Option<&Json>, budget: &ValidationBudget) -> Result<(), SchemaMismatch> {
         if let Some(Err(error)) = arguments.map(Json::to_object) {
-            return Err(ToolError::new(
-                Code::InvalidArguments,
-                format!("Invalid arguments: {}", error.problem),
-            ));
+            return Err(SchemaMismatch::Faults(error.problem.to_owned()));
         }
         match self.check.get_or_init(|| self.compile()) {
-            Check::Nothing => Ok(()),
-            Check::Schema(schema) => {
+            ArgumentCheck::Nothing | ArgumentCheck::Unchecked(_) => Ok(()),
+            ArgumentCheck::Schema(schema) => {
                 let value = arguments.map_or_else(|| serde_json::json!({}), Json::to_value);
-                check_value(schema, &value).map_err(|faults| {
-                    ToolError::new(Code::InvalidArguments, format!("Invalid arguments: {faults}"))
-                })
+                schema.check(&value, budget)
             }
         }
     }
 
-    /// Checks the structure of a result against the output schema; `None` where the tool publishes none. For whoever
-    /// tries a tool: the results of calls are not checked.
+    /// Validates a structured result against the output schema; `None` if the tool has none. For tests of tools:
+    /// results of calls
+    /// are not validated.
     ///
     /// # Errors
-    /// [`Code::ExecutionFailed`], with a message that names the place of each fault.
+    /// [`ErrorCode::ExecutionFailed`], with a message that locates each fault.
     #[must_use]
     pub fn check_result(&self, result: &Object) -> Option<Result<(), ToolError>> {
         let schema = self.definition.get("outputSchema")?.to_value();
-        let wrong = |problem: String| ToolError::new(Code::ExecutionFailed, problem);
-        let schema = match jsonschema::validator_for(&schema) {
-            Ok(schema) => schema,
-            Err(error) => return Some(Err(wrong(format!("The output schema does not compile: {error}")))),
-        };
-        let Some(value) = result.get("structuredContent") else {
-            return Some(Err(wrong(
-                "The tool has an output schema, and its result no `structuredContent`".to_owned(),
-            )));
-        };
-        let checked = check_value(&schema, &value.to_value());
-        Some(checked.map_err(|faults| wrong(format!("The result does not fit the output schema: {faults}"))))
+        Some(check_result(&schema, result).map_err(|fault| ToolError::new(ErrorCode::ExecutionFailed, fault)))
     }
 
-    fn compile(&self) -> Check {
-        let Some(schema) = self.accepted.as_ref().or_else(|| self.input_schema()) else {
-            return Check::Nothing;
-        };
-        match jsonschema::validator_for(&schema.to_value()) {
-            Ok(schema) => Check::Schema(Box::new(schema)),
+    fn checked_schema(&self) -> Option<&Json> {
+        self.accepted.as_ref().or_else(|| self.input_schema())
+    }
+
+    /// Returns the reason why arguments are not validated; `None` if they are, or if there is no schema. The first
+    /// request for it
+    /// takes up to a second; a schema that does not compile is known after the first call.
+    #[must_use]
+    pub fn unchecked(&self) -> Option<String> {
+        match self.check.get() {
+            Some(ArgumentCheck::Unchecked(error)) => Some(error.to_string()),
+            Some(ArgumentCheck::Nothing | ArgumentCheck::Schema(_)) => None,
+            None => {
+                let cost = || CompiledSchema::cost(&self.checked_schema()?.to_value());
+                self.cost.get_or_init(cost).map(|cost| InvalidSchema::from(cost).to_string())
+            }
+        }
+    }
+
+    fn compile(&self) -> ArgumentCheck {
+        let Some(schema) = self.checked_schema() else { return ArgumentCheck::Nothing };
+        match CompiledSchema::compile(&schema.to_value()) {
+            Ok(schema) => ArgumentCheck::Schema(Box::new(schema)),
             Err(error) => {
-                tracing::warn!(tool = %self.name, %error, "the input schema does not compile: arguments go unchecked");
-                Check::Nothing
+                tracing::warn!(tool = %self.name, "arguments go unchecked because of the input schema: {error}");
+                ArgumentCheck::Unchecked(error)
             }
         }
     }
 }
 
-impl std::fmt::Debug for Check {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Schema(_) => "Schema",
-            Self::Nothing => "Nothing",
-        })
-    }
-}
-
-/// How many faults a message names: a model mends the first ones and tries again.
-const FAULTS_NAMED: usize = 5;
-
-fn check_value(schema: &jsonschema::Validator, value: &serde_json::Value) -> Result<(), String> {
-    if schema.is_valid(value) {
-        return Ok(());
-    }
-    let faults: Vec<_> =
-        schema.iter_errors(value).flat_map(|error| faults(&error)).take(FAULTS_NAMED).collect();
-    Err(faults.join("; "))
-}
-
-/// What is wrong, and where. Of several forms that a value could have, the one that it comes closest to is taken: that
-/// it has none of them helps nobody.
-fn faults(error: &ValidationError<'_>) -> Vec<String> {
-    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
-        error.kind()
-    else {
-        return vec![fault(error, &error.masked())];
+fn bad_arguments(mismatch: &SchemaMismatch) -> ToolError {
+    let message = match mismatch {
+        SchemaMismatch::Faults(faults) => format!("Invalid arguments: {faults}"),
+        SchemaMismatch::OutOfSteps => {
+            "Invalid arguments: they are too large or too deeply nested to be checked. Send less at once"
+                .to_owned()
+        }
     };
-    let expected = |branch: &Vec<ValidationError<'_>>| match branch.as_slice() {
-        [only] if only.instance_path() == error.instance_path() => match only.kind() {
-            ValidationErrorKind::Constant { expected_value } => Some(expected_value.to_string()),
-            _ => None,
-        },
-        _ => None,
-    };
-    if let Some(choices) = context.iter().map(expected).collect::<Option<Vec<_>>>() {
-        return vec![fault(error, &format_args!("value is none of {}", choices.join(", ")))];
-    }
-    let closest = context.iter().min_by_key(|branch| (wrong_tags(error, branch), branch.len()));
-    closest.map_or_else(Vec::new, |branch| branch.iter().flat_map(faults).collect())
+    ToolError::new(ErrorCode::InvalidArguments, message)
 }
 
-/// Constants tell one form from another, and so does what kind of value it is at all.
-fn wrong_tags(form: &ValidationError<'_>, branch: &[ValidationError<'_>]) -> usize {
-    let is_tag = |error: &&ValidationError<'_>| match error.kind() {
-        ValidationErrorKind::Constant { .. } => true,
-        ValidationErrorKind::Type { .. } => error.instance_path() == form.instance_path(),
-        _ => false,
-    };
-    branch.iter().filter(is_tag).count()
-}
-
-fn fault(error: &ValidationError<'_>, problem: &dyn std::fmt::Display) -> String {
-    let path = error.instance_path().to_string();
-    format!("{path}{}{problem}", if path.is_empty() { "" } else { ": " })
+fn check_result(schema: &Value, result: &Object) -> Result<(), String> {
+    let schema = CompiledSchema::compile(schema)
+        .map_err(|error| format!("The output schema is not checked: {error}"))?;
+    let value = result.get("structuredContent");
+    let value = value.ok_or("The tool has an output schema, and its result no `structuredContent`")?;
+    let checked = schema.check(&value.to_value(), &ValidationBudget::of(value.as_bytes().len()));
+    checked.map_err(|mismatch| match mismatch {
+        SchemaMismatch::Faults(faults) => format!("The result does not fit the output schema: {faults}"),
+        SchemaMismatch::OutOfSteps => format!("The result is {mismatch}"),
+    })
 }
 
 #[cfg(test)]
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn faults_name_their_location() {
         let point =
             json!({"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x", "y"]});
         let tagged = |tag: &str| {
@@ -243,5 +247,27 @@ mod tests {
         check(&unit, &json!({"unit": "kelvin"}), r#"/unit: value is none of "C", "F""#);
         let either = json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}, point]}}});
         check(&either, &json!({"a": {"x": "1", "y": 2}}), "/a/x: value is not of type \"number\"");
+    }
+
+    #[test]
+    fn reason_for_unchecked_arguments_is_available_before_and_after_a_call() {
+        let arm = json!({"anyOf": vec![json!({"type": "string"}); 5000]});
+        let tool = |schema: &serde_json::Value| {
+            let definition = json!({"name": "t", "inputSchema": schema});
+            Tool::from_definition(&Json::from_value(&definition)).unwrap()
+        };
+        let costly = tool(&json!({"properties": {"a": arm}}));
+        let why = "it costs too much to check: more than 4096 of its branches apply to one value";
+        assert_eq!(costly.unchecked().as_deref(), Some(why));
+        costly.check_arguments(Some(&Json::from_value(&json!({"a": 1})))).unwrap();
+        assert_eq!(costly.unchecked().as_deref(), Some(why));
+        let checked = tool(&json!({"properties": {"a": {"type": "string"}}}));
+        assert_eq!(checked.unchecked(), None);
+        assert!(checked.check_arguments(Some(&Json::from_value(&json!({"a": 1})))).is_err());
+        assert_eq!(checked.unchecked(), None);
+        let invalid = tool(&json!({"type": "nonsense"}));
+        assert_eq!(invalid.unchecked(), None);
+        invalid.check_arguments(None).unwrap();
+        assert!(invalid.unchecked().is_some_and(|why| why.starts_with("it does not compile")));
     }
 }

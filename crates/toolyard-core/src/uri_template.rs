@@ -1,60 +1,70 @@
-//! Templates of URIs (RFC 6570), read backwards: which values would have made this URI?
+//! Templates of URIs (RFC 6570), matched against URIs: the values of variables that would expand to a URI.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A template that URIs are compared with.
+/// A template that URIs are matched against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: Arc<str>,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
-/// Why a text is no template.
+/// The reason why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no URI template: {problem}")]
-pub struct BadTemplate {
+pub struct InvalidTemplate {
     text: String,
     problem: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
-    Expression(Expression),
+    Expression(TemplateExpression),
 }
 
-/// `{+a,b}`: the operator decides what stands in front, between, and inside of the values.
+/// An expression such as `{+a,b}`: the operator decides about the text before, between and inside of the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Expression {
-    /// What stands in front of the first value.
+struct TemplateExpression {
+    /// Text before the first value.
     first: &'static str,
-    /// What stands between two values.
+    /// Text between two values.
     separator: &'static str,
-    /// Whether a value is written as `name=value`.
+    /// `true` if a value is written as `name=value`.
     named: bool,
-    /// Whether reserved characters stand for themselves in a value.
+    /// `true` if values may contain reserved characters.
     reserved: bool,
-    variables: Vec<Variable>,
+    variables: Vec<TemplateVariable>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Variable {
+struct TemplateVariable {
     name: String,
-    /// A list: the separator may stand in the value.
+    /// A list: the value may contain the separator.
     explode: bool,
 }
 
-/// In how many ways a URI is cut before it counts as one that does not fit: each variable multiplies them.
-const MAX_TRIES: u32 = 10_000;
+/// Maximum number of ways to split a URI that are tried: each variable multiplies them. A server may have thousands of
+/// templates, all of which are matched against a URI of none of them.
+const MAX_TRIES: u32 = 2000;
+
+/// Bytes that are examined in one try.
+const BYTES_PER_TRY: usize = 64;
+
+/// Maximum length of a URI to be matched.
+const MAX_URI_BYTES: usize = 16 * 1024;
+
+/// Maximum number of variables of a template. Templates are matched recursively.
+const MAX_VARIABLES: usize = 64;
 
 impl UriTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// When a brace has no partner, or an expression no variable.
-    pub fn parse(text: &str) -> Result<Self, BadTemplate> {
-        let bad = |problem| BadTemplate { text: text.to_owned(), problem };
+    /// If a brace is unbalanced, an expression has no variable, or there are too many variables.
+    pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
+        let bad = |problem| InvalidTemplate { text: text.to_owned(), problem };
         let mut parts = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -63,33 +73,41 @@ impl UriTemplate {
                 return Err(bad("a brace is closed that was not opened"));
             }
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
+                parts.push(TemplatePart::Literal(literal.to_owned()));
             }
             let Some(behind) = behind.strip_prefix('{') else { break };
             let (inside, behind) = behind.split_once('}').ok_or_else(|| bad("a brace is not closed"))?;
-            parts.push(Part::Expression(Expression::parse(inside).map_err(bad)?));
+            parts.push(TemplatePart::Expression(TemplateExpression::parse(inside).map_err(bad)?));
             rest = behind;
+        }
+        if parts.iter().map(|part| part.variables().len()).sum::<usize>() > MAX_VARIABLES {
+            return Err(bad("it has more than 64 variables"));
         }
         Ok(Self { text: text.into(), parts })
     }
 
-    /// The text of the template.
+    /// Returns the text of the template.
     #[must_use]
     pub const fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// The names of the variables, in order.
+    /// Returns the names of the variables, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().flat_map(Part::variables).map(|variable| &*variable.name)
+        self.parts.iter().flat_map(TemplatePart::variables).map(|variable| &*variable.name)
     }
 
-    /// The values of the variables in a URI that this template could have made, percent-decoded. A variable
-    /// that was left out, which only those in `{?a}` and `{&a}` can be, is not among them.
+    /// Returns the percent-decoded values of the variables if this template can expand to the URI. Omitted variables,
+    /// which only
+    /// `{?a}` and `{&a}` allow, are left out.
     #[must_use]
     pub fn matches(&self, uri: &str) -> Option<Vec<(&str, String)>> {
-        let mut matching = Matching { values: Vec::new(), tries: MAX_TRIES };
-        matching.parts(&self.parts, uri).then_some(matching.values)
+        if uri.len() > MAX_URI_BYTES {
+            return None;
+        }
+        let mut matching = TemplateMatcher { values: Vec::new(), tries: MAX_TRIES };
+        let values = matching.parts(&self.parts, uri).then_some(matching.values);
+        values.map(|values| values.into_iter().map(|(name, value)| (name, decode(value))).collect())
     }
 }
 
@@ -99,8 +117,8 @@ impl fmt::Display for UriTemplate {
     }
 }
 
-impl Part {
-    fn variables(&self) -> &[Variable] {
+impl TemplatePart {
+    fn variables(&self) -> &[TemplateVariable] {
         match self {
             Self::Literal(_) => &[],
             Self::Expression(expression) => &expression.variables,
@@ -108,7 +126,7 @@ impl Part {
     }
 }
 
-impl Expression {
+impl TemplateExpression {
     fn parse(text: &str) -> Result<Self, &'static str> {
         // RFC 6570, appendix A.
         let (operator, names) = match text.chars().next() {
@@ -125,12 +143,12 @@ impl Expression {
             '&' => ("&", "&", true, false),
             _ => ("", ",", false, false),
         };
-        let variables = names.split(',').map(Variable::parse).collect::<Option<_>>();
+        let variables = names.split(',').map(TemplateVariable::parse).collect::<Option<_>>();
         let variables = variables.ok_or("a variable is not made of letters, digits, `_`, `.` and `%`")?;
         Ok(Self { first, separator, named, reserved, variables })
     }
 
-    /// What a value may be made of.
+    /// Returns `true` if a value may contain the byte.
     fn takes(&self, explode: bool, byte: u8) -> bool {
         let unreserved = byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte) || !byte.is_ascii();
         let reserved = b":/?#[]@!$&'()*+,;=".contains(&byte);
@@ -138,70 +156,80 @@ impl Expression {
     }
 }
 
-impl Variable {
+impl TemplateVariable {
     fn parse(text: &str) -> Option<Self> {
         let (name, explode) = text.strip_suffix('*').map_or((text, false), |name| (name, true));
-        // A prefix (`{name:3}`) says how much of a value is written, which cannot be read backwards.
+        // A prefix (`{name:3}`) limits the written part of a value, which cannot be reversed.
         let name = name.split(':').next()?;
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_.%".contains(&byte);
         (!name.is_empty() && name.bytes().all(legal)).then(|| Self { name: name.to_owned(), explode })
     }
 }
 
-/// One comparison.
-struct Matching<'a> {
-    values: Vec<(&'a str, String)>,
-    /// How many ways of cutting the URI may still be tried.
+/// A match in progress.
+struct TemplateMatcher<'a, 'u> {
+    values: Vec<(&'a str, &'u str)>,
+    /// Tries that are left.
     tries: u32,
 }
 
-impl<'a> Matching<'a> {
-    /// Takes all parts off the front of `uri`, so that nothing is left.
-    fn parts(&mut self, parts: &'a [Part], uri: &str) -> bool {
+impl<'a, 'u> TemplateMatcher<'a, 'u> {
+    /// Spends tries; `false` if there are not enough.
+    fn spend(&mut self, tries: usize) -> bool {
+        let left = u32::try_from(tries).ok().and_then(|tries| self.tries.checked_sub(tries));
+        self.tries = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// Matches all parts against `uri`, up to its end.
+    fn parts(&mut self, parts: &'a [TemplatePart], uri: &'u str) -> bool {
         let Some((part, rest)) = parts.split_first() else { return uri.is_empty() };
         match part {
-            Part::Literal(literal) => {
+            TemplatePart::Literal(literal) => {
                 uri.strip_prefix(literal.as_str()).is_some_and(|uri| self.parts(rest, uri))
             }
-            Part::Expression(expression) => {
+            TemplatePart::Expression(expression) => {
                 self.variables(expression, &expression.variables, expression.first, uri, rest)
             }
         }
     }
 
-    /// Takes the variables of one expression off the front of `uri`, then the parts behind it. A value is as
-    /// long as it can be.
+    /// Matches the variables of one expression, then the parts behind it. A value is as long as possible.
     fn variables(
         &mut self,
-        expression: &'a Expression,
-        variables: &'a [Variable],
+        expression: &'a TemplateExpression,
+        variables: &'a [TemplateVariable],
         before: &str,
-        uri: &str,
-        parts: &'a [Part],
+        uri: &'u str,
+        parts: &'a [TemplatePart],
     ) -> bool {
         let Some((variable, rest)) = variables.split_first() else { return self.parts(parts, uri) };
         let name = if expression.named { format!("{before}{}=", variable.name) } else { before.to_owned() };
         if let Some(from) = uri.strip_prefix(&*name) {
             let longest = from.bytes().take_while(|byte| expression.takes(variable.explode, *byte)).count();
+            if !self.spend(longest / BYTES_PER_TRY) {
+                return false;
+            }
             let shortest = usize::from(!expression.named);
             for length in (shortest..=longest).rev().filter(|length| from.is_char_boundary(*length)) {
-                let Some(left) = self.tries.checked_sub(1) else { return false };
-                self.tries = left;
+                if !self.spend(1) {
+                    return false;
+                }
                 let known = self.values.len();
-                self.values.push((&variable.name, decode(&from[..length])));
+                self.values.push((&variable.name, &from[..length]));
                 if self.variables(expression, rest, expression.separator, &from[length..], parts) {
                     return true;
                 }
                 self.values.truncate(known);
             }
         }
-        // Members of a query may be left out.
+        // Members of a query may be omitted.
         expression.named && self.variables(expression, rest, before, uri, parts)
     }
 }
 
-/// Undoes percent-encoding, where that gives text.
-fn decode(text: &str) -> String {
+/// Decodes percent-encoding, if the result is text.
+pub(crate) fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, behind)) = rest.split_first() {
@@ -248,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_templates() {
+    fn invalid_templates_are_refused() {
         for text in ["x://{a", "x://a}", "x://{}", "x://{a b}", "x://{+}"] {
             assert!(UriTemplate::parse(text).is_err(), "{text}");
         }
@@ -258,5 +286,16 @@ mod tests {
     fn a_comparison_ends() {
         let template = UriTemplate::parse("x:{a}{b}{c}{d}{e}{f}!").unwrap();
         assert_eq!(template.matches(&format!("x:{}", "a".repeat(1000))), None);
+        assert_eq!(template.matches(&format!("x:{}!", "a".repeat(1 << 20))), None);
+        let longest = format!("x:{}/{}", "a".repeat(8000), "b".repeat(8000));
+        let values = UriTemplate::parse("x:{a}/{b}").unwrap().matches(&longest).map(|values| values.len());
+        assert_eq!(values, Some(2));
+    }
+
+    #[test]
+    fn a_template_that_fills_the_stack_is_refused() {
+        for many in [format!("x:{{?{}a}}", "a,".repeat(100_000)), "{a}".repeat(100_000)] {
+            assert!(UriTemplate::parse(&many).is_err());
+        }
     }
 }

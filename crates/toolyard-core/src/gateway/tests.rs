@@ -6,15 +6,15 @@ use futures_util::future::BoxFuture;
 
 use super::*;
 use crate::backend::{Backend, Catalog};
-use crate::error::{Code, ToolError};
+use crate::error::{ErrorCode, ToolError};
 use crate::json::{Json, Object};
-use crate::layers::{Ended, Observation};
-use crate::outcome::{Outcome, Output};
-use crate::overrides::{Argument, Change, Override};
-use crate::registry::{Entry, Handler};
+use crate::layers::{CallEnding, ObservedCall};
+use crate::outcome::{CallOutput, Outcome};
+use crate::overrides::{ArgumentChange, DefinitionOverride, Override};
+use crate::registry::{HandlerEntry, RegistryEntry};
 use crate::testing::{FakeBackend, handler, registry_of};
 
-/// Notes how calls ended.
+/// Records the result of every call.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -24,9 +24,9 @@ impl Notes {
     }
 }
 
-impl Observer for Notes {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
-        // What the backend is to see, and who comes next.
+impl CallObserver for Notes {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+        // Counts the observers of the call so far; the backend and later observers see the count.
         let seen = call.meta.get("seen").and_then(|seen| seen.as_text().parse().ok()).unwrap_or(0);
         call.meta.set("seen", Json::integer(seen + 1));
         Box::new(Note { notes: self, entry, seen })
@@ -39,19 +39,19 @@ impl Observer for Notes {
 
 struct Note<'a> {
     notes: &'a Notes,
-    entry: &'a Entry,
+    entry: &'a RegistryEntry,
     seen: i64,
 }
 
-impl Observation for Note<'_> {
-    fn end(self: Box<Self>, ended: Ended<'_>) {
-        let of = if self.seen == 0 { "" } else { " (the leg)" };
+impl ObservedCall for Note<'_> {
+    fn end(self: Box<Self>, ended: CallEnding<'_>) {
+        let of = if self.seen == 0 { "" } else { " (upstream request)" };
         self.notes.note(format!("{}{of} {:?} {:?}", self.entry.name, ended.verdict(), ended.took));
     }
 }
 
 fn observers(notes: &Arc<Notes>) -> Observers {
-    Observers { of_calls: vec![notes.clone()], of_legs: vec![notes.clone()] }
+    Observers { of_calls: vec![notes.clone()], of_upstream_requests: vec![notes.clone()] }
 }
 
 const TOOL: &str =
@@ -61,17 +61,17 @@ fn gateway(notes: &Arc<Notes>) -> Gateway {
     let fake = FakeBackend::new(&[TOOL], Box::new(behave));
     let registry = registry_of(&[handler("h", fake)]);
     let (_, registry) = watch::channel(registry);
-    Gateway::new(registry, Gateway::layers(observers(notes), GateSize { running: 2, waiting: 0 }, None))
+    Gateway::new(registry, Gateway::layers(observers(notes), GateSize { running: 2, waiting: 0 }, None, None))
 }
 
-/// What the tool does depends on its argument.
-fn behave(call: Call) -> BoxFuture<'static, Answer> {
+/// Runs the tool; its argument selects the result.
+fn behave(call: Call) -> BoxFuture<'static, CallResult> {
     Box::pin(async move {
         match call.arguments().map(Json::as_text) {
-            Some(r#"{"n":1}"#) => Ok(Outcome::Done(Output::failure("no"))),
+            Some(r#"{"n":1}"#) => Ok(Outcome::Done(CallOutput::failure("no"))),
             Some(r#"{"n":2}"#) => panic!("two is too much"),
             Some(r#"{"n":3}"#) => std::future::pending().await,
-            _ => Ok(Outcome::Done(Output::text("yes"))),
+            _ => Ok(Outcome::Done(CallOutput::text("yes"))),
         }
     })
 }
@@ -86,7 +86,7 @@ async fn call(gateway: &Gateway, name: &str, arguments: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_way_that_a_call_can_end() {
+async fn results_of_calls_are_observed() {
     let notes = Arc::new(Notes::default());
     let gateway = gateway(&notes);
     let mut ends = Vec::new();
@@ -113,13 +113,13 @@ async fn every_way_that_a_call_can_end() {
     ToolNotFound: Unknown tool: unknown
     "#);
     insta::assert_snapshot!(notes.0.lock().unwrap().join("\n"), @"
-    t (the leg) Ok(true) 0ns
+    t (upstream request) Ok(true) 0ns
     t Ok(true) 0ns
-    t (the leg) Ok(false) 0ns
+    t (upstream request) Ok(false) 0ns
     t Ok(false) 0ns
-    t (the leg) Err(ExecutionFailed) 0ns
+    t (upstream request) Err(ExecutionFailed) 0ns
     t Err(ExecutionFailed) 0ns
-    t (the leg) Err(Cancelled) 30s
+    t (upstream request) Err(Cancelled) 30s
     t Err(Timeout) 30s
     t Err(InvalidArguments) 0ns
     t Err(InvalidArguments) 0ns
@@ -129,20 +129,20 @@ async fn every_way_that_a_call_can_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_call_is_counted_and_gives_its_place_back() {
+async fn dropped_call_is_observed_and_returns_its_permit() {
     let notes = Arc::new(Notes::default());
     let gateway = gateway(&notes);
     let mut hanging = Box::pin(call(&gateway, "t", r#"{"n":3}"#));
     let mut other = Box::pin(call(&gateway, "t", r#"{"n":3}"#));
     assert!(hanging.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
-    assert!(call(&gateway, "t", r#"{"n":0}"#).await.starts_with(&format!("{:?}", Code::Overloaded)));
+    assert!(call(&gateway, "t", r#"{"n":0}"#).await.starts_with(&format!("{:?}", ErrorCode::Overloaded)));
     drop(hanging);
     assert!(call(&gateway, "t", r#"{"n":0}"#).await.contains("yes"));
     assert!(notes.0.lock().unwrap().iter().any(|note| note.starts_with("t Err(Cancelled)")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_waits_for_the_first_registry() {
+async fn call_waits_for_the_first_registry() {
     let fake = FakeBackend::new(&[TOOL], Box::new(behave));
     let (sender, registry) = watch::channel(Arc::default());
     let gateway = Gateway::new(registry, Vec::new());
@@ -154,27 +154,27 @@ async fn a_call_waits_for_the_first_registry() {
     assert!(answer.contains("yes"));
 }
 
-/// The arguments are checked against what callers see; the backend gets what it asks for.
+/// Arguments are checked against the published schema; the backend receives the added arguments too.
 #[tokio::test(start_paused = true)]
-async fn pinned_and_default_arguments() {
+async fn pinned_and_default_arguments_reach_the_backend() {
     let definition = r#"{"name":"t","inputSchema":{"properties":{"a":{"type":"integer"},"b":{},"c":{"type":"integer"}},
         "required":["a","c"]}}"#;
-    let echo = |call: Call| -> futures_util::future::BoxFuture<'static, Answer> {
-        Box::pin(async move { Ok(Outcome::Done(Output::text(call.params.to_json().as_text()))) })
+    let echo = |call: Call| -> futures_util::future::BoxFuture<'static, CallResult> {
+        Box::pin(async move { Ok(Outcome::Done(CallOutput::text(call.params.to_json().as_text()))) })
     };
-    let change = Change {
+    let change = DefinitionOverride {
         name: Some("u".into()),
         arguments: [
-            ("a".to_owned(), Argument::Pin(Json::parse("1.10").unwrap())),
-            ("c".to_owned(), Argument::Show { default: Some(Json::integer(3)), description: None }),
+            ("a".to_owned(), ArgumentChange::Pin(Json::parse("1.10").unwrap())),
+            ("c".to_owned(), ArgumentChange::Show { default: Some(Json::integer(3)), description: None }),
         ]
         .into(),
-        ..Change::default()
+        ..DefinitionOverride::default()
     };
     let overrides = Arc::new([("t".into(), Override::Change(change))].into());
-    let handler = Handler { overrides, ..handler("h", FakeBackend::new(&[definition], Box::new(echo))) };
+    let handler = HandlerEntry { overrides, ..handler("h", FakeBackend::new(&[definition], Box::new(echo))) };
     let (_, registry) = watch::channel(registry_of(&[handler]));
-    let layers = Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }, None);
+    let layers = Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }, None, None);
     let gateway = Gateway::new(registry, layers);
     let mut ends = Vec::new();
     for arguments in ["{}", "null", r#"{"b":1e2,"c":5}"#, r#"{"a":1}"#, r#"{"c":"x"}"#, r#"{"c":null}"#] {
@@ -192,14 +192,14 @@ async fn pinned_and_default_arguments() {
     "#);
 }
 
-/// A client that answers when it is let.
+/// A client that answers once it has a permit.
 #[derive(Debug)]
-struct Thinker {
+struct WaitingClient {
     capabilities: Json,
     answers: tokio::sync::Semaphore,
 }
 
-impl crate::Client for Thinker {
+impl crate::Client for WaitingClient {
     fn capabilities(&self) -> Option<&Json> {
         Some(&self.capabilities)
     }
@@ -208,9 +208,12 @@ impl crate::Client for Thinker {
         false
     }
 
-    fn notify(&self, _notice: crate::Notice) {}
+    fn notify(&self, _notice: crate::ClientNotification) {}
 
-    fn ask(&self, _ask: crate::Ask) -> futures_util::future::BoxFuture<'_, Result<Json, crate::AskError>> {
+    fn ask(
+        &self,
+        _ask: crate::InputRequest,
+    ) -> futures_util::future::BoxFuture<'_, Result<Json, crate::InputRequestError>> {
         Box::pin(async move {
             self.answers.acquire().await.unwrap().forget();
             Ok(Json::null())
@@ -218,99 +221,109 @@ impl crate::Client for Thinker {
     }
 }
 
-/// A gateway of one tool that asks its client, then takes a second. Counts those that are at work.
+/// Creates a gateway with one tool that asks its client, then runs for a second. `at_work` counts the running calls.
 fn asking(at_work: &Arc<std::sync::atomic::AtomicUsize>) -> Gateway {
     use std::sync::atomic::Ordering::Relaxed;
     let at_work = at_work.clone();
-    let behave = move |call: Call| -> futures_util::future::BoxFuture<'static, Answer> {
+    let behave = move |call: Call| -> futures_util::future::BoxFuture<'static, CallResult> {
         let at_work = at_work.clone();
         Box::pin(async move {
-            let ask = crate::Ask { kind: crate::AskKind::Elicit, params: crate::Object::new() };
+            let ask =
+                crate::InputRequest { kind: crate::InputRequestKind::Elicit, params: crate::Object::new() };
             call.client.ask(ask).await?;
             at_work.fetch_add(1, Relaxed);
             tokio::time::sleep(Duration::from_secs(1)).await;
             at_work.fetch_sub(1, Relaxed);
-            Ok(Outcome::Done(Output::text("yes")))
+            Ok(Outcome::Done(CallOutput::text("yes")))
         })
     };
     let fake = FakeBackend::new(&[r#"{"name":"t"}"#], Box::new(behave));
     let (_, registry) = watch::channel(registry_of(&[handler("h", fake)]));
-    Gateway::new(registry, Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }, None))
+    Gateway::new(
+        registry,
+        Gateway::layers(Observers::default(), GateSize { running: 1, waiting: 0 }, None, None),
+    )
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_thinks_takes_nobody_elses_place() {
+async fn call_waiting_for_its_client_frees_its_permit() {
     let at_work = Arc::default();
     let gateway = asking(&at_work);
     let capabilities = Json::parse(r#"{"elicitation":{}}"#).unwrap();
-    let thinker = Arc::new(Thinker { capabilities, answers: tokio::sync::Semaphore::new(0) });
+    let client = Arc::new(WaitingClient { capabilities, answers: tokio::sync::Semaphore::new(0) });
     let ask = || {
-        let call = Call { client: thinker.clone(), ..Call::tool("t", crate::Object::new().to_json()) };
+        let call = Call { client: client.clone(), ..Call::tool("t", crate::Object::new().to_json()) };
         Box::pin(gateway.invoke(call))
     };
     let mut calls = [ask(), ask(), ask()];
     for call in &mut calls {
-        assert!(call.now_or_never().is_none(), "it thinks, and lets others in");
+        assert!(call.now_or_never().is_none(), "it waits for the client, and admits other calls");
     }
-    // A call whose question is withdrawn has given back its place once.
+    // A call dropped during its question has returned its permit once.
     drop(ask());
-    thinker.answers.add_permits(3);
+    client.answers.add_permits(3);
     let [one, two, three] = &mut calls;
     let watch = async {
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_millis(500)).await;
-            assert_eq!(at_work.load(std::sync::atomic::Ordering::Relaxed), 1, "one at a time goes on");
+            assert_eq!(at_work.load(std::sync::atomic::Ordering::Relaxed), 1, "one call runs at a time");
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     };
     let (one, two, three, ()) = tokio::join!(one, two, three, watch);
     assert!([one, two, three].iter().all(Result::is_ok));
     drop(calls);
-    // Every place was given back as often as it was taken.
+    // Every permit was returned exactly once.
     let mut calls = [ask(), ask()];
-    thinker.answers.add_permits(2);
+    client.answers.add_permits(2);
     let [one, two] = &mut calls;
     assert!(one.now_or_never().is_none());
-    assert!(two.now_or_never().is_some_and(|answer| answer.is_err()), "no place is left, and no queue");
+    assert!(
+        two.now_or_never().is_some_and(|answer| answer.is_err()),
+        "no permit is left, and there is no queue"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_slow_server_again_holds_no_place_of_the_gateway() {
-    let behave = |call: Call| -> futures_util::future::BoxFuture<'static, Answer> {
+async fn call_waiting_for_a_slow_handler_holds_no_gateway_permit() {
+    let behave = |call: Call| -> futures_util::future::BoxFuture<'static, CallResult> {
         Box::pin(async move {
             match &**call.target.name() {
                 "ask" => {
-                    let ask = crate::Ask { kind: crate::AskKind::Roots, params: crate::Object::new() };
+                    let ask = crate::InputRequest {
+                        kind: crate::InputRequestKind::Roots,
+                        params: crate::Object::new(),
+                    };
                     call.client.ask(ask).await?;
                 }
                 "wait" => std::future::pending().await,
                 _ => {}
             }
-            Ok(Outcome::Done(Output::text("yes")))
+            Ok(Outcome::Done(CallOutput::text("yes")))
         })
     };
     let slow = FakeBackend::new(&[r#"{"name":"ask"}"#, r#"{"name":"wait"}"#], Box::new(behave));
     let other = FakeBackend::new(&[r#"{"name":"echo"}"#], Box::new(behave));
     let mut slow = handler("slow", slow);
-    let gate = crate::gate::Gate::new(GateSize { running: 1, waiting: 10 });
-    slow.limits = Arc::new(crate::registry::Limits { timeout: Duration::from_secs(1000), gate });
+    let gate = crate::gate::CallGate::new(GateSize { running: 1, waiting: 10 });
+    slow.limits = Arc::new(crate::registry::CallLimits { timeout: Duration::from_secs(1000), gate });
     let (_, registry) = watch::channel(registry_of(&[slow, handler("other", other)]));
-    let layers = Gateway::layers(Observers::default(), GateSize { running: 2, waiting: 10 }, None);
+    let layers = Gateway::layers(Observers::default(), GateSize { running: 2, waiting: 10 }, None, None);
     let gateway = Gateway::new(registry, layers);
     let capabilities = Json::parse(r#"{"roots":{}}"#).unwrap();
-    let thinker = Arc::new(Thinker { capabilities, answers: tokio::sync::Semaphore::new(0) });
+    let client = Arc::new(WaitingClient { capabilities, answers: tokio::sync::Semaphore::new(0) });
     let call = |name: &str| {
-        let call = Call { client: thinker.clone(), ..Call::tool(name, crate::Object::new().to_json()) };
+        let call = Call { client: client.clone(), ..Call::tool(name, crate::Object::new().to_json()) };
         Box::pin(gateway.invoke(call))
     };
     let (mut asks, mut waits) = (call("ask"), call("wait"));
     assert!((&mut asks).now_or_never().is_none() && (&mut waits).now_or_never().is_none());
-    thinker.answers.add_permits(1);
-    assert!((&mut asks).now_or_never().is_none(), "the slow server's place is taken");
-    assert!(call("echo").now_or_never().is_some(), "which is nobody else's concern");
+    client.answers.add_permits(1);
+    assert!((&mut asks).now_or_never().is_none(), "the slow handler has no permit left");
+    assert!(call("echo").now_or_never().is_some(), "other handlers are not affected");
 }
 
-/// A backend whose tool `other` stands for the call of the tool that it is told.
+/// A backend whose tool `other` forwards to the tool named by its argument.
 struct Forwarding(Arc<FakeBackend>);
 
 impl Backend for Forwarding {
@@ -318,43 +331,44 @@ impl Backend for Forwarding {
         self.0.catalog()
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'_, Answer> {
+    fn call(&self, call: Call) -> BoxFuture<'_, CallResult> {
         self.0.call(call)
     }
 
     fn forward(&self, own: &str, call: &Call, registry: &Registry) -> Option<Call> {
         let arguments = call.arguments()?.to_object().ok().filter(|_| own == "other")?;
-        let meant = arguments.get_str("meant").filter(|meant| registry.tool(meant).is_ok())?;
-        Some(call.of(&*meant, arguments.get("with")?.clone()))
+        let target = arguments.get_str("target").filter(|target| registry.tool(target).is_ok())?;
+        Some(call.of(&*target, arguments.get("with")?.clone()))
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_stands_for_another_is_that_one_to_every_layer() {
+async fn forwarded_call_passes_the_layers_of_its_target() {
     let notes = Arc::new(Notes::default());
-    let own = |_| Box::pin(async { Ok(Outcome::Done(Output::text("by itself"))) }) as BoxFuture<'static, _>;
+    let own =
+        |_| Box::pin(async { Ok(Outcome::Done(CallOutput::text("by itself"))) }) as BoxFuture<'static, _>;
     let other = r#"{"name":"other","inputSchema":{"type":"object"}}"#;
     let forwarding = Forwarding(FakeBackend::new(&[other], Box::new(own)));
     let tasks = r#"{"name":"tasks","inputSchema":{"type":"object"}}"#;
-    let begun = |_| {
+    let start_task = |_| {
         let task = Object::new().with("taskId", Json::string("7"));
         Box::pin(async { Ok(Outcome::Task(task.into())) }) as BoxFuture<'static, _>
     };
     let handlers = [
         handler("h", FakeBackend::new(&[TOOL], Box::new(behave))),
         handler("f", Arc::new(forwarding)),
-        handler("later", FakeBackend::new(&[tasks], Box::new(begun))),
+        handler("later", FakeBackend::new(&[tasks], Box::new(start_task))),
     ];
     let (_, registry) = watch::channel(registry_of(&handlers));
-    let layers = Gateway::layers(observers(&notes), GateSize { running: 2, waiting: 0 }, None);
+    let layers = Gateway::layers(observers(&notes), GateSize { running: 2, waiting: 0 }, None, None);
     let gateway = Gateway::new(registry, layers);
     let mut ends = Vec::new();
     for arguments in [
-        r#"{"meant":"t","with":{"n":0}}"#,
-        r#"{"meant":"t","with":{"n":"x"}}"#,
-        r#"{"meant":"nobody's","with":{}}"#,
-        r#"{"meant":"other","with":{"meant":"t","with":{"n":0}}}"#,
-        r#"{"meant":"tasks","with":{}}"#,
+        r#"{"target":"t","with":{"n":0}}"#,
+        r#"{"target":"t","with":{"n":"x"}}"#,
+        r#"{"target":"unknown","with":{}}"#,
+        r#"{"target":"other","with":{"target":"t","with":{"n":0}}}"#,
+        r#"{"target":"tasks","with":{}}"#,
         "{}",
     ] {
         ends.push(call(&gateway, "other", arguments).await);
@@ -364,20 +378,20 @@ async fn a_call_that_stands_for_another_is_that_one_to_every_layer() {
     InvalidArguments: Invalid arguments: /n: value is not of type "integer"
     {"content":[{"type":"text","text":"by itself"}]}
     {"content":[{"type":"text","text":"by itself"}]}
-    Task(Started { body: {"\"taskId\""}, owner: Some(Owner { tool: "tasks", handler: "later" }) })
+    Task(StartedTask { body: {"\"taskId\""}, owner: Some(TaskOwner { tool: "tasks", handler: "later" }) })
     {"content":[{"type":"text","text":"by itself"}]}
     "#);
     insta::assert_snapshot!(notes.0.lock().unwrap().join("\n"), @"
-    t (the leg) Ok(true) 0ns
+    t (upstream request) Ok(true) 0ns
     t Ok(true) 0ns
     t Err(InvalidArguments) 0ns
-    other (the leg) Ok(true) 0ns
+    other (upstream request) Ok(true) 0ns
     other Ok(true) 0ns
-    other (the leg) Ok(true) 0ns
+    other (upstream request) Ok(true) 0ns
     other Ok(true) 0ns
-    tasks (the leg) Ok(true) 0ns
+    tasks (upstream request) Ok(true) 0ns
     tasks Ok(true) 0ns
-    other (the leg) Ok(true) 0ns
+    other (upstream request) Ok(true) 0ns
     other Ok(true) 0ns
     ");
 }

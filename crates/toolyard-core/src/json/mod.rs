@@ -1,10 +1,12 @@
-//! JSON text that is passed on as it came.
+//! JSON text that is relayed unchanged.
 //!
-//! A gateway must not change what it relays: `1.10` stays `1.10`, members keep their order, integers
-//! keep all their digits, and a member that nobody here knows reaches the other side. So a value is
-//! kept as a slice of the text that brought it ([`Json`]), and is opened one level at a time
-//! ([`Object`]) only where something in it decides the way. This module is not a parser into typed
-//! values: [`Json::to_value`] is there for checks that need one, and its result never goes on.
+//! A gateway must not change what it relays: `1.10` stays `1.10`, members keep their order, integers keep all digits,
+//! and
+//! unknown members reach the other side. So a value is kept as a slice of the text that contained it ([`Json`]), and is
+//! opened
+//! one level at a time ([`Object`]) where its content matters for routing. [`Json::to_value`] converts to a typed value
+//! for
+//! validation only; its result is never sent.
 
 mod object;
 mod scan;
@@ -17,45 +19,45 @@ use std::fmt;
 use bytes::{Bytes, BytesMut};
 
 pub use object::Object;
-use scan::Scanner;
+use scan::JsonLexer;
 
-/// How deep values may nest. Deeper text is refused: readers down the line recurse.
+/// Maximum nesting of values. Deeper text is refused, because readers recurse.
 pub const MAX_DEPTH: usize = 128;
 
-/// The [`JsonError::problem`] of a text that is some other value than the object that was expected.
+/// The [`JsonError::problem`] of a value that is not the expected object.
 pub const NOT_AN_OBJECT: &str = "expected an object";
 
-/// Why a text is not JSON that can be relayed.
+/// The reason why a text is not JSON that can be relayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {offset}")]
 pub struct JsonError {
-    /// What is wrong, in a few words.
+    /// Problem in a few words.
     pub problem: &'static str,
-    /// Where, counted in bytes from the beginning of the text.
+    /// Position in bytes from the beginning of the text.
     pub offset: usize,
 }
 
-/// One JSON value, as text that was checked once and is never written differently again.
+/// A JSON value as text that was validated once and is never formatted again.
 ///
-/// The text contains no line break: outside of strings a break is only white space, and is turned
-/// into a blank when the value is read, so that a value can be framed by lines (stdio) or by SSE
-/// events. Cloning is cheap and shares the buffer; see [`Json::detach`].
+/// The text has no line breaks: outside of strings they are white space, and become blanks when the value is parsed, so
+/// that it
+/// can be framed by lines (stdio) or SSE events. Cloning is cheap and shares the buffer; see [`Json::detach`].
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Bytes);
 
 impl Json {
-    /// Reads one value that fills `text`, surrounding white space apart.
+    /// Parses a text with exactly one value, surrounded by optional white space.
     ///
     /// # Errors
-    /// When the text is not UTF-8, not JSON (RFC 8259), or nests deeper than [`MAX_DEPTH`].
+    /// If the text is not UTF-8, not JSON (RFC 8259), or nests deeper than [`MAX_DEPTH`].
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
         let text = text.into();
         check_utf8(&text)?;
-        let range = Scanner::new(&text).whole_value()?;
+        let range = JsonLexer::new(&text).whole_value()?;
         Ok(Self(without_breaks(text).slice(range)))
     }
 
-    /// The JSON string that means `text`.
+    /// Returns a JSON string with the content `text`.
     #[must_use]
     pub fn string(text: &str) -> Self {
         let mut out = Vec::with_capacity(text.len() + 2);
@@ -63,37 +65,37 @@ impl Json {
         Self(out.into())
     }
 
-    /// The value `null`.
+    /// Returns `null`.
     #[must_use]
     pub fn null() -> Self {
         Self(Bytes::from_static(b"null"))
     }
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     #[must_use]
     pub fn boolean(value: bool) -> Self {
         Self(Bytes::from_static(if value { b"true" } else { b"false" }))
     }
 
-    /// A whole number.
+    /// Returns an integer.
     #[must_use]
     pub fn integer(number: i64) -> Self {
         Self(number.to_string().into())
     }
 
-    /// A whole number that is not negative.
+    /// Returns an unsigned integer.
     #[must_use]
     pub fn unsigned(number: u64) -> Self {
         Self(number.to_string().into())
     }
 
-    /// Writes a value that was made here, such as an error's data or a server's own description.
+    /// Encodes a value of our own, such as the data of an error.
     #[must_use]
     pub fn from_value(value: &serde_json::Value) -> Self {
         Self(value.to_string().into())
     }
 
-    /// The array of `items`.
+    /// Returns an array of `items`.
     pub fn array<'a>(items: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut out = vec![b'['];
         for item in items {
@@ -106,36 +108,45 @@ impl Json {
         Self(out.into())
     }
 
-    /// The text.
+    /// Returns the text as bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text, sharing its buffer.
+    /// Returns the text, sharing its buffer.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.0.clone()
     }
 
-    /// The text as a string slice.
+    /// Returns the text.
     #[must_use]
     pub fn as_text(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The same value in a buffer of its own, for what outlives the body that brought it: a slice of
-    /// a few bytes would otherwise keep megabytes alive.
+    /// Returns the same value in a buffer of its own, for values that outlive their message: a slice of a few bytes
+    /// would otherwise
+    /// keep megabytes alive.
     #[must_use]
     pub fn detach(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
 
+    /// Returns the same value in the buffer that `hold` returns for its bytes, which may own something for the life of
+    /// the bytes.
+    #[must_use]
+    pub fn held(&self, hold: impl FnOnce(Bytes) -> Bytes) -> Self {
+        let held = hold(self.0.clone());
+        debug_assert!(held == self.0, "the text is another");
+        Self(held)
+    }
+
     /// Opens an object. Members keep their order and their text.
     ///
     /// # Errors
-    /// When this is not an object, or names a member twice: two readers down the line could take
-    /// different ones.
+    /// If this is not an object, or has duplicate members: two readers could take different ones.
     pub fn to_object(&self) -> Result<Object, JsonError> {
         Object::scanned(&self.0)
     }
@@ -143,20 +154,20 @@ impl Json {
     /// Opens an array.
     ///
     /// # Errors
-    /// When this is not an array.
+    /// If this is not an array.
     pub fn to_items(&self) -> Result<Vec<Self>, JsonError> {
         let mut items = Vec::new();
-        Scanner::new(&self.0).items(|range| items.push(Self(self.0.slice(range))))?;
+        JsonLexer::new(&self.0).items(|range| items.push(Self(self.0.slice(range))))?;
         Ok(items)
     }
 
-    /// The meaning of a string; `None` for any other kind of value.
+    /// Returns the content of a string; `None` for other values.
     #[must_use]
     pub fn to_str(&self) -> Option<Cow<'_, str>> {
         text::unquote(&self.0)
     }
 
-    /// The boolean, if this is one.
+    /// Returns a boolean; `None` for other values.
     #[must_use]
     pub fn to_bool(&self) -> Option<bool> {
         match &*self.0 {
@@ -166,41 +177,42 @@ impl Json {
         }
     }
 
-    /// Whether this is an object.
+    /// Returns `true` for objects.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.0.first() == Some(&b'{')
     }
 
-    /// Whether this is `null`.
+    /// Returns `true` for `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         &*self.0 == b"null"
     }
 
-    /// Whether this is a number.
+    /// Returns `true` for numbers.
     #[must_use]
     pub fn is_number(&self) -> bool {
         matches!(self.0.first(), Some(b'-' | b'0'..=b'9'))
     }
 
-    /// A typed value for a check that needs one. It is lossy by intent and never relayed: a number
-    /// beyond 64-bit floats becomes the largest one, an unpaired surrogate becomes U+FFFD.
+    /// Returns a typed value for validation. The conversion is lossy, and the result is never sent: numbers beyond
+    /// 64-bit floats
+    /// become the largest one, unpaired surrogates become U+FFFD.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {
         value::to_value(self)
     }
 }
 
-/// Shows the size only: values hold what users and tools say to each other.
+/// Shows the size only: values contain data of users and tools.
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Json({} bytes)", self.0.len())
     }
 }
 
-/// Turns line breaks into blanks. Only for text that a [`Scanner`] has accepted: a string cannot hold
-/// a raw break, so that each one found is white space and no value changes.
+/// Replaces line breaks by blanks, in text that a [`JsonLexer`] has accepted: a string has no raw line break, so no
+/// value changes.
 fn without_breaks(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;

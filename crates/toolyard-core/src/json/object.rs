@@ -1,28 +1,28 @@
-//! One object, opened one level deep.
+//! An object that is opened one level deep.
 
 use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::scan::Scanner;
+use super::scan::JsonLexer;
 use super::{Json, JsonError, check_utf8, without_breaks};
 
-/// How many members are compared one by one before names are sorted to find a double one.
+/// Number of members up to which duplicates are found by comparing them one by one, without sorting.
 const FEW: usize = 16;
 
-/// Objects up to this size, in bytes, are written into one buffer.
+/// Maximum size of objects that are encoded into one buffer, in bytes.
 const WORTH_COPYING: usize = 8 * 1024;
 
-/// One member of an object: its name and its value, both as they came.
+/// A member of an object with its name and value as text.
 #[derive(Clone, PartialEq, Eq)]
-struct Member {
+struct JsonMember {
     key: Json,
     value: Json,
 }
 
-impl Member {
-    /// Whether this member is called `name`.
+impl JsonMember {
+    /// Returns `true` if the member has this name.
     fn is(&self, name: &str) -> bool {
         let quoted = self.key.as_bytes();
         let plain = &quoted[1..quoted.len() - 1];
@@ -33,41 +33,41 @@ impl Member {
     }
 }
 
-/// The members of an object in the order in which they came. Names are unique.
+/// The members of an object in their order. Names are unique.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Object {
-    members: Vec<Member>,
+    members: Vec<JsonMember>,
 }
 
 impl Object {
-    /// An object without members.
+    /// Creates an object without members.
     #[must_use]
     pub const fn new() -> Self {
         Self { members: Vec::new() }
     }
 
-    /// Reads an object that fills `text`. One pass checks the whole text.
+    /// Parses a text with exactly one object, in one pass.
     ///
     /// # Errors
-    /// When the text is not a JSON object, or names a member of this level twice.
+    /// If the text is not a JSON object, or has duplicate members at this level.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
         let text = text.into();
         check_utf8(&text)?;
-        // Ranges first: the text is only cut up once its breaks are out.
+        // Ranges first: the text is only sliced once its line breaks are replaced.
         let mut ranges = Vec::with_capacity(8);
-        Scanner::new(&text).members(|key, value| ranges.push((key, value)))?;
+        JsonLexer::new(&text).members(|key, value| ranges.push((key, value)))?;
         Self::from_ranges(&without_breaks(text), ranges)
     }
 
-    /// Opens a value that was scanned before.
+    /// Opens a value that was validated before.
     pub(super) fn scanned(text: &Bytes) -> Result<Self, JsonError> {
         let mut ranges = Vec::with_capacity(8);
-        Scanner::new(text).members(|key, value| ranges.push((key, value)))?;
+        JsonLexer::new(text).members(|key, value| ranges.push((key, value)))?;
         Self::from_ranges(text, ranges)
     }
 
     fn from_ranges(text: &Bytes, ranges: Vec<(Range<usize>, Range<usize>)>) -> Result<Self, JsonError> {
-        let member = |(key, value)| Member { key: Json(text.slice(key)), value: Json(text.slice(value)) };
+        let member = |(key, value)| JsonMember { key: Json(text.slice(key)), value: Json(text.slice(value)) };
         let object = Self { members: ranges.into_iter().map(member).collect() };
         match object.has_double_name() {
             false => Ok(object),
@@ -77,7 +77,7 @@ impl Object {
 
     fn has_double_name(&self) -> bool {
         if self.members.len() <= FEW {
-            let later = |(i, member): (usize, &Member)| {
+            let later = |(i, member): (usize, &JsonMember)| {
                 member.key.to_str().is_some_and(|name| self.members[..i].iter().any(|m| m.is(&name)))
             };
             return self.members.iter().enumerate().any(later);
@@ -87,51 +87,51 @@ impl Object {
         names.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// The value of a member.
+    /// Returns the value of a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.members.iter().find(|member| member.is(name)).map(|member| &member.value)
     }
 
-    /// The text of a member that is a string.
+    /// Returns the content of a member that is a string.
     #[must_use]
     pub fn get_str(&self, name: &str) -> Option<std::borrow::Cow<'_, str>> {
         self.get(name).and_then(Json::to_str)
     }
 
-    /// Whether there are no members.
+    /// Returns `true` if there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Names and values, in order.
+    /// Returns names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (std::borrow::Cow<'_, str>, &Json)> {
         self.members.iter().map(|member| (member.key.to_str().unwrap_or_default(), &member.value))
     }
 
-    /// Puts a value where the member stands, or behind all others.
+    /// Sets a member in its place, or adds it at the end.
     pub fn set(&mut self, name: &str, value: Json) {
         match self.members.iter_mut().find(|member| member.is(name)) {
             Some(member) => member.value = value,
-            None => self.members.push(Member { key: Json::string(name), value }),
+            None => self.members.push(JsonMember { key: Json::string(name), value }),
         }
     }
 
-    /// [`Object::set`] for building in one expression.
+    /// Sets a member, for construction in one expression: see [`Object::set`].
     #[must_use]
     pub fn with(mut self, name: &str, value: Json) -> Self {
         self.set(name, value);
         self
     }
 
-    /// Takes a member out.
+    /// Removes a member and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<Json> {
         let at = self.members.iter().position(|member| member.is(name))?;
         Some(self.members.remove(at).value)
     }
 
-    /// Writes the object: what was not set comes out as it went in.
+    /// Encodes the object: unchanged members keep their text.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         for (i, member) in self.members.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Object {
         out.push(b'}');
     }
 
-    /// The object as a value.
+    /// Returns the object as a value.
     #[must_use]
     pub fn to_json(&self) -> Json {
         let mut out = Vec::with_capacity(self.written_size());
@@ -153,8 +153,7 @@ impl Object {
         Json(out.into())
     }
 
-    /// The object's text in pieces that share the members' buffers where copying them would cost more
-    /// than to keep them apart.
+    /// Returns the encoded object in pieces, which share the buffers of members where copying would cost more.
     #[must_use]
     pub fn to_pieces(&self) -> Vec<Bytes> {
         if self.written_size() <= WORTH_COPYING {
@@ -176,7 +175,7 @@ impl Object {
     }
 }
 
-/// Shows the names only: values hold what users and tools say to each other.
+/// Shows the names only: values contain data of users and tools.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.members.iter().map(|member| member.key.as_text())).finish()

@@ -1,35 +1,35 @@
-//! Walks over JSON text without building anything. Follows RFC 8259 to the letter.
+//! Validates JSON text (RFC 8259) without building values.
 
 use std::ops::Range;
 
 use super::{JsonError, MAX_DEPTH, NOT_AN_OBJECT};
 
 /// A position in a text.
-pub(super) struct Scanner<'a> {
+pub(super) struct JsonLexer<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonLexer<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0 }
     }
 
-    /// One value and nothing else but white space around it.
+    /// Reads a value that fills the text, except for white space.
     pub(super) fn whole_value(&mut self) -> Result<Range<usize>, JsonError> {
         let range = self.value(MAX_DEPTH)?;
         self.end()?;
         Ok(range)
     }
 
-    /// An object and nothing else: `each` is given the ranges of the keys (with quotes) and values.
+    /// Reads an object that fills the text: `each` is called with the ranges of keys (with quotes) and values.
     pub(super) fn members(
         &mut self,
         mut each: impl FnMut(Range<usize>, Range<usize>),
     ) -> Result<(), JsonError> {
         self.blanks();
         if self.peek() != Some(b'{') {
-            // Only a value can be the wrong kind of value.
+            // Only a valid value can be of the wrong type.
             self.whole_value()?;
             return Err(JsonError { problem: NOT_AN_OBJECT, offset: 0 });
         }
@@ -37,7 +37,7 @@ impl<'a> Scanner<'a> {
         self.end()
     }
 
-    /// An array and nothing else: `each` is given the range of each item.
+    /// Reads an array that fills the text: `each` is called with the range of each item.
     pub(super) fn items(&mut self, mut each: impl FnMut(Range<usize>)) -> Result<(), JsonError> {
         self.blanks();
         if self.peek() != Some(b'[') {
@@ -47,7 +47,7 @@ impl<'a> Scanner<'a> {
         self.end()
     }
 
-    /// The text that `step` steps over.
+    /// Returns the text that `step` reads.
     pub(super) fn taken(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<(), JsonError>,
@@ -110,7 +110,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps over the opening bracket.
+    /// Reads an opening bracket.
     fn deeper(&mut self, depth: usize) -> Result<usize, JsonError> {
         match depth.checked_sub(1) {
             Some(depth) => {
@@ -140,7 +140,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What follows a backslash.
+    /// Reads the rest of an escape sequence after the backslash.
     fn escape(&mut self) -> Result<(), JsonError> {
         match self.peek() {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
@@ -180,7 +180,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Steps over the word that begins with `first`.
+    /// Reads the literal that begins with `first`.
     pub(super) fn skip_word(&mut self, first: u8) -> Result<(), JsonError> {
         let word: &[u8] = match first {
             b't' => b"true",
@@ -229,13 +229,14 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes of a string mean only themselves: up to a quote, a backslash or a control character.
-/// Eight bytes are looked at in one step, for most of what is relayed is text.
+/// Returns the length of the part of a string up to a quote, a backslash or a control character. Eight bytes are
+/// examined at a
+/// time, because most of the relayed data is text.
 fn plain_length(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The lowest byte that is zero, or below `limit`, gets its high bit. Bytes above it may get theirs as
-    // well, which does no harm: only the lowest is asked for.
+    // Sets the high bit of the lowest byte that is zero or below `limit`. Bytes above it may be set as well, which is
+    // harmless: only the lowest is used.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
     let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let mut length = 0;

@@ -3,17 +3,17 @@ use serde_json::Value;
 
 use super::*;
 
-/// Reads `text` as a value, and as an object where it is one; shows what came of it.
+/// Parses `text` as a value, and as an object if it is one, and compares the result.
 #[track_caller]
 fn check(text: &str, expect: Result<&str, (&str, usize)>) {
     let expect = expect.map_err(|(problem, offset)| format!("{problem} at byte {offset}"));
     let json = Json::parse(text.to_owned());
-    let shown = json.as_ref().map(Json::as_text).map_err(ToString::to_string);
-    assert_eq!(shown, expect, "{text:?}");
+    let actual = json.as_ref().map(Json::as_text).map_err(ToString::to_string);
+    assert_eq!(actual, expect, "{text:?}");
 }
 
 #[test]
-fn text_stays_as_it_came() {
+fn text_is_unchanged() {
     for text in ["1.10", "-0", "1e400", "123456789012345678901234567890", r#""\ud800\/""#, "[]", "{}", "null"]
     {
         check(text, Ok(text));
@@ -22,14 +22,14 @@ fn text_stays_as_it_came() {
 }
 
 #[test]
-fn line_breaks_become_blanks() {
+fn line_breaks_become_spaces() {
     check("{\n\"a\":\r\n1}\n", Ok("{ \"a\":  1}"));
     let object = Object::parse("{\n\"a\":[1,\n2]}").unwrap();
     assert_eq!(object.get("a").unwrap().as_text(), "[1, 2]");
 }
 
 #[test]
-fn what_is_not_json_is_refused() {
+fn invalid_json_is_refused() {
     let value = "expected a value";
     let cases = [
         ("", "the text ends where a value is expected", 0),
@@ -61,7 +61,7 @@ fn what_is_not_json_is_refused() {
 }
 
 #[test]
-fn depth_is_bounded() {
+fn depth_is_limited() {
     let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
     assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
     assert_eq!(Json::parse(nested(MAX_DEPTH + 1)).unwrap_err().problem, "nested too deeply");
@@ -69,7 +69,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn a_member_may_not_be_named_twice() {
+fn duplicate_members_are_refused() {
     let many = |last: &str| {
         let members: Vec<_> = (0..40).map(|i| format!("\"m{i}\":0")).collect();
         format!("{{{},\"{last}\":0}}", members.join(","))
@@ -82,7 +82,7 @@ fn a_member_may_not_be_named_twice() {
     {
         assert!(Object::parse(text.clone()).is_err(), "{text}");
     }
-    // Only of the level that is opened: what is below is the owner's affair.
+    // Only at the opened level: duplicates below are passed on.
     assert!(Object::parse(r#"{"a":{"b":1,"b":2}}"#).is_ok());
 }
 
@@ -106,7 +106,7 @@ fn a_large_object_is_written_in_pieces() {
 }
 
 #[test]
-fn values_for_checks_are_lossy_where_they_must_be() {
+fn values_for_validation_are_lossy() {
     let check =
         |text: &str, expect: Value| assert_eq!(Json::parse(text.to_owned()).unwrap().to_value(), expect);
     check("1e400", f64::MAX.into());
@@ -117,7 +117,7 @@ fn values_for_checks_are_lossy_where_they_must_be() {
     check(r#""\ud83d\u0041""#, "\u{fffd}A".into());
 }
 
-/// JSON texts, by way of values, with white space where it may stand.
+/// Generates JSON texts from values, with white space between tokens.
 fn texts() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -141,7 +141,7 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_text_is_read_and_means_the_same(text in texts()) {
+    fn parsed_texts_keep_their_values(text in texts()) {
         let json = Json::parse(text.clone()).unwrap();
         prop_assert!(!json.as_text().contains(['\n', '\r']));
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
@@ -150,20 +150,20 @@ proptest! {
     }
 
     #[test]
-    fn opening_and_writing_changes_nothing_but_blanks(text in texts()) {
+    fn objects_round_trip_except_for_white_space(text in texts()) {
         let json = Json::parse(text).unwrap();
         prop_assert_eq!(json.to_object().is_ok(), json.is_object());
         if let Ok(object) = json.to_object() {
-            let written = object.to_json();
-            let again = written.to_object().unwrap();
-            prop_assert_eq!(object.to_pieces().concat(), written.as_bytes());
+            let json = object.to_json();
+            let again = json.to_object().unwrap();
+            prop_assert_eq!(object.to_pieces().concat(), json.as_bytes());
             prop_assert_eq!(object, again);
         }
     }
 
-    /// Whatever the bytes, the verdict is serde_json's, but for what it cannot hold.
+    /// Accepts the same bytes as serde_json, except for values beyond its types.
     #[test]
-    fn damaged_texts_are_judged_like_others_do(text in texts(), at: prop::sample::Index, byte: u8) {
+    fn damaged_texts_are_accepted_like_serde_json(text in texts(), at: prop::sample::Index, byte: u8) {
         let mut bytes = text.into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;

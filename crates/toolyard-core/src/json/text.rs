@@ -1,8 +1,8 @@
-//! Strings: from their JSON text to their meaning, and back.
+//! Quoting and unquoting of JSON strings.
 
 use std::borrow::Cow;
 
-/// Writes `text` as a JSON string, escaping no more than RFC 8259 asks for.
+/// Encodes `text` as a JSON string with the escapes that RFC 8259 requires.
 pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in text.bytes() {
@@ -19,8 +19,9 @@ pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The meaning of a JSON string that a scanner has walked over; `None` where it is no string. An
-/// unpaired surrogate, which no Unicode text can hold, becomes U+FFFD.
+/// Returns the content of a validated JSON string; `None` for other values. Unpaired surrogates, which Unicode text
+/// cannot
+/// contain, become U+FFFD.
 pub(super) fn unquote(json: &[u8]) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let inner = std::str::from_utf8(inner).ok()?;
@@ -40,7 +41,7 @@ fn unescape(text: &str) -> String {
     out
 }
 
-/// The character that an escape stands for, and the text behind it.
+/// Returns the character of an escape sequence, and the text behind it.
 fn escape(text: &str) -> (char, &str) {
     let (kind, rest) = text.split_at(1);
     match kind {

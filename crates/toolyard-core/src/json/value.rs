@@ -1,16 +1,16 @@
-//! From text to a typed value, for checks, in one pass.
+//! Converts text to a typed value for validation, in one pass.
 
 use serde_json::{Map, Number, Value};
 
-use super::scan::Scanner;
+use super::scan::JsonLexer;
 use super::{Json, text};
 
-/// See [`Json::to_value`]. The text was scanned before: its depth is bounded, and it has no fault.
+/// See [`Json::to_value`]. The text was validated before: its nesting is bounded.
 pub(super) fn to_value(json: &Json) -> Value {
-    read(&mut Scanner::new(json.as_bytes())).unwrap_or_default()
+    read(&mut JsonLexer::new(json.as_bytes())).unwrap_or_default()
 }
 
-fn read(scanner: &mut Scanner<'_>) -> Option<Value> {
+fn read(scanner: &mut JsonLexer<'_>) -> Option<Value> {
     scanner.blanks();
     match scanner.peek()? {
         b'{' => object(scanner),
@@ -24,8 +24,8 @@ fn read(scanner: &mut Scanner<'_>) -> Option<Value> {
     }
 }
 
-/// Of a member that is named twice the last one counts, as in most readers.
-fn object(scanner: &mut Scanner<'_>) -> Option<Value> {
+/// Reads an object. Of duplicate members the last one counts, as in most readers.
+fn object(scanner: &mut JsonLexer<'_>) -> Option<Value> {
     let mut members = Map::new();
     scanner.skip(b'{');
     while !scanner.closes(b'}') {
@@ -39,7 +39,7 @@ fn object(scanner: &mut Scanner<'_>) -> Option<Value> {
     Some(Value::Object(members))
 }
 
-fn array(scanner: &mut Scanner<'_>) -> Option<Value> {
+fn array(scanner: &mut JsonLexer<'_>) -> Option<Value> {
     let mut items = Vec::new();
     scanner.skip(b'[');
     while !scanner.closes(b']') {
@@ -49,13 +49,13 @@ fn array(scanner: &mut Scanner<'_>) -> Option<Value> {
     Some(Value::Array(items))
 }
 
-fn string(scanner: &mut Scanner<'_>) -> Option<String> {
-    let quoted = scanner.taken(Scanner::string).ok()?;
+fn string(scanner: &mut JsonLexer<'_>) -> Option<String> {
+    let quoted = scanner.taken(JsonLexer::string).ok()?;
     text::unquote(quoted).map(std::borrow::Cow::into_owned)
 }
 
-fn number(scanner: &mut Scanner<'_>) -> Option<Value> {
-    let text = std::str::from_utf8(scanner.taken(Scanner::number).ok()?).ok()?;
+fn number(scanner: &mut JsonLexer<'_>) -> Option<Value> {
+    let text = std::str::from_utf8(scanner.taken(JsonLexer::number).ok()?).ok()?;
     if let Ok(number) = text.parse::<u64>() {
         return Some(number.into());
     }

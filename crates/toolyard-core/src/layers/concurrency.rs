@@ -1,4 +1,4 @@
-//! Bounds the calls that run, and those that wait to run.
+//! Limits running and waiting calls.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,69 +6,69 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::{Answer, Layer, Next};
+use super::{CallResult, Layer, NextLayer};
 use crate::call::Call;
-use crate::client::{Ask, AskError, Client, ClientWrapper};
+use crate::client::{Client, ClientWrapper, InputRequest, InputRequestError};
 use crate::error::ToolError;
-use crate::gate::Gate;
+use crate::gate::CallGate;
 use crate::json::Json;
-use crate::registry::Limits;
+use crate::registry::CallLimits;
 
-/// The layer that lets a call through two gates: its handler's, so that one slow server does not
-/// take every place, and the gateway's. While a client is asked, its call gives its places to others: people
-/// think for as long as they like.
-pub struct Concurrency {
-    gateway: Arc<Gate>,
+/// Lets a call pass two gates: its handler's, so that one slow server does not use up all permits, and the gateway's.
+/// While
+/// a client is asked its call releases the permits, because people may take any time to answer.
+pub struct ConcurrencyLimit {
+    gateway: Arc<CallGate>,
 }
 
-impl Concurrency {
-    /// The layer for a gateway that runs as many calls as `gateway` lets through.
+impl ConcurrencyLimit {
+    /// Creates the layer with the gateway's gate.
     #[must_use]
-    pub fn new(gateway: Gate) -> Self {
+    pub fn new(gateway: CallGate) -> Self {
         Self { gateway: Arc::new(gateway) }
     }
 }
 
-impl Layer for Concurrency {
+impl Layer for ConcurrencyLimit {
     fn name(&self) -> &'static str {
         "concurrency"
     }
 
-    fn call<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, mut call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
         Box::pin(async move {
             let limits = &next.entry.handler.limits;
             if !call.client.can_be_asked() {
-                // The handler first: who waits for a slow server must not hold a place of the gateway.
+                // The handler's gate first: a call that waits for a slow server must not hold a permit of the gateway.
                 let _handler = limits.gate.enter(call.deadline).await?;
                 let _gateway = self.gateway.enter(call.deadline).await?;
                 return next.run(call).await;
             }
-            let places = Arc::new(Places::new(limits.clone(), self.gateway.clone()));
+            let places = Arc::new(CallPermits::new(limits.clone(), self.gateway.clone()));
             places.enter(call.deadline).await?;
-            call.client = Arc::new(Patient { client: call.client, places });
+            call.client = Arc::new(PermitReleasingClient { client: call.client, places });
             next.run(call).await
         })
     }
 }
 
-/// The places of one call. They are given back when it ends, and while its client is asked.
+/// The permits of one call, released when it ends and while its client is asked.
 #[derive(Debug)]
-struct Places {
-    limits: Arc<Limits>,
-    gateway: Arc<Gate>,
-    held: Mutex<Held>,
+struct CallPermits {
+    limits: Arc<CallLimits>,
+    gateway: Arc<CallGate>,
+    held: Mutex<PermitState>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct PermitState {
     handler: bool,
     gateway: bool,
-    /// Questions that are open.
+    /// Number of open questions.
     asking: usize,
 }
 
-impl Places {
-    fn new(limits: Arc<Limits>, gateway: Arc<Gate>) -> Self {
+impl CallPermits {
+    fn new(limits: Arc<CallLimits>, gateway: Arc<CallGate>) -> Self {
         Self { limits, gateway, held: Mutex::default() }
     }
 
@@ -80,12 +80,12 @@ impl Places {
         Ok(())
     }
 
-    /// Waits for places again. Whoever was let in before is not turned away, so that no queue is too long.
+    /// Waits for the permits again. A call that was admitted before is never refused, whatever the length of the queue.
     async fn enter_again(&self) {
         if !self.held().handler {
             self.limits.gate.enter_again().await;
             let mut held = self.held();
-            // Another question of the same call may have begun, or ended, meanwhile.
+            // Another question of the same call may have begun or ended meanwhile.
             if held.asking > 0 || std::mem::replace(&mut held.handler, true) {
                 self.limits.gate.leave();
             }
@@ -99,11 +99,11 @@ impl Places {
         }
     }
 
-    /// Takes places that are free: a question that was dropped cannot wait for them any more.
+    /// Takes free permits, for a question that was dropped and cannot wait.
     fn try_enter(&self) {
         let mut held = self.held();
         held.handler = held.handler || self.limits.gate.try_enter();
-        // Never the gateway's without the handler's: a slow server's calls would keep the others out.
+        // Never the gateway's without the handler's: calls of a slow server would block the others.
         held.gateway = held.gateway || (held.handler && self.gateway.try_enter());
     }
 
@@ -117,32 +117,32 @@ impl Places {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, PermitState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Places {
+impl Drop for CallPermits {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-/// A client that can be asked without anybody else having to wait for its answer.
+/// A client whose call releases its permits while it is asked.
 #[derive(Debug)]
-struct Patient {
+struct PermitReleasingClient {
     client: Arc<dyn Client>,
-    places: Arc<Places>,
+    places: Arc<CallPermits>,
 }
 
-impl ClientWrapper for Patient {
+impl ClientWrapper for PermitReleasingClient {
     fn inner(&self) -> &dyn Client {
         &*self.client
     }
 
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
         async move {
-            let asking = Asking::begin(&self.places);
+            let asking = PausedPermits::begin(&self.places);
             let answer = self.client.ask(ask).await;
             drop(asking);
             self.places.enter_again().await;
@@ -152,18 +152,18 @@ impl ClientWrapper for Patient {
     }
 }
 
-/// An open question.
-struct Asking<'a>(&'a Places);
+/// An open question, during which the permits are released.
+struct PausedPermits<'a>(&'a CallPermits);
 
-impl<'a> Asking<'a> {
-    fn begin(places: &'a Places) -> Self {
+impl<'a> PausedPermits<'a> {
+    fn begin(places: &'a CallPermits) -> Self {
         places.held().asking += 1;
         places.leave();
         Self(places)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PausedPermits<'_> {
     fn drop(&mut self) {
         let mut held = self.0.held();
         held.asking = held.asking.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Bounds the time of a call.
+//! Limits the time of a call.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Answer, Layer, Next};
+use super::{CallResult, Layer, NextLayer};
 use crate::call::Call;
 use crate::client::Client;
-use crate::error::{Code, ToolError};
+use crate::error::{ErrorCode, ToolError};
 
-/// How long to wait at least before the time is looked at again.
+/// Shortest interval between two checks of the time.
 const LEAST_WAIT: Duration = Duration::from_millis(100);
 
-/// The layer that ends a call when its time is up. Dropping what runs is how it ends.
-pub struct Deadline;
+/// Ends a call at its deadline by dropping its future.
+pub struct DeadlineLayer;
 
-impl Layer for Deadline {
+impl Layer for DeadlineLayer {
     fn name(&self) -> &'static str {
         "deadline"
     }
 
-    fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
         Box::pin(async move {
             let Some(deadline) = call.deadline else { return next.run(call).await };
             let client = call.client.clone();
@@ -31,18 +31,18 @@ impl Layer for Deadline {
     }
 }
 
-/// Does some work for a client, until `deadline`. What the client takes to answer questions meanwhile is not the
-/// work's time, and moves the end.
+/// Runs work for a client until `deadline`. Time in which the client answers questions is not counted, and moves the
+/// end.
 ///
 /// # Errors
-/// [`Code::Timeout`] when the time is up.
+/// [`ErrorCode::Timeout`] after the deadline.
 pub async fn in_time<T>(
     deadline: Instant,
     client: &dyn Client,
     work: impl Future<Output = T>,
 ) -> Result<T, ToolError> {
     let mut work = pin!(work);
-    // Of the same client's request another call may have run, and asked, before.
+    // Another call of the same request may have asked the client before.
     let asked_before = client.asked_for();
     let mut until = deadline;
     loop {
@@ -51,9 +51,9 @@ pub async fn in_time<T>(
         }
         until = deadline + client.asked_for().saturating_sub(asked_before);
         if until <= Instant::now() {
-            return Err(ToolError::new(Code::Timeout, "The tool did not answer in time"));
+            return Err(ToolError::new(ErrorCode::Timeout, "The tool did not answer in time"));
         }
-        // While a question is open the end moves away as fast as it comes near.
+        // While a question is open the end moves with the clock.
         until = until.max(Instant::now() + LEAST_WAIT);
     }
 }

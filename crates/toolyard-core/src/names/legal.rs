@@ -1,11 +1,11 @@
-//! Which names there may be.
+//! Legal names of tools.
 
 use sha2::{Digest, Sha256};
 
-/// What the APIs of the large models accept as the name of a function.
+/// Maximum length of function names in the APIs of large models.
 pub const MAX_LENGTH: usize = 64;
 
-/// Whether models can call a tool by this name: `^[a-zA-Z0-9_-]{1,64}$`.
+/// Returns `true` if models can call a tool by this name: `^[a-zA-Z0-9_-]{1,64}$`.
 #[must_use]
 pub fn is_legal(name: &str) -> bool {
     (1..=MAX_LENGTH).contains(&name.len()) && name.bytes().all(is_legal_byte)
@@ -15,7 +15,7 @@ fn is_legal_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// `name` with every foreign character replaced, shortened where it is too long.
+/// Returns `name` with illegal characters replaced, shortened if it is too long.
 pub(super) fn legalized(name: &str) -> String {
     let legal: String =
         name.chars().map(|c| if c.is_ascii() && is_legal_byte(c as u8) { c } else { '_' }).collect();
@@ -26,7 +26,7 @@ pub(super) fn legalized(name: &str) -> String {
     }
 }
 
-/// The beginning of `legal` and a hash of the whole `name`: the same on every start.
+/// Returns the beginning of `legal` with a hash of the whole `name`, the same on every start.
 pub(super) fn with_hash(legal: &str, name: &str) -> String {
     let kept = legal.len().min(MAX_LENGTH - HASH - 1);
     format!("{}_{}", &legal[..kept], hash(name))
@@ -35,7 +35,7 @@ pub(super) fn with_hash(legal: &str, name: &str) -> String {
 /// Length of a [`hash`].
 const HASH: usize = 8;
 
-/// What tells texts apart that become one when they are made legal.
+/// Returns a hash that distinguishes texts with the same legal form.
 pub(super) fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()

@@ -1,12 +1,13 @@
 //! URIs that name their handler.
 //!
-//! Where two servers have one URI, that of the second is published with its handler's name in front, as a part of the scheme:
-//! `file:///a` of `docs` is `docs+file:///a`. So it stays a URI, and what it means can be read off it without a table.
+//! If two servers have the same URI, the second one's is published with its handler in the scheme: `file:///a` of
+//! `docs` is
+//! `docs+file:///a`. It stays a valid URI, and is resolved without a table.
 
 use super::legal::hash;
 
-/// What stands before the URIs of a handler: a scheme may hold small letters, digits, `.`, `-` and `+`, and begins with a
-/// letter (RFC 3986, 3.1). Large letters may be made small by any client.
+/// Returns the qualifier of a handler. A scheme may have letters, digits, `.`, `-` and `+`, and begins with a letter
+/// (RFC 3986, 3.1). Clients may change the case of letters.
 pub(crate) fn qualifier(handler: &str) -> String {
     let is_legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     let begins_well = handler.starts_with(|c: char| c.is_ascii_lowercase());

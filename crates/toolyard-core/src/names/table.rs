@@ -1,71 +1,71 @@
-//! The names of one kind of things.
+//! The names of one kind of entries.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::legal::{is_legal, legalized, with_hash};
 use super::qualifier::qualifier;
-use super::{Given, Named, Prefix};
+use super::{AssignedName, NamedKind, PrefixPolicy};
 
-/// How many things that a handler does not offer any more are remembered at least. A server could go on offering
-/// new ones for ever.
+/// Minimum number of remembered names that a handler does not offer any more. A server could offer new ones without
+/// end.
 pub(super) const REMEMBERED: usize = 1000;
 
-/// A name that somebody else has.
+/// A name that another handler has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct NameConflict {
     pub(crate) name: Arc<str>,
-    /// The handler that has it.
+    /// Handler that has the name.
     pub(crate) by: Arc<str>,
 }
 
-/// What may be a name.
+/// The form of names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Rule {
-    /// What models can call.
+pub(super) enum NameRule {
+    /// Names that models can call.
     #[default]
     Word,
-    /// A URI, or a template of URIs, as its owner has it.
+    /// URIs or templates, as their servers have them.
     Uri,
 }
 
 /// The names of one kind.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    rule: Rule,
-    /// By handler, then by what that calls it.
-    pub(super) given: HashMap<Arc<str>, HashMap<Arc<str>, Has>>,
-    /// The handler that has a name.
+pub(super) struct NameTable {
+    rule: NameRule,
+    /// Names by handler and own name.
+    pub(super) given: HashMap<Arc<str>, HashMap<Arc<str>, HeldName>>,
+    /// Handler of each name.
     pub(super) owners: HashMap<Arc<str>, Arc<str>>,
-    /// How often one was given or became free.
+    /// Number of assigned and released names so far.
     pub(super) changes: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Has {
+pub(super) struct HeldName {
     name: Arc<str>,
-    /// What the manifest wanted when it was given.
-    wish: Wish,
+    /// Preference at the time of assignment.
+    wish: NamePreference,
 }
 
-/// What the manifest says of a name.
+/// The manifest's preference for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
-    /// The name that an override asks for.
+pub(super) struct NamePreference {
+    /// Name from an override.
     pub(super) asked: Option<Arc<str>>,
-    pub(super) prefix: Prefix,
+    pub(super) prefix: PrefixPolicy,
 }
 
-// === impl Table ===
+// === impl NameTable ===
 
-impl Table {
-    /// No URIs yet.
+impl NameTable {
+    /// Creates an empty table of URIs.
     pub(super) fn of_uris() -> Self {
-        Self { rule: Rule::Uri, ..Self::default() }
+        Self { rule: NameRule::Uri, ..Self::default() }
     }
 
-    /// Keeps some of a handler's names, and gives the others free.
-    pub(super) fn retain(&mut self, handler: &str, keep: impl Fn(&Arc<str>, &Wish) -> bool) {
+    /// Keeps the selected names of a handler, and releases the others.
+    pub(super) fn retain(&mut self, handler: &str, keep: impl Fn(&Arc<str>, &NamePreference) -> bool) {
         let Self { given, owners, changes, rule: _ } = self;
         let Some(given) = given.get_mut(handler) else { return };
         given.retain(|own, given| {
@@ -78,30 +78,35 @@ impl Table {
         });
     }
 
-    /// Gives all names of a handler free.
+    /// Releases all names of a handler.
     pub(super) fn forget(&mut self, handler: &str) {
         self.retain(handler, |_, _| false);
         self.given.remove(handler);
     }
 
-    /// Gives a tool the name that is asked for, if that is free.
-    pub(super) fn claim(&mut self, handler: &Arc<str>, own: &Arc<str>, wish: Wish) {
+    /// Assigns the preferred name to a tool, if it is free.
+    pub(super) fn claim(&mut self, handler: &Arc<str>, own: &Arc<str>, wish: NamePreference) {
         if let Some(name) = wish.asked.clone().filter(|name| self.is_free(name)) {
-            self.set(handler, own, Has { name, wish });
+            self.set(handler, own, HeldName { name, wish });
         }
     }
 
-    /// The name that a tool has, or a new one.
-    pub(super) fn give(&mut self, handler: &Arc<str>, own: &Arc<str>, wish: Wish) -> Result<Arc<str>, Taken> {
+    /// Returns the name of a tool, assigning one if necessary.
+    pub(super) fn give(
+        &mut self,
+        handler: &Arc<str>,
+        own: &Arc<str>,
+        wish: NamePreference,
+    ) -> Result<Arc<str>, NameConflict> {
         if let Some(given) = self.given.get(handler).and_then(|given| given.get(own)) {
             return Ok(given.name.clone());
         }
         let name = self.choose(handler, own, &wish)?;
-        self.set(handler, own, Has { name: name.clone(), wish });
+        self.set(handler, own, HeldName { name: name.clone(), wish });
         Ok(name)
     }
 
-    fn set(&mut self, handler: &Arc<str>, own: &Arc<str>, given: Has) {
+    fn set(&mut self, handler: &Arc<str>, own: &Arc<str>, given: HeldName) {
         self.changes += 1;
         self.owners.insert(given.name.clone(), handler.clone());
         let before = self.given.entry(handler.clone()).or_default().insert(own.clone(), given);
@@ -110,10 +115,10 @@ impl Table {
         }
     }
 
-    /// Everything that was given.
-    pub(super) fn given(&self, named: Named) -> impl Iterator<Item = Given> {
+    /// Returns all assigned names.
+    pub(super) fn given(&self, named: NamedKind) -> impl Iterator<Item = AssignedName> {
         self.given.iter().flat_map(move |(handler, given)| {
-            given.iter().map(move |(own, Has { name, wish })| Given {
+            given.iter().map(move |(own, HeldName { name, wish })| AssignedName {
                 named,
                 handler: handler.clone(),
                 own: own.clone(),
@@ -124,16 +129,15 @@ impl Table {
         })
     }
 
-    /// Gives a name as it was given before, if it is free.
-    pub(super) fn restore(&mut self, given: Given) {
-        let Given { handler, own, name, asked, prefix, .. } = given;
+    /// Restores an earlier assignment, if the name is free.
+    pub(super) fn restore(&mut self, given: AssignedName) {
+        let AssignedName { handler, own, name, asked, prefix, .. } = given;
         if self.is_free(&name) {
-            self.set(&handler, &own, Has { name, wish: Wish { asked, prefix } });
+            self.set(&handler, &own, HeldName { name, wish: NamePreference { asked, prefix } });
         }
     }
 
-    /// Lets go of what is not offered any more, if that has become too much to remember. What the manifest asks for is
-    /// not the server's to lose.
+    /// Forgets names that are not offered any more, if there are too many. Names from the manifest stay.
     pub(super) fn trim<'a>(&mut self, handler: &str, offered: impl ExactSizeIterator<Item = &'a Arc<str>>) {
         let given = self.given.get(handler).map_or(0, HashMap::len);
         if given > offered.len() + offered.len().max(REMEMBERED) {
@@ -143,32 +147,32 @@ impl Table {
     }
 
     fn is_free(&self, name: &str) -> bool {
-        (self.rule == Rule::Uri || is_legal(name)) && !self.owners.contains_key(name)
+        (self.rule == NameRule::Uri || is_legal(name)) && !self.owners.contains_key(name)
     }
 
-    fn choose(&self, handler: &str, own: &Arc<str>, wish: &Wish) -> Result<Arc<str>, Taken> {
+    fn choose(&self, handler: &str, own: &Arc<str>, wish: &NamePreference) -> Result<Arc<str>, NameConflict> {
         let name = wish.asked.as_ref().unwrap_or(own);
         match wish.prefix {
-            Prefix::Always if wish.asked.is_none() => {}
-            Prefix::Never => {
+            PrefixPolicy::Always if wish.asked.is_none() => {}
+            PrefixPolicy::Never => {
                 return self.untaken(match self.rule {
-                    Rule::Word => legalized(name).into(),
-                    Rule::Uri => name.clone(),
+                    NameRule::Word => legalized(name).into(),
+                    NameRule::Uri => name.clone(),
                 });
             }
-            Prefix::OnClash | Prefix::Always if self.is_free(name) => return Ok(name.clone()),
-            Prefix::OnClash | Prefix::Always => {}
+            PrefixPolicy::OnClash | PrefixPolicy::Always if self.is_free(name) => return Ok(name.clone()),
+            PrefixPolicy::OnClash | PrefixPolicy::Always => {}
         }
         match self.rule {
-            Rule::Word => Ok(self.prefixed(handler, name)),
-            Rule::Uri => self.untaken(format!("{}{name}", qualifier(handler)).into()),
+            NameRule::Word => Ok(self.prefixed(handler, name)),
+            NameRule::Uri => self.untaken(format!("{}{name}", qualifier(handler)).into()),
         }
     }
 
-    /// This name, if nothing has it.
-    fn untaken(&self, name: Arc<str>) -> Result<Arc<str>, Taken> {
+    /// Returns the name if it is free.
+    fn untaken(&self, name: Arc<str>) -> Result<Arc<str>, NameConflict> {
         match self.owners.get(&name).cloned() {
-            Some(by) => Err(Taken { name, by }),
+            Some(by) => Err(NameConflict { name, by }),
             None => Ok(name),
         }
     }
@@ -179,8 +183,9 @@ impl Table {
         if self.is_free(&legal) {
             return legal.into();
         }
-        // Two different names may become one when they are made legal: a hash tells them apart. Where
-        // somebody's own name happens to be that one, the next hash is tried.
+        // Different names may have the same legal form, which the hash distinguishes. If the hashed form is taken too,
+        // the
+        // next hash is tried.
         let hashed = (0..).map(|attempt| with_hash(&legal, &format!("{full}{}", "#".repeat(attempt))));
         hashed.into_iter().find(|name| self.is_free(name)).unwrap_or(legal).into()
     }

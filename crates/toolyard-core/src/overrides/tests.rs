@@ -6,29 +6,29 @@ fn json(text: &str) -> Json {
     Json::parse(text.to_owned()).unwrap()
 }
 
-fn pin(value: &str) -> Argument {
-    Argument::Pin(json(value))
+fn pin(value: &str) -> ArgumentChange {
+    ArgumentChange::Pin(json(value))
 }
 
-fn default(value: &str) -> Argument {
-    Argument::Show { default: Some(json(value)), description: None }
+fn default(value: &str) -> ArgumentChange {
+    ArgumentChange::Show { default: Some(json(value)), description: None }
 }
 
-fn describe(text: &str) -> Argument {
-    Argument::Show { default: None, description: Some(text.to_owned()) }
+fn describe(text: &str) -> ArgumentChange {
+    ArgumentChange::Show { default: None, description: Some(text.to_owned()) }
 }
 
-fn change(arguments: &[(&str, Argument)]) -> Change {
+fn change(arguments: &[(&str, ArgumentChange)]) -> DefinitionOverride {
     let arguments = arguments.iter().map(|(name, argument)| ((*name).to_owned(), argument.clone()));
-    Change { arguments: arguments.collect(), ..Change::default() }
+    DefinitionOverride { arguments: arguments.collect(), ..DefinitionOverride::default() }
 }
 
 fn tool(definition: &str) -> Arc<Tool> {
     Arc::new(Tool::from_definition(&json(definition)).unwrap())
 }
 
-/// What callers see of a tool with this schema, and which of its arguments are not found.
-fn published(schema: &str, arguments: &[(&str, Argument)]) -> String {
+/// Returns the published schema of a tool, and the overridden arguments that it does not have.
+fn published(schema: &str, arguments: &[(&str, ArgumentChange)]) -> String {
     let tool = tool(&format!(r#"{{"name":"t","inputSchema":{schema}}}"#));
     let published = change(arguments).publish(&tool);
     let schema = published.tool.input_schema().unwrap().as_text().to_owned();
@@ -39,10 +39,10 @@ fn published(schema: &str, arguments: &[(&str, Argument)]) -> String {
 }
 
 #[test]
-fn schemas() {
+fn overrides_change_the_schema() {
     let schema = r#"{"x-a": 1.10, "type":"object","properties":{ "a":{"type" : "string"},"b":true, "c":{"default":1,"x":[ 1 ]}},
         "required":["a","b"],"additionalProperties":false,"$schema":"s"}"#;
-    let check = |arguments: &[(&str, Argument)]| published(schema, arguments);
+    let check = |arguments: &[(&str, ArgumentChange)]| published(schema, arguments);
     assert_snapshot!(check(&[("a", pin("1.10"))]), @r#"{"x-a":1.10,"type":"object","properties":{"b":true,"c":{"default":1,"x":[ 1 ]}},"required":["b"],"additionalProperties":false,"$schema":"s"}"#);
     assert_snapshot!(check(&[("a", pin("1")), ("b", pin("2")), ("c", pin("3"))]), @r#"{"x-a":1.10,"type":"object","properties":{},"additionalProperties":false,"$schema":"s"}"#);
     assert_snapshot!(check(&[("a", default("\"x\"")), ("c", default("2"))]), @r#"{"x-a":1.10,"type":"object","properties":{"a":{"type":"string","default":"x"},"b":true,"c":{"default":2,"x":[ 1 ]}},"required":["b"],"additionalProperties":false,"$schema":"s"}"#);
@@ -50,9 +50,9 @@ fn schemas() {
     assert_snapshot!(check(&[("z", pin("1"))]), @r#"{"x-a":1.10,"type":"object","properties":{"a":{"type" : "string"},"b":true,"c":{"default":1,"x":[ 1 ]}},"required":["a","b"],"additionalProperties":false,"$schema":"s"} without z"#);
 }
 
-/// Where the arguments themselves are named, and where they are not.
+/// Only keywords for the arguments themselves change, not those for values inside them.
 #[test]
-fn other_schemas() {
+fn overrides_change_combined_schemas() {
     let cases = [
         r#"{"allOf":[{"properties":{"a":{},"b":{}},"required":["a","b"]},{"required":["a"]},true],"required":["a"]}"#,
         r##"{"$ref":"#/$defs/args","$defs":{"args":{"properties":{"a":{}},"required":["a"]}}}"##,
@@ -78,17 +78,19 @@ fn other_schemas() {
 fn texts() {
     let tool = tool(r#"{"x":1.10,"name":"t","description":"old","annotations":{"title":"T"}}"#);
     let text = |text: &str| Some(text.to_owned());
-    let change = Change { title: text("New"), description: text("new"), ..Change::default() };
+    let change =
+        DefinitionOverride { title: text("New"), description: text("new"), ..DefinitionOverride::default() };
     let published = change.publish(&tool);
     assert_snapshot!(published.tool.definition.to_json().as_text(), @r#"{"x":1.10,"name":"t","description":"new","annotations":{"title":"T"},"title":"New"}"#);
     assert!(published.additions.is_none() && published.unknown.is_empty());
-    let renamed = Change { name: Some("u".into()), ..Change::default() }.publish(&tool);
+    let renamed =
+        DefinitionOverride { name: Some("u".into()), ..DefinitionOverride::default() }.publish(&tool);
     assert!(Arc::ptr_eq(&renamed.tool, &tool), "a name alone costs no copy");
 }
 
-/// What arguments are held to, where that is not what is published, changes in the same way.
+/// The schema that arguments are checked against changes like the published one.
 #[test]
-fn accepted_schemas() {
+fn overrides_change_the_accepted_schema() {
     let published = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#;
     let tool = Tool::from_definition(&json(&format!(r#"{{"name":"t","inputSchema":{published}}}"#))).unwrap();
     let tool = Arc::new(tool.accepting(json(&published.replace("string", "number"))));
@@ -98,9 +100,9 @@ fn accepted_schemas() {
 }
 
 #[test]
-fn additions() {
+fn arguments_are_added() {
     let change = change(&[("p", pin("{ \"x\" : 1.10 }")), ("d", default("2")), ("s", describe("Shown."))]);
-    let additions = Additions::of(&change.arguments).unwrap();
+    let additions = AddedArguments::of(&change.arguments).unwrap();
     let check = |arguments: Option<&str>| match additions.add_to(arguments.map(json).as_ref()) {
         Ok(arguments) => arguments.as_text().to_owned(),
         Err(error) => format!("{:?}: {}", error.code(), error.message()),
@@ -125,12 +127,12 @@ fn additions() {
     InvalidArguments: Invalid arguments: a member is named twice in the object
     InvalidArguments: Invalid arguments: expected an object
     "#);
-    assert_eq!(Additions::of(&BTreeMap::from([("s".to_owned(), describe("Shown."))])), None);
+    assert_eq!(AddedArguments::of(&BTreeMap::from([("s".to_owned(), describe("Shown."))])), None);
 }
 
 #[test]
-fn what_is_pinned_is_not_shown() {
+fn debug_output_omits_pinned_values() {
     let change = change(&[("token", pin("\"hunter2\"")), ("d", default("\"hunter2\""))]);
-    let shown = format!("{change:?} {:?}", Additions::of(&change.arguments));
-    assert!(shown.contains("token") && !shown.contains("hunter2"), "{shown}");
+    let debug = format!("{change:?} {:?}", AddedArguments::of(&change.arguments));
+    assert!(debug.contains("token") && !debug.contains("hunter2"), "{debug}");
 }

@@ -1,73 +1,74 @@
-//! From what handlers offer to a registry.
+//! Assembles the catalogs of handlers into a registry.
 
 use std::collections::{HashSet, hash_map};
 use std::sync::Arc;
 
-use super::{Entry, Handler, Kind, Part, Registry, Remark, What};
-use crate::backend::{Catalog, Phase};
+use super::{EntryKind, HandlerEntry, KindIndex, NoticeReason, PublishNotice, Registry, RegistryEntry};
+use crate::backend::{BackendPhase, Catalog};
 use crate::json::{Json, Object};
-use crate::names::{Names, Taken};
-use crate::overrides::{Override, Published};
+use crate::names::{NameConflict, NameRegistry};
+use crate::overrides::{Override, PublishedTool};
 use crate::tool::Tool;
 
 impl Registry {
-    /// Brings what all handlers offer under unique names, and overrides what the manifest wants otherwise. Of two
-    /// things of one handler that share a name, the first one counts. What a handler that is not ready offers is not
-    /// listed, but found: who has learnt the names is told that it is unavailable, not that it does not exist.
+    /// Publishes the catalogs of all handlers under unique names, with overrides. Of two items of one handler with the
+    /// same name
+    /// the first one counts. Items of an unavailable handler are not listed, but found: callers that know their names
+    /// are told
+    /// that they are unavailable, not that they do not exist.
     ///
-    /// `parts` are the handlers in the order of the manifest. `names` is to be kept from one assembly to the next: see
-    /// [`Names::forget`] for the handlers that do not come back.
+    /// `parts` are the handlers in the order of the manifest. `names` is kept from one assembly to the next: see
+    /// [`NameRegistry::forget`] for removed handlers.
     #[must_use]
-    pub fn assemble(parts: &[(Handler, Arc<Catalog>)], names: &mut Names) -> Self {
+    pub fn assemble(parts: &[(HandlerEntry, Arc<Catalog>)], names: &mut NameRegistry) -> Self {
         names.begin(parts.iter().map(|(handler, _)| handler));
-        let mut building = Building::default();
+        let mut building = RegistryBuilder::default();
         for (handler, catalog) in parts {
-            building.add(handler, catalog, &mut Naming::Unique(names));
+            building.add(handler, catalog, &mut NameSource::Unique(names));
             names.trim(handler, catalog);
         }
         let registry = building.finish();
-        names.news(&registry.remarks).into_iter().for_each(Remark::log);
+        names.news(&registry.remarks).into_iter().for_each(PublishNotice::log);
         registry
     }
 
-    /// What one handler offers, under its own names: nothing is renamed, and the caller has seen to it that nothing
-    /// is offered twice.
+    /// Publishes the catalog of one handler under its own names, which the caller has checked for duplicates.
     #[must_use]
-    pub fn of(handler: &Handler, catalog: &Catalog) -> Self {
-        let mut building = Building::default();
-        building.add(handler, catalog, &mut Naming::Own);
+    pub fn of(handler: &HandlerEntry, catalog: &Catalog) -> Self {
+        let mut building = RegistryBuilder::default();
+        building.add(handler, catalog, &mut NameSource::Own);
         building.finish()
     }
 }
 
-/// Where names come from.
-enum Naming<'a> {
-    /// Everything is called what its owner calls it.
+/// The source of published names.
+enum NameSource<'a> {
+    /// The server's own names.
     Own,
-    Unique(&'a mut Names),
+    Unique(&'a mut NameRegistry),
 }
 
-/// A registry in the making.
+/// A registry under construction.
 #[derive(Default)]
-struct Building {
+struct RegistryBuilder {
     registry: Registry,
 }
 
-/// Something that is to be published.
-struct Offer<'a> {
-    kind: Kind,
+/// An item to be published.
+struct CatalogItem<'a> {
+    kind: EntryKind,
     own: &'a Arc<str>,
     definition: &'a Object,
-    tool: Option<&'a Published>,
+    tool: Option<&'a PublishedTool>,
 }
 
-impl Building {
-    fn add(&mut self, handler: &Handler, catalog: &Catalog, naming: &mut Naming<'_>) {
+impl RegistryBuilder {
+    fn add(&mut self, handler: &HandlerEntry, catalog: &Catalog, naming: &mut NameSource<'_>) {
         self.registry.phases.push((handler.name.clone(), catalog.phase.clone()));
         if let Some(disclosure) = &handler.disclosure {
             self.registry.discloses = Some((handler.name.clone(), disclosure.clone()));
         }
-        let listed = catalog.phase == Phase::Ready;
+        let listed = catalog.phase == BackendPhase::Ready;
         if listed && catalog.hints.iter().any(Option::is_some) {
             self.registry.hints.push((handler.name.clone(), catalog.hints));
         }
@@ -79,11 +80,16 @@ impl Building {
         }
         for prompt in &catalog.prompts {
             let (own, definition) = (&prompt.key, &prompt.definition);
-            self.publish(handler, Offer { kind: Kind::Prompts, own, definition, tool: None }, listed, naming);
+            self.publish(
+                handler,
+                CatalogItem { kind: EntryKind::Prompts, own, definition, tool: None },
+                listed,
+                naming,
+            );
         }
         for resource in &catalog.resources {
             let (own, definition) = (&resource.key, &resource.definition);
-            let offer = Offer { kind: Kind::Resources, own, definition, tool: None };
+            let offer = CatalogItem { kind: EntryKind::Resources, own, definition, tool: None };
             self.publish(handler, offer, listed, naming);
         }
         if catalog.unlisted {
@@ -91,54 +97,62 @@ impl Building {
         }
         for template in &catalog.templates {
             let (own, definition) = (template.uri.text(), &template.definition);
-            let offer = Offer { kind: Kind::Templates, own, definition, tool: None };
+            let offer = CatalogItem { kind: EntryKind::Templates, own, definition, tool: None };
             if let Some(entry) = self.publish(handler, offer, listed, naming) {
                 self.registry.patterns.push((template.uri.clone(), entry));
             }
         }
     }
 
-    fn add_tool(&mut self, handler: &Handler, tool: &Arc<Tool>, listed: bool, naming: &mut Naming<'_>) {
+    fn add_tool(
+        &mut self,
+        handler: &HandlerEntry,
+        tool: &Arc<Tool>,
+        listed: bool,
+        naming: &mut NameSource<'_>,
+    ) {
         let published = match handler.overrides.get(&tool.name) {
-            None => Published::unchanged(tool),
+            None => PublishedTool::unchanged(tool),
             Some(Override::Change(change)) => change.publish(tool),
-            Some(Override::Hide) => return self.remark(handler, Kind::Tools, &tool.name, What::Hidden),
+            Some(Override::Hide) => {
+                return self.remark(handler, EntryKind::Tools, &tool.name, NoticeReason::Hidden);
+            }
         };
-        let offer = Offer {
-            kind: Kind::Tools,
+        let offer = CatalogItem {
+            kind: EntryKind::Tools,
             own: &tool.name,
             definition: &published.tool.definition,
             tool: Some(&published),
         };
         if self.publish(handler, offer, listed, naming).is_some() {
             for argument in published.unknown {
-                self.remark(handler, Kind::Tools, &tool.name, What::NoArgument(argument));
+                self.remark(handler, EntryKind::Tools, &tool.name, NoticeReason::NoArgument(argument));
             }
         }
     }
 
-    /// What is overridden and is not there.
-    fn remark_missing(&mut self, handler: &Handler, catalog: &Catalog) {
+    /// Adds notices about overrides of missing tools.
+    fn remark_missing(&mut self, handler: &HandlerEntry, catalog: &Catalog) {
         if handler.overrides.is_empty() {
             return;
         }
         let offered: HashSet<_> = catalog.tools.iter().map(|tool| &tool.name).collect();
         for own in handler.overrides.keys().filter(|own| !offered.contains(own)) {
-            self.remark(handler, Kind::Tools, own, What::NotOffered);
+            self.remark(handler, EntryKind::Tools, own, NoticeReason::NotOffered);
         }
     }
 
-    /// Adds an entry for an offer, if it has a name that nothing else has.
+    /// Adds an entry for an item, if its name is free.
     fn publish(
         &mut self,
-        handler: &Handler,
-        offer: Offer<'_>,
+        handler: &HandlerEntry,
+        offer: CatalogItem<'_>,
         listed: bool,
-        naming: &mut Naming<'_>,
-    ) -> Option<Arc<Entry>> {
-        let Offer { kind, own, definition, tool } = offer;
+        naming: &mut NameSource<'_>,
+    ) -> Option<Arc<RegistryEntry>> {
+        let CatalogItem { kind, own, definition, tool } = offer;
         let name = self.name(handler, kind, own, naming)?;
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(RegistryEntry {
             name,
             own: own.clone(),
             tool: tool.map(|published| published.tool.clone()),
@@ -151,7 +165,8 @@ impl Building {
         if let Err(other) = part.add(&entry) {
             let (name, by) = (entry.name.clone(), other.handler.name.clone());
             let twice = by == handler.name;
-            let what = if twice { What::Twice } else { What::Taken { name, by, instead: None } };
+            let what =
+                if twice { NoticeReason::Twice } else { NoticeReason::Taken { name, by, instead: None } };
             self.remark(handler, kind, own, what);
             return None;
         }
@@ -161,36 +176,44 @@ impl Building {
         Some(entry)
     }
 
-    /// What something is called; `None` where it cannot be published.
+    /// Returns the published name; `None` if the item cannot be published.
     fn name(
         &mut self,
-        handler: &Handler,
-        kind: Kind,
+        handler: &HandlerEntry,
+        kind: EntryKind,
         own: &Arc<str>,
-        naming: &mut Naming<'_>,
+        naming: &mut NameSource<'_>,
     ) -> Option<Arc<str>> {
-        let Naming::Unique(names) = naming else { return Some(own.clone()) };
+        let NameSource::Unique(names) = naming else { return Some(own.clone()) };
         match names.give(kind, handler, own) {
             Ok(name) => {
-                if let Some(Taken { name: asked, by }) = names.missed(kind, handler, own, &name) {
-                    let what = What::Taken { name: asked, by, instead: Some(name.clone()) };
+                if let Some(NameConflict { name: asked, by }) = names.missed(kind, handler, own, &name) {
+                    let what = NoticeReason::Taken { name: asked, by, instead: Some(name.clone()) };
                     self.remark(handler, kind, own, what);
+                }
+                if let Some(other) = names.imitated(kind, handler, own) {
+                    self.remark(handler, kind, own, NoticeReason::Imitates { other, instead: name.clone() });
                 }
                 Some(name)
             }
-            Err(Taken { name, by }) => {
-                self.remark(handler, kind, own, What::Taken { name, by, instead: None });
+            Err(NameConflict { name, by }) => {
+                self.remark(handler, kind, own, NoticeReason::Taken { name, by, instead: None });
                 None
             }
         }
     }
 
-    fn remark(&mut self, handler: &Handler, kind: Kind, own: &Arc<str>, what: What) {
-        self.registry.remarks.push(Remark { handler: handler.name.clone(), kind, own: own.clone(), what });
+    fn remark(&mut self, handler: &HandlerEntry, kind: EntryKind, own: &Arc<str>, what: NoticeReason) {
+        self.registry.remarks.push(PublishNotice {
+            handler: handler.name.clone(),
+            kind,
+            own: own.clone(),
+            what,
+        });
     }
 
     fn finish(mut self) -> Registry {
-        Kind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).listing.write());
+        EntryKind::ALL.into_iter().for_each(|kind| self.registry.part_mut(kind).listing.write());
         self.registry.bring_hints_together();
         self.registry.learn_origins();
         self.registry.settled = true;
@@ -198,12 +221,12 @@ impl Building {
     }
 }
 
-/// A definition as it is listed: with what callers call it by in the place of the owner's word for it.
-fn written(entry: &Entry, kind: Kind, definition: &Object) -> Json {
+/// Returns a definition with the published name in place of the server's own.
+fn written(entry: &RegistryEntry, kind: EntryKind, definition: &Object) -> Json {
     let member = match kind {
-        Kind::Tools | Kind::Prompts => "name",
-        Kind::Resources => "uri",
-        Kind::Templates => "uriTemplate",
+        EntryKind::Tools | EntryKind::Prompts => "name",
+        EntryKind::Resources => "uri",
+        EntryKind::Templates => "uriTemplate",
     };
     match entry.name == entry.own {
         true => definition.to_json(),
@@ -211,12 +234,12 @@ fn written(entry: &Entry, kind: Kind, definition: &Object) -> Json {
     }
 }
 
-impl Part {
+impl KindIndex {
     /// Adds an entry.
     ///
     /// # Errors
-    /// Gives the entry that has the name.
-    fn add(&mut self, entry: &Arc<Entry>) -> Result<(), Arc<Entry>> {
+    /// Returns the entry that has the name.
+    fn add(&mut self, entry: &Arc<RegistryEntry>) -> Result<(), Arc<RegistryEntry>> {
         match self.by_name.entry(entry.name.clone()) {
             hash_map::Entry::Occupied(other) => Err(other.get().clone()),
             hash_map::Entry::Vacant(place) => {

@@ -1,53 +1,55 @@
-//! Which tools are shown to clients whose model can find the others, and what is promised of their results.
+//! Selects the advertised tools for clients whose model can search the others.
 
 use std::sync::Arc;
 
-use super::{Entry, Kind, Listing, Registry};
-use crate::access::Pattern;
+use super::{EncodedListing, EntryKind, Registry, RegistryEntry};
+use crate::access::ScopePattern;
 
-/// What is shown of all tools where a handler has some that find the others, and one that reads their results.
+/// The policy for advertising tools, of a handler with search tools and a tool that reads large results.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disclosure {
-    /// How much.
-    pub show: Show,
-    /// How many tokens the definitions of all tools may have with [`Show::Auto`].
+pub struct DisclosurePolicy {
+    /// Mode of advertising.
+    pub show: DisclosureMode,
+    /// Maximum number of tokens of all definitions for [`DisclosureMode::Auto`].
     pub budget: usize,
-    /// Tools that are shown in any case.
-    pub pinned: Vec<Pattern>,
-    /// The tools that find and call the others, by the names that their handler has for them. Whoever may not use one of them
-    /// is shown everything: it would never hear of the rest. None: nothing is found but by the list.
+    /// Tools that are always advertised.
+    pub pinned: Vec<ScopePattern>,
+    /// Own names of the tools that find and call others. A caller without one of them sees every tool, because it could
+    /// not find
+    /// the rest. Empty: tools are found in the list only.
     pub finders: Vec<Arc<str>>,
-    /// The tool that reads large results in chunks. Whoever may use it is promised no structure of results that are
-    /// [put aside](crate::overrides::Chunking::structured). None: no result is.
+    /// Own name of the tool that reads large results in chunks. Its callers see no output schema of tools whose results
+    /// are
+    /// [stored](crate::overrides::ChunkingPolicy::structured). `None`: no results are stored.
     pub reader: Option<Arc<str>>,
 }
 
-/// How much is shown of all tools.
+/// Modes of advertising tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Show {
-    /// All of them.
+pub enum DisclosureMode {
+    /// All tools.
     All,
-    /// The tools of the handler that finds others, and those that are pinned.
+    /// The search tools and the pinned ones.
     Search,
-    /// All of them as long as they are within the budget, else what [`Show::Search`] shows.
+    /// All tools while they fit the budget, otherwise as [`DisclosureMode::Search`].
     Auto,
 }
 
 impl Registry {
-    /// What is shown to a client of everything of one kind. Whatever is not shown can be called all the same.
+    /// Returns the advertised entries of one kind. Others can be called as well.
     #[must_use]
-    pub fn shown(&self, kind: Kind) -> &Listing {
+    pub fn shown(&self, kind: EntryKind) -> &EncodedListing {
         let all = &self.part(kind).listing;
-        if kind != Kind::Tools {
+        if kind != EntryKind::Tools {
             return all;
         }
         self.shown.get_or_init(|| self.changed(all)).as_ref().unwrap_or(all)
     }
 
-    /// The tools that are shown, where that is not the list of all as it is.
-    fn changed(&self, all: &Listing) -> Option<Listing> {
+    /// Returns the advertised tools if they differ from the full listing.
+    fn changed(&self, all: &EncodedListing) -> Option<EncodedListing> {
         let fewer = self.disclosure().and_then(|disclosure| self.fewer(disclosure.show));
-        let is_withdrawn = |entry: &Entry| entry.chunking.structured == Some(true);
+        let is_withdrawn = |entry: &RegistryEntry| entry.chunking.structured == Some(true);
         let shown = fewer.as_ref().unwrap_or(all);
         match self.reads_chunks() && shown.entries().iter().any(|entry| is_withdrawn(entry)) {
             true => Some(shown.without("outputSchema", is_withdrawn)),
@@ -55,44 +57,44 @@ impl Registry {
         }
     }
 
-    /// Whether large results can be read in chunks, by the tool that a handler [has for that](Disclosure::reader).
+    /// Returns `true` if large results can be read in chunks, with the [reader](DisclosurePolicy::reader) of a handler.
     #[must_use]
     pub fn reads_chunks(&self) -> bool {
-        let reader = |(handler, disclosure): &(Arc<str>, Arc<Disclosure>)| {
+        let reader = |(handler, disclosure): &(Arc<str>, Arc<DisclosurePolicy>)| {
             disclosure.reader.as_ref().is_some_and(|own| self.lists(handler, own))
         };
         self.discloses.as_ref().is_some_and(reader)
     }
 
-    /// Whether a handler's tool is listed here.
+    /// Returns `true` if a handler's tool is listed here.
     fn lists(&self, handler: &Arc<str>, own: &Arc<str>) -> bool {
-        let entries = self.entries(Kind::Tools);
+        let entries = self.entries(EntryKind::Tools);
         entries.iter().any(|entry| entry.handler.name == *handler && entry.own == *own)
     }
 
-    /// How much of all tools is shown; `None` where nothing of them can be found but by the list.
+    /// Returns the policy, or `None` if tools are found in the list only.
     #[must_use]
-    pub fn disclosure(&self) -> Option<&Disclosure> {
+    pub fn disclosure(&self) -> Option<&DisclosurePolicy> {
         let (handler, disclosure) = self.discloses.as_ref()?;
         let finders = &disclosure.finders;
         let can_find = !finders.is_empty() && finders.iter().all(|own| self.lists(handler, own));
         can_find.then_some(disclosure)
     }
 
-    /// The tools that would be shown; `None`: all of them.
+    /// Returns the tools that the mode would advertise; `None` for all of them.
     #[must_use]
-    pub fn fewer(&self, show: Show) -> Option<Listing> {
+    pub fn fewer(&self, show: DisclosureMode) -> Option<EncodedListing> {
         let disclosure = self.disclosure()?;
-        let all = &self.part(Kind::Tools).listing;
+        let all = &self.part(EntryKind::Tools).listing;
         let is_enough = match show {
-            Show::All => true,
-            Show::Search => false,
-            Show::Auto => all.tokens() <= disclosure.budget,
+            DisclosureMode::All => true,
+            DisclosureMode::Search => false,
+            DisclosureMode::Auto => all.tokens() <= disclosure.budget,
         };
         (!is_enough).then(|| all.only(|entry| self.is_always_shown(disclosure, entry)))
     }
 
-    fn is_always_shown(&self, disclosure: &Disclosure, entry: &Entry) -> bool {
+    fn is_always_shown(&self, disclosure: &DisclosurePolicy, entry: &RegistryEntry) -> bool {
         let finds = self.discloses.as_ref().is_some_and(|(handler, _)| *handler == entry.handler.name);
         finds || disclosure.pinned.iter().any(|pattern| pattern.matches(&entry.handler.name, &entry.name))
     }
@@ -103,22 +105,26 @@ mod tests {
     use super::*;
     use crate::backend::Catalog;
     use crate::json::{Json, Object};
-    use crate::names::Names;
-    use crate::overrides::{Change, Chunking, Override};
-    use crate::registry::Handler;
+    use crate::names::NameRegistry;
+    use crate::overrides::{ChunkingPolicy, DefinitionOverride, Override};
+    use crate::registry::HandlerEntry;
     use crate::testing::{self, FakeBackend};
     use crate::tokens;
     use crate::tool::Tool;
 
-    fn part(name: &str, tools: &[&str], disclosure: Option<Disclosure>) -> (Handler, Arc<Catalog>) {
+    fn part(
+        name: &str,
+        tools: &[&str],
+        disclosure: Option<DisclosurePolicy>,
+    ) -> (HandlerEntry, Arc<Catalog>) {
         let handler = testing::handler(name, FakeBackend::new(&[], Box::new(|_| unreachable!())));
         let disclosure = disclosure.map(Arc::new);
-        (Handler { disclosure, ..handler }, Arc::new(testing::tools(tools)))
+        (HandlerEntry { disclosure, ..handler }, Arc::new(testing::tools(tools)))
     }
 
-    /// A handler that finds tools in front of two others.
-    fn registry(show: Show, budget: usize) -> Registry {
-        let disclosure = Disclosure {
+    /// Returns a registry with a search handler in front of two others.
+    fn registry(show: DisclosureMode, budget: usize) -> Registry {
+        let disclosure = DisclosurePolicy {
             show,
             budget,
             pinned: ["two/get_*".parse().expect("a pattern")].into(),
@@ -130,61 +136,61 @@ mod tests {
             part("one", &["get_a", "set_a"], None),
             part("two", &["get_b", "set_b"], None),
         ];
-        Registry::assemble(&parts, &mut Names::default())
+        Registry::assemble(&parts, &mut NameRegistry::default())
     }
 
-    fn names(listing: &Listing) -> String {
+    fn names(listing: &EncodedListing) -> String {
         let names: Vec<_> = listing.entries().iter().map(|entry| &*entry.name).collect();
         assert_eq!(listing.json().to_items().map(|items| items.len()), Ok(names.len()));
         names.join(" ")
     }
 
     #[track_caller]
-    fn check(show: Show, budget: usize, scope: &[&str], expected: &str) {
+    fn check(show: DisclosureMode, budget: usize, scope: &[&str], expected: &str) {
         let registry = registry(show, budget);
-        let scope = scope.iter().map(|pattern| pattern.parse::<Pattern>().expect("a pattern")).collect();
+        let scope = scope.iter().map(|pattern| pattern.parse::<ScopePattern>().expect("a pattern")).collect();
         let view = registry.view(&scope);
-        assert_eq!(names(view.shown(Kind::Tools)), expected, "{show:?} {budget} {scope:?}");
-        // Whatever is not shown is there.
-        let listed = view.entries(Kind::Tools);
-        assert!(listed.iter().all(|entry| view.tool(&entry.name).is_ok()));
-        assert!(listed.len() >= view.shown(Kind::Tools).entries().len());
+        assert_eq!(names(view.shown(EntryKind::Tools)), expected, "{show:?} {budget} {scope:?}");
+        // Tools that are not advertised still exist.
+        let tools = view.entries(EntryKind::Tools);
+        assert!(tools.iter().all(|entry| view.tool(&entry.name).is_ok()));
+        assert!(tools.len() >= view.shown(EntryKind::Tools).entries().len());
     }
 
     #[test]
-    fn what_is_shown() {
+    fn mode_and_budget_select_advertised_tools() {
         let all = "find call remember get_a set_a get_b set_b";
-        check(Show::All, 0, &["*"], all);
-        check(Show::Search, 1000, &["*"], "find call remember get_b");
-        check(Show::Search, 1000, &["own/*", "one/*"], "find call remember");
-        check(Show::Search, 1000, &["find", "call", "two/*"], "find call get_b");
-        check(Show::Auto, 1000, &["*"], all);
-        check(Show::Auto, 20, &["*"], "find call remember get_b");
+        check(DisclosureMode::All, 0, &["*"], all);
+        check(DisclosureMode::Search, 1000, &["*"], "find call remember get_b");
+        check(DisclosureMode::Search, 1000, &["own/*", "one/*"], "find call remember");
+        check(DisclosureMode::Search, 1000, &["find", "call", "two/*"], "find call get_b");
+        check(DisclosureMode::Auto, 1000, &["*"], all);
+        check(DisclosureMode::Auto, 20, &["*"], "find call remember get_b");
     }
 
     #[test]
-    fn who_cannot_find_is_shown_everything() {
-        check(Show::Search, 1000, &["one/*", "two/*"], "get_a set_a get_b set_b");
-        check(Show::Search, 1000, &["one/*", "find"], "find get_a set_a");
-        check(Show::Auto, 1, &["one/*", "call"], "call get_a set_a");
-        check(Show::Search, 1000, &[], "");
+    fn scope_without_search_tools_sees_all_tools() {
+        check(DisclosureMode::Search, 1000, &["one/*", "two/*"], "get_a set_a get_b set_b");
+        check(DisclosureMode::Search, 1000, &["one/*", "find"], "find get_a set_a");
+        check(DisclosureMode::Auto, 1, &["one/*", "call"], "call get_a set_a");
+        check(DisclosureMode::Search, 1000, &[], "");
     }
 
-    /// The budget is that of what a caller sees.
+    /// The budget applies to what each caller sees.
     #[test]
-    fn a_budget_is_each_callers_own() {
+    fn budget_applies_to_each_caller() {
         let few = "find call get_a";
         let tokens = tokens::estimate(r#"[{"name":"find"},{"name":"call"},{"name":"get_a"}]"#.len());
-        check(Show::Auto, tokens, &["find", "call", "get_a"], few);
-        check(Show::Auto, tokens - 1, &["find", "call", "get_a"], "find call");
-        check(Show::Auto, tokens, &["find", "call", "get_*"], "find call get_b");
+        check(DisclosureMode::Auto, tokens, &["find", "call", "get_a"], few);
+        check(DisclosureMode::Auto, tokens - 1, &["find", "call", "get_a"], "find call");
+        check(DisclosureMode::Auto, tokens, &["find", "call", "get_*"], "find call get_b");
     }
 
     #[test]
-    fn who_reads_results_in_chunks_is_promised_no_structure_of_them() {
+    fn chunked_tools_have_no_output_schema() {
         let change = |structured| {
-            let chunking = Chunking { structured, ..Chunking::default() };
-            Override::Change(Change { chunking, ..Change::default() })
+            let chunking = ChunkingPolicy { structured, ..ChunkingPolicy::default() };
+            Override::Change(DefinitionOverride { chunking, ..DefinitionOverride::default() })
         };
         let schema = Json::parse(r#"{"type":"object"}"#).expect("JSON");
         let tool =
@@ -192,33 +198,40 @@ mod tests {
         let tools = vec![tool("loose"), tool("strict")];
         let overrides = [("loose".into(), change(Some(true))), ("strict".into(), change(None))];
         let (one, catalog) = part("one", &[], None);
-        let one = Handler { overrides: Arc::new(overrides.into()), ..one };
+        let one = HandlerEntry { overrides: Arc::new(overrides.into()), ..one };
         let catalog = Arc::new(Catalog { tools, ..(*catalog).clone() });
         let reader = Some("remember".into());
-        let disclosure =
-            Disclosure { show: Show::All, budget: 0, pinned: Vec::new(), finders: Vec::new(), reader };
-        let parts = [part("own", &["remember"], Some(disclosure)), (one, catalog)];
-        let registry = Registry::assemble(&parts, &mut Names::default());
-        let promised = |scope: &str| {
-            let view = registry.view(&[scope.parse::<Pattern>().expect("a pattern")].into_iter().collect());
-            let shown = view.shown(Kind::Tools).json().as_text().matches("outputSchema").count();
-            (shown, view.entries(Kind::Tools).len())
+        let disclosure = DisclosurePolicy {
+            show: DisclosureMode::All,
+            budget: 0,
+            pinned: Vec::new(),
+            finders: Vec::new(),
+            reader,
         };
-        assert_eq!(promised("*"), (1, 3));
-        assert_eq!(promised("one/*"), (2, 2));
+        let parts = [part("own", &["remember"], Some(disclosure)), (one, catalog)];
+        let registry = Registry::assemble(&parts, &mut NameRegistry::default());
+        let count_schemas = |scope: &str| {
+            let view =
+                registry.view(&[scope.parse::<ScopePattern>().expect("a pattern")].into_iter().collect());
+            let schemas = view.shown(EntryKind::Tools).json().as_text().matches("outputSchema").count();
+            (schemas, view.entries(EntryKind::Tools).len())
+        };
+        assert_eq!(count_schemas("*"), (1, 3));
+        assert_eq!(count_schemas("one/*"), (2, 2));
     }
 
     #[test]
-    fn what_each_setting_would_show() {
-        let registry = registry(Show::All, 20);
-        assert!(registry.fewer(Show::All).is_none());
-        assert!(registry.fewer(Show::Auto).is_some());
+    fn every_mode_has_a_preview() {
+        let registry = registry(DisclosureMode::All, 20);
+        assert!(registry.fewer(DisclosureMode::All).is_none());
+        assert!(registry.fewer(DisclosureMode::Auto).is_some());
         assert_eq!(
-            registry.fewer(Show::Search).as_ref().map(names).as_deref(),
+            registry.fewer(DisclosureMode::Search).as_ref().map(names).as_deref(),
             Some("find call remember get_b")
         );
         assert!(
-            Registry::default().disclosure().is_none() && Registry::default().fewer(Show::Search).is_none()
+            Registry::default().disclosure().is_none()
+                && Registry::default().fewer(DisclosureMode::Search).is_none()
         );
     }
 }

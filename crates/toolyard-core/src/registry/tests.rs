@@ -1,56 +1,56 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::access::Pattern;
+use crate::access::ScopePattern;
 use crate::backend::Catalog;
 use crate::cache::CacheScope;
-use crate::item::{Prompt, Resource, Template};
-use crate::names::{Names, Prefix};
-use crate::overrides::{Argument, Change, Override};
+use crate::item::{Prompt, PublishedTemplate, Resource};
+use crate::names::{NameRegistry, PrefixPolicy};
+use crate::overrides::{ArgumentChange, DefinitionOverride, Override};
 use crate::testing::{self, FakeBackend};
 
 fn json(text: &str) -> Json {
     Json::parse(text.to_owned()).unwrap()
 }
 
-fn handler(name: &str, overrides: Overrides) -> Handler {
+fn handler(name: &str, overrides: Overrides) -> HandlerEntry {
     let handler = testing::handler(name, FakeBackend::new(&[], Box::new(|_| unreachable!())));
-    Handler { overrides: Arc::new(overrides), ..handler }
+    HandlerEntry { overrides: Arc::new(overrides), ..handler }
 }
 
-/// What a ready server offers: definitions of tools, prompts, resources and templates.
+/// Returns the catalog of a ready server from definitions of tools, prompts, resources and templates.
 fn offers(tools: &[&str], prompts: &[&str], resources: &[&str], templates: &[&str]) -> Catalog {
     fn read<T, E: std::fmt::Debug>(texts: &[&str], read: fn(&Json) -> Result<T, E>) -> Vec<Arc<T>> {
         texts.iter().map(|text| Arc::new(read(&json(text)).unwrap())).collect()
     }
     Catalog {
-        phase: Phase::Ready,
+        phase: BackendPhase::Ready,
         tools: read(tools, Tool::from_definition),
         prompts: read(prompts, Prompt::from_definition),
         resources: read(resources, Resource::from_definition),
-        templates: read(templates, Template::from_definition),
+        templates: read(templates, PublishedTemplate::from_definition),
         ..Catalog::default()
     }
 }
 
-fn assemble(parts: Vec<(Handler, Catalog)>) -> Registry {
+fn assemble(parts: Vec<(HandlerEntry, Catalog)>) -> Registry {
     let parts: Vec<_> = parts.into_iter().map(|(handler, catalog)| (handler, Arc::new(catalog))).collect();
-    Registry::assemble(&parts, &mut Names::default())
+    Registry::assemble(&parts, &mut NameRegistry::default())
 }
 
 fn texts(owned: &[String]) -> Vec<&str> {
     owned.iter().map(String::as_str).collect()
 }
 
-/// What is listed, and what there is to remark.
-fn shown(registry: &Registry) -> String {
-    let lists = Kind::ALL.map(|kind| registry.list(kind).as_text().to_owned());
-    let remark = |r: &Remark| format!("{} {:?} {}: {}", r.handler, r.kind, r.own, r.what);
-    lists.into_iter().chain(registry.remarks().iter().map(remark)).collect::<Vec<_>>().join("\n")
+/// Formats the lists and notices of a registry.
+fn summary(registry: &Registry) -> String {
+    let lists = EntryKind::ALL.map(|kind| registry.list(kind).as_text().to_owned());
+    let notice = |r: &PublishNotice| format!("{} {:?} {}: {}", r.handler, r.kind, r.own, r.what);
+    lists.into_iter().chain(registry.remarks().iter().map(notice)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn what_two_servers_offer() {
+fn items_of_two_handlers_are_qualified() {
     let offer = || {
         let tools = [r#"{"x":1.10,"name":"read","y":{ }}"#];
         let prompts = [r#"{"name":"read"}"#, r#"{"name":"ask"}"#];
@@ -58,7 +58,7 @@ fn what_two_servers_offer() {
     };
     let none = Overrides::default;
     let registry = assemble(vec![(handler("one", none()), offer()), (handler("two", none()), offer())]);
-    assert_snapshot!(shown(&registry), @r#"
+    assert_snapshot!(summary(&registry), @r#"
     [{"x":1.10,"name":"read","y":{ }},{"x":1.10,"name":"two_read","y":{ }}]
     [{"name":"read"},{"name":"ask"},{"name":"two_read"},{"name":"two_ask"}]
     [{"uri":"a:b","z":1},{"uri":"two+a:b","z":1}]
@@ -71,18 +71,18 @@ fn what_two_servers_offer() {
     }
 }
 
-/// Who has the resource of a URI, and what it calls it.
+/// Returns the handler of a resource, and the handler's own URI for it.
 fn owner(registry: &Registry, uri: &str) -> String {
-    let Some(entry) = registry.resource(uri) else { return "nobody".to_owned() };
-    let (target, qualifier) = entry.addressed(Target::Resource(uri.into()));
+    let Some(entry) = registry.resource(uri) else { return "none".to_owned() };
+    let (target, qualifier) = entry.addressed(CallTarget::Resource(uri.into()));
     assert_eq!(format!("{qualifier}{}", target.name()), uri);
     format!("{} {}", entry.handler.name, target.name())
 }
 
-/// A URI stays with whom it was given to, whoever comes and goes.
+/// A URI stays with its first handler when others appear and disappear.
 #[test]
-fn a_uri_that_two_servers_have() {
-    let mut names = Names::default();
+fn shared_uri_stays_with_its_first_handler() {
+    let mut names = NameRegistry::default();
     let part = |name: &str, resources: &[&str]| {
         (handler(name, Overrides::default()), Arc::new(offers(&[], &[], resources, &[])))
     };
@@ -90,11 +90,11 @@ fn a_uri_that_two_servers_have() {
     let mut lists = Vec::new();
     for (one, two) in [(&[][..], both), (both, both), (both, &[]), (both, both)] {
         let registry = Registry::assemble(&[part("one", one), part("two", two)], &mut names);
-        lists.push(shown(&registry).lines().nth(2).unwrap().to_owned());
+        lists.push(summary(&registry).lines().nth(2).unwrap().to_owned());
     }
     names.forget("two");
     let registry = Registry::assemble(&[part("one", both), part("three_", both)], &mut names);
-    lists.push(shown(&registry).lines().nth(2).unwrap().to_owned());
+    lists.push(summary(&registry).lines().nth(2).unwrap().to_owned());
     assert_snapshot!(lists.join("\n"), @r#"
     [{"uri":"a:b"}]
     [{"uri":"one+a:b"},{"uri":"a:b"}]
@@ -104,20 +104,20 @@ fn a_uri_that_two_servers_have() {
     "#);
 }
 
-/// A handler that wants no prefix, and one whose qualified URI is another one's own.
+/// A handler without a prefix, and one whose qualified URI belongs to another handler.
 #[test]
-fn a_uri_that_cannot_be_had() {
+fn resource_without_a_free_uri_is_not_published() {
     let offer = |uri: &str| offers(&[], &[], &[&format!(r#"{{"uri":"{uri}"}}"#)], &[]);
-    let plain = Handler { prefix: Prefix::Never, ..handler("plain", Overrides::default()) };
+    let plain = HandlerEntry { prefix: PrefixPolicy::Never, ..handler("plain", Overrides::default()) };
     let named = |name| handler(name, Overrides::default());
     let registry = assemble(vec![
         (named("one"), offer("a:b")),
         (plain, offer("a:b")),
         (named("other"), offer("two+a:b")),
         (named("two"), offer("a:b")),
-        (Handler { prefix: Prefix::Always, ..named("always") }, offer("a:always")),
+        (HandlerEntry { prefix: PrefixPolicy::Always, ..named("always") }, offer("a:always")),
     ]);
-    assert_snapshot!(shown(&registry), @r#"
+    assert_snapshot!(summary(&registry), @r#"
     []
     []
     [{"uri":"a:b"},{"uri":"two+a:b"},{"uri":"a:always"}]
@@ -127,9 +127,9 @@ fn a_uri_that_cannot_be_had() {
     "#);
 }
 
-/// What no list has is somebody's where it can be only one.
+/// An unlisted resource resolves if only one handler can have it.
 #[test]
-fn resources_that_nobody_lists() {
+fn unlisted_resources_resolve_to_one_handler() {
     let registry = |handlers: &[(&str, bool, &[&str], &[&str])]| {
         let definitions = |member: &str, uris: &[&str]| -> Vec<String> {
             uris.iter().map(|uri| format!(r#"{{"{member}":"{uri}"}}"#)).collect()
@@ -179,7 +179,7 @@ fn resources_that_nobody_lists() {
     ] {
         lines.extend(uris.iter().map(|uri| format!("{name}, {uri}: {}", owner(registry, uri))));
     }
-    // Who may use only one of them has no choice, and who may not use a URI does not find it.
+    // A scope with one handler is unambiguous; a URI outside of the scope is not found.
     for (pattern, uri) in [
         ("two/*", "x:y"),
         ("two/*", "http://a/y"),
@@ -190,7 +190,7 @@ fn resources_that_nobody_lists() {
         ("mem:*", "mem:2"),
         ("x:*", "x:y"),
     ] {
-        let scope = [pattern.parse::<Pattern>().unwrap()].into_iter().collect();
+        let scope = [pattern.parse::<ScopePattern>().unwrap()].into_iter().collect();
         lines.push(format!("{pattern} sees {uri}: {}", owner(&several.view(&scope), uri)));
     }
     assert_snapshot!(lines.join("\n"), @"
@@ -204,38 +204,38 @@ fn resources_that_nobody_lists() {
     several, http://a/y: one http://a/y
     several, http://b?y: two http://b?y
     several, http://b: two http://b
-    several, http://c/y: nobody
-    several, http:y: nobody
+    several, http://c/y: none
+    several, http:y: none
     several, mem:2: one mem:2
-    several, file:///c: nobody
+    several, file:///c: none
     several, db://x/z: one db://x/z
     several, log://b/1/2: two log://b/1/2
     several, log://c/1: two log://c/1
-    several, x:y: nobody
-    several, own:2: nobody
+    several, x:y: none
+    several, own:2: none
     several, one+http://b/y: one http://b/y
     several, two+x:y: two x:y
-    several, closed+own:1: nobody
-    several, no: nobody
-    none, a:c: nobody
-    none, one+a:b: nobody
+    several, closed+own:1: none
+    several, no: none
+    none, a:c: none
+    none, one+a:b: none
     two/* sees x:y: two x:y
     two/* sees http://a/y: two http://a/y
     two/x:* sees x:y: two x:y
-    two/x:* sees y:x: nobody
-    two/x:* sees two+x:y: nobody
+    two/x:* sees y:x: none
+    two/x:* sees two+x:y: none
     two/two+* sees two+x:y: two x:y
     mem:* sees mem:2: one mem:2
-    x:* sees x:y: nobody
+    x:* sees x:y: none
     ");
 }
 
 #[test]
-fn what_is_offered_twice() {
+fn first_of_duplicate_items_counts() {
     let tools = [r#"{"name":"read","x":1}"#, r#"{"name":"read","x":2}"#];
     let prompts = [r#"{"name":"ask","x":1}"#, r#"{"name":"ask","x":2}"#];
     let offer = offers(&tools, &prompts, &[r#"{"uri":"a:b"}"#, r#"{"uri":"a:b"}"#], &[]);
-    assert_snapshot!(shown(&assemble(vec![(handler("one", Overrides::default()), offer)])), @r#"
+    assert_snapshot!(summary(&assemble(vec![(handler("one", Overrides::default()), offer)])), @r#"
     [{"name":"read","x":1}]
     [{"name":"ask","x":1}]
     [{"uri":"a:b"}]
@@ -247,12 +247,63 @@ fn what_is_offered_twice() {
 }
 
 #[test]
-fn what_is_overridden() {
-    let pin = |name: &str| (name.to_owned(), Argument::Pin(json("1")));
-    let change = |name: &str| Change { name: Some(name.into()), ..Change::default() };
+fn name_in_another_namespace_is_reported() {
+    let shadow = offers(&[r#"{"name":"good_echo"}"#], &[r#"{"name":"good_ask"}"#], &[], &[]);
+    let (none, empty) = (Overrides::default, Catalog::default());
+    let parts = vec![(handler("shadow", none()), shadow.clone()), (handler("good", none()), empty)];
+    assert_snapshot!(summary(&assemble(parts)), @r#"
+    [{"name":"shadow_good_echo"}]
+    [{"name":"shadow_good_ask"}]
+    []
+    []
+    shadow Tools good_echo: published as `shadow_good_echo`: its name looks like one of the handler `good`
+    shadow Prompts good_ask: published as `shadow_good_ask`: its name looks like one of the handler `good`
+    "#);
+    // Builtin tools keep their names.
+    let builtin = HandlerEntry { is_builtin: true, ..handler("builtins", none()) };
+    let registry = assemble(vec![(builtin, shadow), (handler("good", none()), Catalog::default())]);
+    assert_eq!(registry.remarks(), []);
+}
+
+#[test]
+fn a_scope_names_what_a_handler_has_and_not_what_looks_like_it() {
+    let named = |own: &str, name: &str| {
+        let change = DefinitionOverride { name: Some(name.into()), ..DefinitionOverride::default() };
+        Overrides::from([(Arc::from(own), Override::Change(change))])
+    };
+    let tools = |names: &[&str]| {
+        let definitions: Vec<_> = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
+        offers(&texts(&definitions), &[], &[], &[])
+    };
+    let registry = assemble(vec![
+        (handler("good", Overrides::default()), tools(&["good_echo", "run"])),
+        (handler("shadow", named("x", "good_x")), tools(&["good_run", "x", "other"])),
+    ]);
+    let cases = [
+        ("*", "good_echo run shadow_good_run good_x other"),
+        ("good_*", "good_echo"),
+        ("good*", "good_echo good_x"),
+        ("good_x", ""),
+        ("shadow/*", "shadow_good_run good_x other"),
+        ("shadow_*", "shadow_good_run"),
+        ("good/*", "good_echo run"),
+        ("*_x", "good_x"),
+    ];
+    for (pattern, seen) in cases {
+        let scope = [pattern.parse::<ScopePattern>().unwrap()].into_iter().collect();
+        let view = registry.view(&scope);
+        let names: Vec<_> = view.entries(EntryKind::Tools).iter().map(|entry| &*entry.name).collect();
+        assert_eq!(names.join(" "), seen, "{pattern}");
+    }
+}
+
+#[test]
+fn overrides_apply_to_published_tools() {
+    let pin = |name: &str| (name.to_owned(), ArgumentChange::Pin(json("1")));
+    let change = |name: &str| DefinitionOverride { name: Some(name.into()), ..DefinitionOverride::default() };
     let arguments = [pin("a"), pin("z")].into();
     let overrides = Overrides::from([
-        ("read".into(), Override::Change(Change { arguments, ..change("get") })),
+        ("read".into(), Override::Change(DefinitionOverride { arguments, ..change("get") })),
         ("write".into(), Override::Hide),
         ("list".into(), Override::Change(change("ls"))),
         ("raed".into(), Override::Hide),
@@ -265,7 +316,7 @@ fn what_is_overridden() {
     let first = handler("one", Overrides::from([("all".into(), Override::Change(change("ls")))]));
     let parts = vec![(first, Catalog::default()), (handler("two", overrides), offers(&tools, &[], &[], &[]))];
     let registry = assemble(parts);
-    assert_snapshot!(shown(&registry), @r#"
+    assert_snapshot!(summary(&registry), @r#"
     [{"name":"get","inputSchema":{"properties":{"b":{}}}},{"name":"two_ls"}]
     []
     []
@@ -275,9 +326,10 @@ fn what_is_overridden() {
     two Tools list: published as `two_ls`: `ls` is taken by the handler `one`
     two Tools raed: overridden, but the handler does not offer it
     "#);
-    for (name, known) in [("get", true), ("two_ls", true), ("read", false), ("write", false), ("list", false)]
+    for (name, is_found) in
+        [("get", true), ("two_ls", true), ("read", false), ("write", false), ("list", false)]
     {
-        assert_eq!(registry.tool(name).is_ok(), known, "{name}");
+        assert_eq!(registry.tool(name).is_ok(), is_found, "{name}");
     }
     let get = registry.tool("get").unwrap();
     assert_eq!((&*get.own, get.additions.is_some()), ("read", true));
@@ -285,38 +337,37 @@ fn what_is_overridden() {
 }
 
 #[test]
-fn a_tool_of_an_unavailable_server_is_found_and_not_listed() {
-    let phase = Phase::Unavailable { reason: "gone".into() };
+fn tool_of_an_unavailable_server_is_found_but_not_listed() {
+    let phase = BackendPhase::Unavailable { reason: "gone".into() };
     let gone = Catalog { phase, ..offers(&[r#"{"name":"read"}"#], &[], &[], &[]) };
     let registry = assemble(vec![(handler("one", Overrides::from([("no".into(), Override::Hide)])), gone)]);
     assert!(registry.tool("read").is_ok());
-    assert_eq!((registry.list(Kind::Tools).as_text(), registry.remarks()), ("[]", [].as_slice()));
+    assert_eq!((registry.list(EntryKind::Tools).as_text(), registry.remarks()), ("[]", [].as_slice()));
 }
 
 const PUBLIC: CacheScope = CacheScope::Public;
 const PRIVATE: CacheScope = CacheScope::Private;
 
-/// A task belongs to who had the tool when it began.
+/// A task belongs to the handler that had the tool when the task started.
 #[test]
-fn a_task_of_a_tool_that_is_another_ones_now() {
+fn task_stays_with_its_handler() {
     let registry =
         assemble(vec![(handler("a", Overrides::new()), offers(&[r#"{"name":"t"}"#], &[], &[], &[]))]);
     let task = |handler: &str| {
         let (tool, handler, id) = ("t".into(), handler.into(), "1".into());
-        Target::Task(Task { tool, handler, id, action: crate::TaskAction::Get })
+        CallTarget::Task(TaskReference { tool, handler, id, action: crate::TaskAction::Get })
     };
     assert!(registry.resolve(&task("a")).is_ok());
-    assert_eq!(registry.resolve(&task("b")).err().map(|error| error.code()), Some(Code::ToolNotFound));
+    assert_eq!(registry.resolve(&task("b")).err().map(|error| error.code()), Some(ErrorCode::ToolNotFound));
 }
 
 fn hint(ttl: u64, scope: CacheScope) -> Option<CacheHint> {
     Some(CacheHint { ttl: Duration::from_secs(ttl), scope })
 }
 
-/// A list may be kept no longer than any part of it, and by nobody else if any part is private; in a view only what is
-/// seen there counts.
+/// A list has the shortest lifetime of its parts, and is private if any part is; a view counts only its own parts.
 #[test]
-fn how_long_a_list_may_be_kept() {
+fn cache_hint_of_a_list_is_the_strictest() {
     let cases = [
         ([None, None], None, None),
         ([hint(7, PUBLIC), None], hint(7, PUBLIC), hint(7, PUBLIC)),
@@ -325,22 +376,57 @@ fn how_long_a_list_may_be_kept() {
         ([hint(7, PUBLIC), hint(9, PRIVATE)], hint(7, PRIVATE), hint(7, PUBLIC)),
         ([hint(0, PRIVATE), hint(9, PUBLIC)], hint(0, PRIVATE), hint(0, PRIVATE)),
     ];
-    for (said, of_all, of_the_first) in cases {
-        let part = |(name, said): (&str, Option<CacheHint>)| {
+    for (hints, of_all, of_the_first) in cases {
+        let part = |(name, hint): (&str, Option<CacheHint>)| {
             let tool = format!(r#"{{"name":"{name}"}}"#);
-            let mut hints = [None; 4];
-            hints[Kind::Tools as usize] = said;
-            (handler(name, Overrides::default()), Catalog { hints, ..offers(&[&tool], &[], &[], &[]) })
+            let mut by_kind = [None; 4];
+            by_kind[EntryKind::Tools as usize] = hint;
+            (
+                handler(name, Overrides::default()),
+                Catalog { hints: by_kind, ..offers(&[&tool], &[], &[], &[]) },
+            )
         };
-        let mut parts: Vec<_> = ["one", "two"].into_iter().zip(said).map(part).collect();
-        // Who is not there says nothing of the list.
+        let mut parts: Vec<_> = ["one", "two"].into_iter().zip(hints).map(part).collect();
+        // A connecting handler does not affect the list.
         let (absent, mut catalog) = part(("three", hint(1, PRIVATE)));
-        catalog.phase = Phase::Connecting;
+        catalog.phase = BackendPhase::Connecting;
         parts.push((absent, catalog));
         let registry = assemble(parts);
-        assert_eq!(registry.hint(Kind::Tools), of_all, "{said:?}");
-        assert_eq!(registry.hint(Kind::Prompts), None, "{said:?}");
-        let scope = ["one/*".parse::<Pattern>().unwrap()].into_iter().collect();
-        assert_eq!(registry.view(&scope).hint(Kind::Tools), of_the_first, "{said:?}");
+        assert_eq!(registry.hint(EntryKind::Tools), of_all, "{hints:?}");
+        assert_eq!(registry.hint(EntryKind::Prompts), None, "{hints:?}");
+        let scope = ["one/*".parse::<ScopePattern>().unwrap()].into_iter().collect();
+        assert_eq!(registry.view(&scope).hint(EntryKind::Tools), of_the_first, "{hints:?}");
     }
+}
+
+/// A scope for a part of a server excludes URIs whose dot segments lead out of it.
+#[test]
+fn a_uri_stays_in_its_scope() {
+    let resources = [r#"{"uri":"res://open/a"}"#, r#"{"uri":"res://open/../secret/a"}"#];
+    let templates =
+        [r#"{"uriTemplate":"res://open/{+path}"}"#, r#"{"uriTemplate":"res://open/%2e%2e/{id}"}"#];
+    let files = handler("files", Overrides::default());
+    let registry = assemble(vec![(files, offers(&[], &[], &resources, &templates))]);
+    let mut lines = Vec::new();
+    for pattern in ["res://open/*", "files/res://open/*", "files/*", "*", "res://*"] {
+        let scope: AccessScope = [pattern.parse::<ScopePattern>().unwrap()].into_iter().collect();
+        let view = registry.view(&scope);
+        let results = [
+            "res://open/a",
+            "res://open/b/c",
+            "res://open/../secret/a",
+            "res://open/%2e%2E/secret",
+            "res://open/..%2fx",
+        ]
+        .map(|uri| if view.resource(uri).is_some() { "yes" } else { "no" });
+        let counts = [EntryKind::Resources, EntryKind::Templates].map(|kind| view.entries(kind).len());
+        lines.push(format!("{pattern}: {} {counts:?}", results.join(" ")));
+    }
+    assert_snapshot!(lines.join("\n"), @"
+    res://open/*: yes yes no no no [1, 1]
+    files/res://open/*: yes yes no no no [1, 1]
+    files/*: yes yes yes yes yes [2, 2]
+    *: yes yes yes yes yes [2, 2]
+    res://*: yes yes no no no [1, 1]
+    ");
 }

@@ -1,31 +1,32 @@
-//! Resources that no list has and no template stands for. Servers may have them all the same (2025-11-25,
-//! server/resources), and tell of them in results of tools.
+//! Resources that neither a list nor a template contains. Servers may have them (2025-11-25, server/resources), and
+//! mention
+//! them in results of tools.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Entry, Handler};
-use crate::access::Scope;
+use super::{HandlerEntry, RegistryEntry};
+use crate::access::AccessScope;
 use crate::names::qualifier;
 
-/// The template that every URI fits (RFC 6570).
+/// The template that matches every URI (RFC 6570).
 const ANY: &str = "{+uri}";
 
-/// Who may have a resource that nobody offers. Nobody is asked: it is who must be meant, or it is not found.
+/// Candidates for unlisted resources. No server is asked: a resource is found only if one handler must be meant.
 #[derive(Default)]
-pub(super) struct Unlisted {
-    /// An entry for each handler that may have some.
-    entries: Vec<Arc<Entry>>,
-    /// The handler whose resources have this beginning, a scheme or a scheme with an authority; `None` where several have.
+pub(super) struct UnlistedResources {
+    /// An entry for each handler that may have unlisted resources.
+    entries: Vec<Arc<RegistryEntry>>,
+    /// Handler of the resources with this origin, a scheme or a scheme with an authority; `None` for several handlers.
     origins: HashMap<Box<str>, Option<Arc<str>>>,
-    /// What of it exists, if not everything does.
-    scope: Option<Scope>,
+    /// Scope of the view, if it is one.
+    scope: Option<AccessScope>,
 }
 
-impl Unlisted {
-    /// Adds a handler that may have resources which it does not offer.
-    pub(super) fn add(&mut self, handler: &Handler) {
-        let entry = Entry {
+impl UnlistedResources {
+    /// Adds a handler that may have unlisted resources.
+    pub(super) fn add(&mut self, handler: &HandlerEntry) {
+        let entry = RegistryEntry {
             name: format!("{}{ANY}", qualifier(&handler.name)).into(),
             own: ANY.into(),
             tool: None,
@@ -37,9 +38,9 @@ impl Unlisted {
         self.entries.push(Arc::new(entry));
     }
 
-    /// Notes whose resources these are, all that can be found.
-    pub(super) fn learn<'a>(&mut self, offered: impl Iterator<Item = &'a Arc<Entry>>) {
-        // Where there is no choice, nobody needs to know.
+    /// Records the origins of all resources that can be found.
+    pub(super) fn learn<'a>(&mut self, offered: impl Iterator<Item = &'a Arc<RegistryEntry>>) {
+        // With one candidate the origins do not matter.
         if self.entries.len() < 2 {
             return;
         }
@@ -56,15 +57,16 @@ impl Unlisted {
         }
     }
 
-    /// What of it exists in a scope; the resources that can be found there are still to be learnt.
-    pub(super) fn view(&self, scope: &Scope) -> Self {
+    /// Returns the candidates in a scope, without origins.
+    pub(super) fn view(&self, scope: &AccessScope) -> Self {
         Self { entries: self.entries.clone(), scope: Some(scope.clone()), ..Self::default() }
     }
 
-    /// Who must be meant by a URI: the handler that it names, the only one there is, or the only one that has resources
-    /// of the same origin.
-    pub(super) fn find(&self, uri: &str) -> Option<&Arc<Entry>> {
-        let exists = |entry: &&Arc<Entry>| {
+    /// Returns the handler that a URI must mean: the one that it names, the only candidate, or the only one with
+    /// resources of
+    /// the same origin.
+    pub(super) fn find(&self, uri: &str) -> Option<&Arc<RegistryEntry>> {
+        let exists = |entry: &&Arc<RegistryEntry>| {
             self.scope.as_ref().is_none_or(|scope| scope.allows_name(&entry.handler.name, uri))
         };
         let mut candidates = self.entries.iter().filter(exists);
@@ -80,8 +82,7 @@ impl Unlisted {
     }
 }
 
-/// The beginnings of a URI, or of a template, that tell whose it is: the scheme with the authority, if there is one that is
-/// written out, then the scheme.
+/// Returns the origins of a URI or template: the scheme with the authority, if it has a literal one, then the scheme.
 fn origins(uri: &str) -> impl Iterator<Item = &str> {
     let scheme = uri.find(':').map(|at| &uri[..=at]).filter(|scheme| !scheme.contains(['/', '{']));
     let authority = scheme.and_then(|scheme| {

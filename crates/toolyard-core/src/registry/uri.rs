@@ -1,45 +1,47 @@
-//! URIs that callers call otherwise than their owners do, because another handler has them too.
+//! Qualified URIs: published URIs of servers that share a URI with another handler.
 
 use std::sync::Arc;
 
 use futures_util::stream::{BoxStream, StreamExt};
 
-use super::Entry;
-use crate::call::{Reference, Target};
+use super::RegistryEntry;
+use crate::call::{CallTarget, CompletionReference};
 use crate::json::{Json, Object};
 use crate::outcome::Outcome;
 
-impl Entry {
-    /// What stands in front of the URIs of this entry; nothing where they are the owner's own.
+impl RegistryEntry {
+    /// Returns the qualifier in front of this entry's URIs, or an empty text.
     fn qualifier(&self) -> &str {
         self.name.strip_suffix(&*self.own).unwrap_or_default()
     }
 
-    /// What the owner calls a URI; `None` for one that this entry does not stand for.
+    /// Returns the server's own form of a URI; `None` if this entry does not match it.
     #[must_use]
     pub fn own_uri<'u>(&self, uri: &'u str) -> Option<&'u str> {
         uri.strip_prefix(self.qualifier())
     }
 
-    /// What stands in front of this URI and does not mean anything to the owner.
+    /// Returns the qualifier in front of this URI.
     pub(super) fn qualifier_in(&self, uri: &str) -> &str {
         let qualifier = self.qualifier();
         if uri.starts_with(qualifier) { qualifier } else { "" }
     }
 
-    /// A target as the owner knows it, and what stands in front of its URI.
-    pub(crate) fn addressed(&self, target: Target) -> (Target, &str) {
-        let (Target::Resource(uri) | Target::Completion(Reference::Template(uri))) = &target else {
+    /// Returns a target with the server's own URI, and the qualifier of the published one.
+    pub(crate) fn addressed(&self, target: CallTarget) -> (CallTarget, &str) {
+        let (CallTarget::Resource(uri) | CallTarget::Completion(CompletionReference::Template(uri))) =
+            &target
+        else {
             return (target.renamed(self.own.clone()), "");
         };
-        // A template's entry stands for many resources.
+        // The entry of a template matches many resources.
         match self.qualifier_in(uri) {
             "" => (target, ""),
             qualifier => (target.renamed(Arc::from(&uri[qualifier.len()..])), qualifier),
         }
     }
 
-    /// Follows a resource by what callers call it: see [`Backend::follow`](crate::Backend::follow).
+    /// Follows a resource by its published URI: see [`Backend::follow`](crate::Backend::follow).
     #[must_use]
     pub fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
         let qualifier = self.qualifier_in(uri);
@@ -52,7 +54,7 @@ impl Entry {
     }
 }
 
-/// What was read by a URI, with what callers call each part of it by.
+/// Qualifies the URIs in the contents of a resource.
 pub(crate) fn qualify_contents(outcome: &mut Outcome, qualifier: &str) {
     let Outcome::Done(output) = outcome else { return };
     let Some(contents) = output.body.get("contents").and_then(|contents| contents.to_items().ok()) else {
@@ -66,7 +68,7 @@ pub(crate) fn qualify_contents(outcome: &mut Outcome, qualifier: &str) {
     output.body.set("contents", Json::array(&contents));
 }
 
-/// Something that an owner says of one of its resources, for who knows them by other URIs.
+/// Qualifies the URI in a notification about a resource.
 fn qualified(mut said: Object, qualifier: &str) -> Object {
     if let Some(uri) = said.get_str("uri").map(|uri| format!("{qualifier}{uri}")) {
         said.set("uri", Json::string(&uri));

@@ -1,23 +1,33 @@
-//! A registry as some callers see it.
+//! Views of a registry for callers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Entry, Kind, Part, Registry};
-use crate::access::Scope;
+use super::{EntryKind, KindIndex, Registry, RegistryEntry};
+use crate::access::AccessScope;
+use crate::names::HandlerNamespaces;
 
 impl Registry {
-    /// What exists of it in a scope. Handlers of which nothing does are not there either.
-    pub(super) fn view(&self, scope: &Scope) -> Self {
+    /// Returns the registry within a scope. Handlers without entries in it are left out.
+    pub(super) fn view(&self, scope: &AccessScope) -> Self {
+        let namespaces = HandlerNamespaces::of(self.phases.iter().map(|(handler, _)| handler));
+        let scope = &scope.bound(&namespaces);
         let discloses = self.discloses.clone();
-        let mut view = Self { settled: self.settled, discloses, ..Self::default() };
-        for kind in Kind::ALL {
-            *view.part_mut(kind) = self.part(kind).view(scope);
+        let scope_of_view = Some(scope.clone());
+        let mut view = Self { settled: self.settled, discloses, scope: scope_of_view, ..Self::default() };
+        for kind in EntryKind::ALL {
+            let is_seen = |entry: &RegistryEntry| match kind {
+                EntryKind::Tools | EntryKind::Prompts => scope.allows(entry),
+                EntryKind::Resources | EntryKind::Templates => {
+                    scope.allows(entry) && scope.contains_uri(&entry.handler.name, &entry.name)
+                }
+            };
+            *view.part_mut(kind) = self.part(kind).view(is_seen);
         }
         let patterns = self.patterns.iter().filter(|(_, entry)| scope.allows(entry));
         view.patterns = patterns.cloned().collect();
         let is_seen = |handler: &str| {
-            let mut known = Kind::ALL.into_iter().flat_map(|kind| view.known(kind));
+            let mut known = EntryKind::ALL.into_iter().flat_map(|kind| view.known(kind));
             known.any(|entry| &*entry.handler.name == handler)
         };
         let phases = self.phases.iter().filter(|(handler, _)| is_seen(handler)).cloned().collect();
@@ -30,12 +40,12 @@ impl Registry {
     }
 }
 
-impl Part {
-    fn view(&self, scope: &Scope) -> Self {
-        let listing = self.listing.only(|entry| scope.allows(entry));
-        let known = self.by_name.iter().filter(|(_, entry)| scope.allows(entry));
+impl KindIndex {
+    fn view(&self, is_seen: impl Fn(&RegistryEntry) -> bool) -> Self {
+        let listing = self.listing.only(|entry| is_seen(entry));
+        let known = self.by_name.iter().filter(|(_, entry)| is_seen(entry));
         let by_name = known
-            .map(|(name, entry): (&Arc<str>, &Arc<Entry>)| (name.clone(), entry.clone()))
+            .map(|(name, entry): (&Arc<str>, &Arc<RegistryEntry>)| (name.clone(), entry.clone()))
             .collect::<HashMap<_, _>>();
         Self { listing, by_name, hint: None }
     }

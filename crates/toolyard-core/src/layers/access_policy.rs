@@ -1,23 +1,23 @@
-//! Takes what a call costs off what its caller has left.
+//! Spends the price of a call from the caller's quota.
 
 use futures_util::future::BoxFuture;
 
-use super::{Answer, Layer, Next};
-use crate::call::{Call, Target};
+use super::{CallResult, Layer, NextLayer};
+use crate::call::{Call, CallTarget};
 
-/// The layer that refuses who has nothing left to spend. That something does not exist for a caller at all is known
-/// before: see [`Registry::seen_by`](crate::Registry::seen_by).
-pub struct Policy;
+/// Refuses callers whose quota or rate is used up. Entries that do not exist for a caller are refused before: see
+/// [`Registry::seen_by`](crate::Registry::seen_by).
+pub struct AccessPolicy;
 
-impl Layer for Policy {
+impl Layer for AccessPolicy {
     fn name(&self) -> &'static str {
         "policy"
     }
 
-    fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
         let grant = call.caller.grant.as_ref();
-        // What looks after a task was paid for when the task began.
-        let grant = grant.filter(|_| !matches!(call.target, Target::Task(_)));
+        // Requests about a task were paid for when the task began.
+        let grant = grant.filter(|_| !matches!(call.target, CallTarget::Task(_)));
         let Some(allowance) = grant.and_then(|grant| grant.allowance.clone()) else { return next.run(call) };
         Box::pin(async move {
             let entry = next.entry;
