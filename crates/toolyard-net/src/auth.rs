@@ -1,4 +1,4 @@
-//! Who requests are made for: the `Authorization` header, from wherever the secret is.
+//! Credentials of upstream requests: the `Authorization` header, from a secret in the configuration or in a file.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -6,81 +6,81 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use toolyard_core::Secrets;
+use toolyard_core::SecretRedactor;
 
-/// What an `Authorization` header says. It has no `Debug`: there is nothing to show.
-pub struct Auth {
-    /// How it says it.
-    pub scheme: Scheme,
-    /// Where the secret is.
-    pub source: Source,
-    /// What keeps it out of what is said: a secret in a file is known when it is read.
-    pub secrets: Secrets,
+/// The value of an `Authorization` header. It has no `Debug`, to keep the secret out of logs.
+pub struct UpstreamCredentials {
+    /// Scheme of the header.
+    pub scheme: HttpAuthScheme,
+    /// Source of the secret.
+    pub source: SecretSource,
+    /// Redacts secrets from texts; the secret of a file is registered when it is read.
+    pub secrets: SecretRedactor,
 }
 
 /// A scheme of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
+pub enum HttpAuthScheme {
     /// A token (RFC 6750).
     Bearer,
     /// `user:password` (RFC 7617).
     Basic,
-    /// A key by itself, without the name of a scheme: no standard has it, and services want it.
+    /// A bare key without the name of a scheme. No standard defines this, but services require it.
     Bare,
 }
 
-/// Where a secret is.
-pub enum Source {
-    /// Here.
+/// The source of a secret.
+pub enum SecretSource {
+    /// The secret itself.
     Value(String),
-    /// In a file. It is read for each call: whoever mounted it may replace it.
+    /// A file, read for each call, as a mounted secret may be replaced.
     File(PathBuf),
 }
 
-/// There is no secret where one should be. It does not say which.
+/// The secret is missing or cannot be read. The error does not name it.
 #[derive(Debug, thiserror::Error)]
-#[error("the credentials cannot be read")]
-pub struct Unreadable(#[source] Option<Box<dyn Error + Send + Sync>>);
+#[error("cannot read the credentials")]
+pub struct CredentialsError(#[source] Option<Box<dyn Error + Send + Sync>>);
 
-/// A secret that is longer is none.
-const LONGEST: usize = 64 * 1024;
+/// Maximum length of a secret, in bytes.
+const MAX_SECRET_BYTES: usize = 64 * 1024;
 
-impl Auth {
-    /// The header's value.
+impl UpstreamCredentials {
+    /// Returns the value of the header.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds no secret.
-    pub async fn header(&self) -> Result<HeaderValue, Unreadable> {
+    /// Errors if the file cannot be read, or contains no valid secret.
+    pub async fn header(&self) -> Result<HeaderValue, CredentialsError> {
         self.value(&self.source.read(&self.secrets).await?)
     }
 
-    fn value(&self, secret: &str) -> Result<HeaderValue, Unreadable> {
-        if secret.is_empty() || secret.len() > LONGEST {
-            return Err(Unreadable(None));
+    fn value(&self, secret: &str) -> Result<HeaderValue, CredentialsError> {
+        if secret.is_empty() || secret.len() > MAX_SECRET_BYTES {
+            return Err(CredentialsError(None));
         }
         let text = match self.scheme {
-            Scheme::Bearer => format!("Bearer {secret}"),
-            Scheme::Basic => format!("Basic {}", STANDARD.encode(secret)),
-            Scheme::Bare => secret.to_owned(),
+            HttpAuthScheme::Bearer => format!("Bearer {secret}"),
+            HttpAuthScheme::Basic => format!("Basic {}", STANDARD.encode(secret)),
+            HttpAuthScheme::Bare => secret.to_owned(),
         };
-        let mut value = HeaderValue::try_from(text).map_err(|_| Unreadable(None))?;
+        let mut value = HeaderValue::try_from(text).map_err(|_| CredentialsError(None))?;
         value.set_sensitive(true);
         Ok(value)
     }
 }
 
-impl Source {
-    /// The secret. What keeps secrets out of what is said learns it.
+impl SecretSource {
+    /// Returns the secret, and registers a secret from a file for redaction.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub async fn read(&self, secrets: &Secrets) -> Result<String, Unreadable> {
+    /// Errors if the file cannot be read.
+    pub async fn read(&self, secrets: &SecretRedactor) -> Result<String, CredentialsError> {
         match self {
             Self::Value(secret) => Ok(secret.clone()),
             Self::File(path) => {
                 let path = path.clone();
                 let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
-                let secret = read.map_err(unreadable)?.map_err(unreadable)?;
+                let secret = read.map_err(read_failure)?.map_err(read_failure)?;
                 secrets.learn(secret.trim());
                 Ok(secret.trim().to_owned())
             }
@@ -88,30 +88,34 @@ impl Source {
     }
 }
 
-fn unreadable(error: impl Error + Send + Sync + 'static) -> Unreadable {
-    Unreadable(Some(error.into()))
+fn read_failure(error: impl Error + Send + Sync + 'static) -> CredentialsError {
+    CredentialsError(Some(error.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn check(scheme: Scheme, secret: &str, expect: Option<&str>) {
-        let header = Auth { scheme, source: Source::Value(secret.to_owned()), secrets: Secrets::default() }
-            .header()
-            .await;
+    async fn check(scheme: HttpAuthScheme, secret: &str, expect: Option<&str>) {
+        let header = UpstreamCredentials {
+            scheme,
+            source: SecretSource::Value(secret.to_owned()),
+            secrets: SecretRedactor::default(),
+        }
+        .header()
+        .await;
         assert_eq!(header.as_ref().ok().and_then(|value| value.to_str().ok()), expect);
         assert!(header.is_err() || header.is_ok_and(|value| value.is_sensitive()));
     }
 
     #[tokio::test]
-    async fn a_secret_becomes_a_header_that_does_not_show_it() {
-        check(Scheme::Bearer, "token", Some("Bearer token")).await;
-        check(Scheme::Basic, "me:secret", Some("Basic bWU6c2VjcmV0")).await;
-        check(Scheme::Bare, "RIV_key", Some("RIV_key")).await;
-        check(Scheme::Bare, "two\nlines", None).await;
-        check(Scheme::Bearer, "", None).await;
-        check(Scheme::Bearer, "two\nlines", None).await;
-        check(Scheme::Bearer, &"x".repeat(LONGEST + 1), None).await;
+    async fn header_of_a_secret_is_marked_sensitive() {
+        check(HttpAuthScheme::Bearer, "token", Some("Bearer token")).await;
+        check(HttpAuthScheme::Basic, "me:secret", Some("Basic bWU6c2VjcmV0")).await;
+        check(HttpAuthScheme::Bare, "RIV_key", Some("RIV_key")).await;
+        check(HttpAuthScheme::Bare, "two\nlines", None).await;
+        check(HttpAuthScheme::Bearer, "", None).await;
+        check(HttpAuthScheme::Bearer, "two\nlines", None).await;
+        check(HttpAuthScheme::Bearer, &"x".repeat(MAX_SECRET_BYTES + 1), None).await;
     }
 }

@@ -16,108 +16,118 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::runtime;
 
-use crate::reach::{NotPublic, Reach, Resolver, is_refusal};
+use crate::egress::{EgressPolicy, NonPublicHost, PolicyResolver, is_policy_refusal};
 
-/// How long an unused connection is kept. Shorter than what servers commonly allow (Node.js: 5 s), so
-/// that few requests meet a closed one; those that do are sent again, for they were not read.
-const IDLE: Duration = Duration::from_secs(4);
+/// Maximum idle time of a connection. Shorter than common limits of servers (Node.js: 5 s), so that few requests meet
+/// a closed connection; these are sent again, as the server has not read them.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long a connection may take to be made: a machine that is switched off does not refuse it.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Maximum time to open a connection: a machine that is off does not refuse it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection is silent before the system asks whether the peer is still there.
-const KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// Idle time after which the system probes the peer.
+const KEEP_ALIVE_TIME: Duration = Duration::from_secs(60);
 
-/// An HTTP/1.1 client with pools of connections; cloning shares them.
+/// An HTTP/1.1 client with connection pools. Clones share the pools.
 ///
-/// There is a pool for each runtime that makes requests: a connection is driven by the runtime that
-/// opened it, and a request on another one's would wake its thread, twice (see [`crate::workers`]).
+/// Each runtime that sends requests has a pool: a connection is driven by the runtime that opened it, and a request
+/// from another runtime would wake that one's thread twice (see [`crate::workers`]).
 #[derive(Debug, Clone)]
-pub struct Client {
-    pools: Arc<RwLock<HashMap<runtime::Id, Pool>>>,
-    connector: Connector,
-    reach: Reach,
+pub struct HttpClient {
+    pools: Arc<RwLock<HashMap<runtime::Id, ConnectionPool>>>,
+    connector: PolicyConnector,
+    policy: EgressPolicy,
     tls: Arc<ClientConfig>,
 }
 
-type Connector = HttpsConnector<HttpConnector<Resolver>>;
+type PolicyConnector = HttpsConnector<HttpConnector<PolicyResolver>>;
 
-type Pool = HyperClient<Connector, Full<Bytes>>;
+type ConnectionPool = HyperClient<PolicyConnector, Full<Bytes>>;
 
-/// Why there is no response.
+/// A request without a response.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// No connection: the server has not seen the request.
+    /// The connection failed; the server has not seen the request.
     #[error("cannot connect")]
     Connect(#[source] Box<dyn Error + Send + Sync>),
-    /// The host is none that this client may connect to.
+    /// The policy of the client does not allow the host.
     #[error("the host has no public address")]
     NotPublic,
-    /// The connection broke before the response's head had come.
-    #[error("the connection broke before a response came")]
+    /// The connection broke before the head of the response.
+    #[error("the connection broke before the response")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
 }
 
-impl Client {
-    /// A client that checks the certificates of servers against the system's roots.
+impl HttpClient {
+    /// A client that verifies server certificates with the system's trusted roots.
     ///
     /// # Errors
-    /// When the system has no root certificates, or they cannot be read.
+    /// Errors if the system has no root certificates, or if they cannot be read.
     pub fn with_system_roots() -> std::io::Result<Self> {
         Ok(Self::new(tls()?.with_native_roots()?.with_no_client_auth()))
     }
 
-    /// A client that trusts no certificate, for where every server is reached by plain `http`: it
-    /// saves the time and the memory of reading the system's roots.
+    /// A client that trusts no certificates, for servers that are all reached through plain `http`. It saves the time
+    /// and the memory of the system's roots.
     ///
     /// # Errors
-    /// When the TLS library finds its own defaults unusable.
+    /// Errors if the defaults of the TLS library are unusable.
     pub fn without_roots() -> std::io::Result<Self> {
         Ok(Self::new(tls()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()))
     }
 
-    /// A client with the same roots and with pools of its own, which connects to public addresses only. For
-    /// requests whose host a caller has a say in.
+    /// A client with the same roots and pools of its own, which connects to public addresses only. For requests with
+    /// a host that a caller can influence.
     #[must_use]
     pub fn public_only(&self) -> Self {
-        Self::reaching(self.tls.clone(), Reach::Public, Resolver::system(Reach::Public))
+        Self::with_policy(
+            self.tls.clone(),
+            EgressPolicy::Public,
+            PolicyResolver::system(EgressPolicy::Public),
+        )
     }
 
     fn new(tls: ClientConfig) -> Self {
-        Self::reaching(Arc::new(tls), Reach::Anywhere, Resolver::system(Reach::Anywhere))
+        Self::with_policy(
+            Arc::new(tls),
+            EgressPolicy::Anywhere,
+            PolicyResolver::system(EgressPolicy::Anywhere),
+        )
     }
 
     #[cfg(test)]
-    pub(crate) fn scripted(resolver: Resolver) -> Self {
+    pub(crate) fn with_resolver(resolver: PolicyResolver) -> Self {
         let tls = tls().unwrap().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-        Self::reaching(Arc::new(tls), Reach::Anywhere, resolver)
+        Self::with_policy(Arc::new(tls), EgressPolicy::Anywhere, resolver)
     }
 
-    fn reaching(tls: Arc<ClientConfig>, reach: Reach, resolver: Resolver) -> Self {
+    fn with_policy(tls: Arc<ClientConfig>, policy: EgressPolicy, resolver: PolicyResolver) -> Self {
         let mut http = HttpConnector::new_with_resolver(resolver);
         http.enforce_http(false);
-        // Without it a small request waits for the acknowledgement of the one before: 40 ms.
+        // Otherwise a small request waits for the acknowledgement of the one before: 40 ms.
         http.set_nodelay(true);
-        http.set_connect_timeout(Some(CONNECT));
-        // For streams, which may be silent for hours: a peer that has gone without a word is noticed.
-        http.set_keepalive(Some(KEEP_ALIVE));
+        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        // For streams, which may be silent for hours, so that a vanished peer is detected.
+        http.set_keepalive(Some(KEEP_ALIVE_TIME));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config((*tls).clone())
             .https_or_http()
             .enable_http1()
             .wrap_connector(http);
-        Self { pools: Arc::default(), connector, reach, tls }
+        Self { pools: Arc::default(), connector, policy, tls }
     }
 
-    /// Has the pool of the runtime that this is called on send a request.
+    /// Sends a request through the pool of the current runtime.
     fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
         let runtime = runtime::Handle::current().id();
         if let Some(pool) = self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&runtime) {
             return pool.request(request);
         }
         let mut builder = HyperClient::builder(TokioExecutor::new());
-        let pool =
-            builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).build(self.connector.clone());
+        let pool = builder
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .build(self.connector.clone());
         self.pools
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -129,11 +139,11 @@ impl Client {
     /// Sends a request and waits for the head of the response.
     ///
     /// # Errors
-    /// When there is no response. A status of failure is a response.
+    /// Errors if there is no response. An error status is a response.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, RequestError> {
-        self.reach.check(request.uri()).map_err(|NotPublic| RequestError::NotPublic)?;
+        self.policy.check(request.uri()).map_err(|NonPublicHost| RequestError::NotPublic)?;
         self.request(request).await.map_err(|error| match error.is_connect() {
-            true if is_refusal(&error) => RequestError::NotPublic,
+            true if is_policy_refusal(&error) => RequestError::NotPublic,
             true => RequestError::Connect(error.into()),
             false => RequestError::Broken(error.into()),
         })

@@ -1,8 +1,8 @@
-//! Refuses requests that a web page made a browser send.
+//! Refuses requests that a web page caused a browser to send.
 //!
-//! A page can point its own name at 127.0.0.1 and talk to whatever listens there ("DNS rebinding").
-//! MCP asks servers to check `Origin` (2026-07-28, basic/transports/streamable-http, security); the
-//! `Host` header gives the rebound name away even where a browser sends no origin.
+//! A page can point its own name at 127.0.0.1 and talk to any server there ("DNS rebinding").
+//! MCP requires servers to check `Origin` (2026-07-28, basic/transports/streamable-http, security); the `Host` header
+//! reveals the rebound name even if the browser sends no origin.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -14,72 +14,98 @@ use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 
 use crate::listener::ClientAddress;
 
-/// Which `Host` and `Origin` a request may carry.
+/// The allowed values of `Host` and `Origin`.
 #[derive(Debug, Clone, Default)]
-pub struct Guard {
-    /// The hosts of the addresses that are listened on, as a `Host` header has them.
-    pub own: Vec<String>,
-    /// Hosts (a port does not matter) that are ours beside that one and the loopback names. Where this is empty and the
-    /// listener is reached from other machines, any host is: nobody can know all names of a machine.
+pub struct BrowserGuard {
+    /// Hosts of the listening addresses, as in a `Host` header.
+    pub own_hosts: Vec<String>,
+    /// Additional hosts of this server, with or without a port, beside loopback names. If this is empty and the
+    /// listener is reachable from other machines, any host is allowed, as a machine may have names that it does not
+    /// know.
     pub hosts: Vec<String>,
-    /// Origins of pages that may call, such as `https://inspector.example.com`.
+    /// Origins of allowed pages, such as `https://inspector.example.com`.
     pub origins: Vec<String>,
-    /// Whether the listener is bound beyond loopback.
+    /// `true` if the listener is bound beyond loopback.
     pub exposed: bool,
 }
 
-/// What was wrong with a request.
+/// The fault of a refused request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The name in `Host` is not ours.
-    #[error("the Host header names another host")]
+pub enum GuardRefusal {
+    /// `Host` names another host.
+    #[error("unknown host in the Host header")]
     Host,
-    /// The page in `Origin` may not call.
-    #[error("the Origin header names a page that may not call")]
+    /// The page in `Origin` is not allowed.
+    #[error("origin not allowed")]
     Origin,
 }
 
-impl Guard {
-    /// Looks at the headers of a request.
+impl BrowserGuard {
+    /// Checks the headers of a request.
     ///
     /// # Errors
-    /// Names the header that is wrong.
-    pub fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
-        // No browser connects to a Unix socket, and who does has no name for this machine to give.
+    /// Names the invalid header.
+    pub fn check<B>(&self, request: &Request<B>) -> Result<(), GuardRefusal> {
+        // Browsers cannot connect to Unix sockets, and other local clients have no host name to send.
         let is_local = request.extensions().get() == Some(&ClientAddress::Unix);
-        if !is_local && !host_of(request).is_some_and(|host| self.is_our_host(host)) {
-            return Err(Refusal::Host);
+        if !is_local && !host_of(request).is_some_and(|host| self.is_own_host(host)) {
+            return Err(GuardRefusal::Host);
         }
-        match request.headers().get(ORIGIN) {
-            Some(origin) if !origin.to_str().is_ok_and(|origin| self.may_call(origin)) => {
-                Err(Refusal::Origin)
+        let mut origins = request.headers().get_all(ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (None, _) => Ok(()),
+            (Some(origin), None) if origin.to_str().is_ok_and(|origin| self.is_allowed_origin(origin)) => {
+                Ok(())
             }
-            _ => Ok(()),
+            _ => Err(GuardRefusal::Origin),
         }
     }
 
-    fn is_our_host(&self, host: &str) -> bool {
-        let listed = self.hosts.iter().any(|ours| without_port(ours).eq_ignore_ascii_case(host));
-        listed
+    fn is_own_host(&self, host: &str) -> bool {
+        let is_allowed_host = self.hosts.iter().any(|ours| without_port(ours).eq_ignore_ascii_case(host));
+        is_allowed_host
             || is_loopback(host)
-            || self.own.iter().any(|own| own == host)
+            || self.own_hosts.iter().any(|own| own == host)
             || (self.exposed && self.hosts.is_empty())
     }
 
-    fn may_call(&self, origin: &str) -> bool {
+    fn is_allowed_origin(&self, origin: &str) -> bool {
         if self.origins.iter().any(|ours| ours.eq_ignore_ascii_case(origin)) {
             return true;
         }
-        // A page of this machine, on whatever port: it could call without a browser as well.
-        let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
-        !self.exposed && host.is_some_and(|host| is_loopback(&host))
+        // A page of this machine, on any port: its server could call without a browser as well.
+        !self.exposed && is_local_page(origin)
     }
 }
 
-/// Lets the page that a request came from read the response (Fetch, CORS protocol). Only for a request that
-/// has passed [`Guard::check`]: its origin is one that may call. `exposed` are the response's headers that
-/// the page may see beside the usual ones.
-pub fn let_read<B>(request: &HeaderMap, response: &mut Response<B>, exposed: &'static str) {
+/// `true` if an origin belongs to a page of a server on this machine: an HTTP scheme and a loopback name.
+fn is_local_page(origin: &str) -> bool {
+    let Ok(uri) = origin.parse::<Uri>() else { return false };
+    let has_scheme = uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https"));
+    // Browsers send no origin with a user (RFC 6454, section 6.2).
+    let has_user = origin.contains('@');
+    has_scheme
+        && !has_user
+        && uri.path() == "/"
+        && uri.query().is_none()
+        && uri.authority().is_some_and(has_valid_port)
+        && uri.host().is_some_and(is_loopback)
+}
+
+/// Returns `true` if an authority has no port, or a valid one. Origins have no empty port.
+fn has_valid_port(authority: &Authority) -> bool {
+    match authority.as_str().strip_prefix(authority.host()) {
+        Some("") => true,
+        Some(port) => port.strip_prefix(':').is_some_and(|port| {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        }),
+        None => false,
+    }
+}
+
+/// Lets the page of a request read the response (Fetch, CORS protocol). Only for requests that have passed
+/// [`BrowserGuard::check`]. `exposed` are response headers that the page may read beside the default ones.
+pub fn allow_read<B>(request: &HeaderMap, response: &mut Response<B>, exposed: &'static str) {
     let Some(origin) = request.get(ORIGIN) else { return };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
@@ -87,21 +113,21 @@ pub fn let_read<B>(request: &HeaderMap, response: &mut Response<B>, exposed: &'s
     headers.append(VARY, HeaderValue::from_static("origin"));
 }
 
-/// Answers a browser that asks before it sends a request for a page. Every header is allowed: which ones
-/// there are, the tools decide.
-pub fn let_send<B>(request: &HeaderMap, response: &mut Response<B>, methods: &'static str) {
+/// Answers a preflight request of a browser. All headers are allowed, as tools define their own.
+pub fn allow_preflight<B>(request: &HeaderMap, response: &mut Response<B>, methods: &'static str) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("3600"));
-    if let Some(asked) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    if let Some(requested) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, requested.clone());
     }
 }
 
-/// What a request names as its host, without the port.
+/// Returns the host of a request without the port: that of its target, where the target has one (RFC 9112, section
+/// 3.2.2), else that of `Host`.
 fn host_of<B>(request: &Request<B>) -> Option<&str> {
-    let header = request.headers().get(HOST).and_then(|value| value.to_str().ok());
-    header.or_else(|| request.uri().authority().map(Authority::as_str)).map(without_port)
+    let header = || request.headers().get(HOST).and_then(|value| value.to_str().ok());
+    request.uri().authority().map(Authority::as_str).or_else(header).map(without_port)
 }
 
 fn without_port(host: &str) -> &str {
@@ -120,64 +146,109 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(guard: &Guard, host: &str, origin: Option<&str>, expect: Result<(), Refusal>) {
+    fn check(guard: &BrowserGuard, host: &str, origin: Option<&str>, expect: Result<(), GuardRefusal>) {
         let request = Request::get("/mcp").header(HOST, host);
         let request = origin.into_iter().fold(request, |request, origin| request.header(ORIGIN, origin));
         assert_eq!(guard.check(&request.body(()).unwrap()), expect, "{host} {origin:?}");
     }
 
     #[test]
-    fn on_loopback() {
-        let guard = Guard { origins: vec!["https://tools.example".into()], ..Guard::default() };
+    fn loopback_listener_accepts_local_hosts_and_origins() {
+        let guard = BrowserGuard { origins: vec!["https://tools.example".into()], ..BrowserGuard::default() };
         for host in ["localhost:8080", "127.0.0.1", "[::1]:80", "[::1]", "LOCALHOST"] {
             check(&guard, host, None, Ok(()));
         }
         for host in ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "", "[::2]:80"] {
-            check(&guard, host, None, Err(Refusal::Host));
+            check(&guard, host, None, Err(GuardRefusal::Host));
         }
-        for origin in ["http://localhost:3000", "https://127.0.0.1", "https://tools.example"] {
+        for origin in
+            ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:65535", "https://tools.example"]
+        {
             check(&guard, "localhost", Some(origin), Ok(()));
         }
-        for origin in ["http://evil.example", "null", "", "file://", "http://localhost.evil.example"] {
-            check(&guard, "localhost", Some(origin), Err(Refusal::Origin));
+        for origin in [
+            "http://evil.example",
+            "null",
+            "",
+            "file://",
+            "file://localhost",
+            "http://localhost.evil.example",
+            "http://localhost@evil.example",
+            "http://user@localhost",
+            "http://user:password@localhost:3000",
+            "http://@localhost",
+            "ftp://localhost",
+            "chrome-extension://localhost",
+            "moz-extension://127.0.0.1",
+            "app://localhost",
+            "localhost",
+            "//localhost",
+            "http://localhost/evil.example",
+            "http://localhost?evil.example",
+            "http://localhost:65536",
+            "http://localhost:",
+            "http://localhost:+80",
+            "http://[::1]:99999",
+            "http://localhost, http://evil.example",
+            "http://localhost http://evil.example",
+        ] {
+            check(&guard, "localhost", Some(origin), Err(GuardRefusal::Origin));
+        }
+        let twice = Request::get("/mcp").header(HOST, "localhost");
+        let twice = twice.header(ORIGIN, "http://localhost").header(ORIGIN, "http://evil.example");
+        assert_eq!(guard.check(&twice.body(()).unwrap()), Err(GuardRefusal::Origin));
+    }
+
+    #[test]
+    fn host_of_the_target_is_checked_before_the_header() {
+        for (target, expected) in [
+            ("http://localhost:8080/mcp", Ok(())),
+            ("http://evil.example/mcp", Err(GuardRefusal::Host)),
+            ("http://localhost@evil.example/mcp", Err(GuardRefusal::Host)),
+        ] {
+            let request = Request::get(target).header(HOST, "localhost");
+            assert_eq!(BrowserGuard::default().check(&request.body(()).unwrap()), expected, "{target}");
         }
     }
 
     #[test]
-    fn beyond_loopback() {
-        let open = Guard { exposed: true, ..Guard::default() };
+    fn exposed_listener_accepts_configured_hosts() {
+        let open = BrowserGuard { exposed: true, ..BrowserGuard::default() };
         check(&open, "gateway.internal:8080", None, Ok(()));
-        check(&open, "gateway.internal", Some("http://localhost:3000"), Err(Refusal::Origin));
-        let named =
-            Guard { own: vec!["10.0.0.1".into()], hosts: vec!["gateway.internal:8080".into()], ..open };
+        check(&open, "gateway.internal", Some("http://localhost:3000"), Err(GuardRefusal::Origin));
+        let named = BrowserGuard {
+            own_hosts: vec!["10.0.0.1".into()],
+            hosts: vec!["gateway.internal:8080".into()],
+            ..open
+        };
         check(&named, "gateway.internal:8080", None, Ok(()));
         check(&named, "10.0.0.1:8080", None, Ok(()));
-        check(&named, "other.internal", None, Err(Refusal::Host));
+        check(&named, "other.internal", None, Err(GuardRefusal::Host));
     }
 
     #[test]
-    fn on_a_unix_socket() {
+    fn unix_socket_accepts_any_host() {
         let check = |client: ClientAddress, origin: Option<&str>| {
             let request = Request::get("/mcp").header(HOST, "whatever").extension(client);
             let request = origin.into_iter().fold(request, |request, origin| request.header(ORIGIN, origin));
-            Guard::default().check(&request.body(()).unwrap())
+            BrowserGuard::default().check(&request.body(()).unwrap())
         };
         let elsewhere = ClientAddress::Tcp("127.0.0.1:1".parse().unwrap());
         assert_eq!(check(ClientAddress::Unix, None), Ok(()));
-        assert_eq!(check(ClientAddress::Unix, Some("https://evil.example")), Err(Refusal::Origin));
-        assert_eq!(check(elsewhere, None), Err(Refusal::Host));
+        assert_eq!(check(ClientAddress::Unix, Some("https://evil.example")), Err(GuardRefusal::Origin));
+        assert_eq!(check(elsewhere, None), Err(GuardRefusal::Host));
     }
 
     #[test]
-    fn a_page_that_may_call_can_send_and_read() {
+    fn allowed_page_can_send_and_read() {
         let page = HeaderMap::from_iter([
             (ORIGIN, HeaderValue::from_static("https://tools.example")),
             (ACCESS_CONTROL_REQUEST_HEADERS, HeaderValue::from_static("mcp-method, mcp-param-region")),
         ]);
-        let told = |request: &HeaderMap| {
+        let cors_headers = |request: &HeaderMap| {
             let mut response = Response::new(());
-            let_send(request, &mut response, "POST");
-            let_read(request, &mut response, "mcp-session-id");
+            allow_preflight(request, &mut response, "POST");
+            allow_read(request, &mut response, "mcp-session-id");
             let header = |name| {
                 response.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap().to_owned())
             };
@@ -186,10 +257,10 @@ mod tests {
         };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
-            told(&page),
+            cors_headers(&page),
             [some("https://tools.example"), some("mcp-method, mcp-param-region"), some("POST")]
         );
-        // A client that is no browser is told nothing of pages.
-        assert_eq!(told(&HeaderMap::new())[0], None);
+        // A client without an origin gets no CORS headers.
+        assert_eq!(cors_headers(&HeaderMap::new())[0], None);
     }
 }

@@ -1,21 +1,23 @@
-//! HTTP plumbing, both ways. It knows nothing of tools, calls or MCP.
+//! HTTP for both directions, independent of tools, calls and MCP.
 //!
-//! - [`listener`]: accepts connections, within bounds, until it is told to drain;
+//! - [`listener`]: accepts connections, within limits, until it drains;
 //! - [`workers`]: the threads that serve them;
-//! - [`guard`]: refuses what a browser was lured into sending;
+//! - [`guard`]: refuses requests that a web page caused a browser to send;
 //! - [`client`]: requests to other servers;
-//! - [`auth`]: who these are made for;
-//! - [`reach`]: which addresses these may go to;
-//! - [`body`]: bodies that are bounded when read and not copied when written;
-//! - [`trace`]: which trace a request belongs to;
+//! - [`auth`]: their credentials;
+//! - [`egress`]: the addresses that they may go to;
+//! - [`budget`]: the limit of the bytes of all messages in flight;
+//! - [`body`]: bodies, limited when read and not copied when written;
+//! - [`trace`]: trace context of requests;
 //! - [`sse`]: server-sent events, read and written.
 
 pub mod auth;
 pub mod body;
+pub mod budget;
 pub mod client;
+pub mod egress;
 pub mod guard;
 pub mod listener;
-pub mod reach;
 pub mod sse;
 pub mod trace;
 pub mod workers;

@@ -1,197 +1,315 @@
-//! Accepts connections, within bounds, until it is told to drain.
+//! Accepts connections, within limits, until it drains.
 //!
-//! - [`Listener`]: where connections come from, and what is asked of them before HTTP;
-//! - [`Tls`]: how they are encrypted, read from files;
-//! - [`proxy`]: whom a proxy in front of us says that it speaks for;
-//! - [`ClientAddress`]: where a request came from, in its extensions.
+//! - [`SocketListener`]: sockets, and the protocols ahead of HTTP;
+//! - [`TlsSettings`]: certificates and keys, read from files;
+//! - [`proxy`]: the PROXY protocol of trusted proxies;
+//! - [`ClientAddress`]: the origin of a request, in its extensions;
+//! - `connection_permits`: the limits of open connections, and eviction; `connection`: the state of one;
+//! - `timed`: clients that do not read; `framing`: requests with an ambiguous end or host.
 
-mod arrival;
+mod accepted;
+mod connection;
+mod connection_permits;
+mod framing;
 pub mod proxy;
 mod socket;
+mod timed;
 mod tls;
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::response::Response;
-use http::Request;
+use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::Service;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout_at};
 
-use self::arrival::{Arrival, Stream};
-use self::socket::Listeners;
-use crate::workers::Workers;
+use self::accepted::{AcceptedConnection, ClientStream};
+use self::connection::{ConnectionSignal, OpenConnection, OpenRequest, ResponseBody};
+use self::connection_permits::{ConnectionPermit, ConnectionPermits, PermitRefusal};
+use self::framing::RequestFraming;
+use self::socket::ListenerSet;
+use self::timed::TimedWrites;
+use crate::workers::WorkerPool;
 
-pub use self::arrival::ClientAddress;
-pub use self::socket::Listener;
-pub use self::tls::{Tls, TlsError, TlsFiles};
+pub use self::accepted::ClientAddress;
+pub use self::connection::ClientConnection;
+pub use self::socket::SocketListener;
+pub use self::tls::{TlsError, TlsFiles, TlsSettings};
 
-/// What one client may take, and all of them together.
+/// Limits of one client, and of all clients together.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerLimits {
-    /// Connections that are open at once. Further ones wait in the system's queue.
+    /// Maximum number of open connections. A further connection replaces the one that has been silent for longest, or
+    /// is refused if each has an open request.
     pub connections: usize,
-    /// Size of a request's head, in bytes.
+    /// Maximum number of connections from one address: an IPv4 address, or the first 64 bits of an IPv6 address. This
+    /// machine and Unix sockets have no such limit.
+    pub connections_per_address: usize,
+    /// Path of the health check, for which connections beyond `connections` are reserved.
+    pub health_path: Option<&'static str>,
+    /// Maximum size of the head of a request, in bytes.
     pub head_bytes: usize,
-    /// Time that a client has to send a request's head, and before that for what comes ahead of HTTP: the header of
-    /// a proxy and the handshake of TLS. A connection on which nothing is asked for as long is closed as well.
+    /// Maximum time to send the head of a request, and before that the header of a proxy and the TLS handshake. Also
+    /// the maximum time between two requests of a connection.
     pub head_time: Duration,
-    /// Time that open requests have to end once draining began.
+    /// Maximum time that a client may leave a response unread.
+    pub write_time: Duration,
+    /// Maximum time of open requests after draining began.
     pub drain_time: Duration,
 }
 
-/// Serves until `stop` resolves, then lets open requests end and returns. New connections are accepted
-/// meanwhile, for one request each: whoever asks is to be told that the server is going.
+/// Number of additional connections that only serve the health check.
+const HEALTH_CONNECTIONS: usize = 16;
+
+/// Time that draining waits for requests on open, silent connections: they may be on their way.
+const LINGER_TIME: Duration = Duration::from_millis(500);
+
+/// Time between two checks for open requests while draining.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Serves until `stop` resolves, then lets open requests end and returns. While it drains, new connections are
+/// accepted for one request each, which tells the client that the server stops.
 pub async fn serve(
-    listeners: Vec<Listener>,
+    listeners: Vec<SocketListener>,
     router: Router,
     limits: ListenerLimits,
-    workers: &Workers,
+    workers: &WorkerPool,
     stop: impl Future<Output = ()>,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let open = GracefulShutdown::new();
-    let (draining, drain) = watch::channel(());
-    let mut listeners = Listeners::new(listeners);
-    let mut stop = std::pin::pin!(stop);
+    let mut server = ListenerServer {
+        listeners: ListenerSet::new(listeners),
+        permits: ConnectionPermits::new(limits.connections, limits.connections_per_address),
+        health_permits: ConnectionPermits::new(HEALTH_CONNECTIONS, HEALTH_CONNECTIONS),
+        service: ConnectionService { router, limits, is_draining: Arc::default(), health_only: false },
+        workers,
+    };
+    let mut stop = pin!(stop);
     loop {
         tokio::select! {
             () = &mut stop => break,
-            accepted = accept(&mut listeners, &places) => {
-                let Some((arrival, place)) = accepted else { continue };
-                let watched = Watched { watcher: open.watcher(), drain: drain.clone() };
-                workers.spawn(attend(arrival, router.clone(), limits, Some(watched), place));
+            accepted = server.listeners.accept() => server.handle_accepted(accepted).await,
+        }
+    }
+    server.drain().await;
+}
+
+/// The listeners and the state for serving their connections.
+struct ListenerServer<'a> {
+    listeners: ListenerSet,
+    permits: ConnectionPermits,
+    health_permits: ConnectionPermits,
+    service: ConnectionService,
+    workers: &'a WorkerPool,
+}
+
+impl ListenerServer<'_> {
+    /// Serves an accepted connection if there is a permit for it.
+    async fn handle_accepted(&mut self, accepted: io::Result<AcceptedConnection>) {
+        match accepted {
+            Ok(arrival) => self.start_connection(arrival).await,
+            Err(error) => self.recover_accept(&error).await,
+        }
+    }
+
+    async fn start_connection(&self, arrival: AcceptedConnection) {
+        let client = arrival.client();
+        let (place, health_only) = match self.permits.acquire(client).await {
+            Err(PermitRefusal::Full) => (self.health_permits.acquire(client).await, true),
+            place => (place, false),
+        };
+        match place {
+            Ok(place) => {
+                let service = ConnectionService { health_only, ..self.service.clone() };
+                self.workers.spawn(service.serve_connection(arrival, place));
+            }
+            Err(refusal) => {
+                tracing::debug!(%refusal, "refused a connection");
+                arrival.refuse();
             }
         }
     }
-    drop(draining);
-    let drained = tokio::time::timeout(limits.drain_time, open.shutdown());
-    tokio::select! {
-        drained = drained => if drained.is_err() {
-            tracing::warn!("requests were still open when the time to drain was over");
-        },
-        () = send_away(&mut listeners, &router, limits, &places, workers) => {}
-    }
-}
 
-/// Goes on accepting connections, for one request each.
-async fn send_away(
-    listeners: &mut Listeners,
-    router: &Router,
-    limits: ListenerLimits,
-    places: &Arc<Semaphore>,
-    workers: &Workers,
-) {
-    loop {
-        let Some((arrival, place)) = accept(listeners, places).await else { continue };
-        workers.spawn(attend(arrival, router.clone(), limits, None, place));
+    /// Waits until connections can be accepted again.
+    async fn recover_accept(&self, error: &io::Error) {
+        if !is_exhausted(error) {
+            return tracing::debug!(%error, "lost a connection before it was accepted");
+        }
+        tracing::warn!(%error, "cannot accept connections");
+        self.permits.evict();
+        // An immediate retry would only consume CPU time.
+        sleep(POLL_INTERVAL).await;
     }
-}
 
-/// The next connection; `None` where it could not be accepted.
-async fn accept(
-    listeners: &mut Listeners,
-    places: &Arc<Semaphore>,
-) -> Option<(Arrival, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
-    match listeners.accept().await {
-        Ok(arrival) => Some((arrival, place)),
-        Err(error) => {
-            tracing::warn!(%error, "cannot accept a connection");
-            // Out of file descriptors, most likely: trying again at once would only burn the processor.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            None
+    /// Lets open requests end, answers requests on their way, and closes all connections.
+    async fn drain(&mut self) {
+        self.service.is_draining.store(true, Ordering::Relaxed);
+        let end = Instant::now() + self.service.limits.drain_time;
+        let permits = self.permits.clone();
+        self.accept_until(end, || !permits.is_busy()).await;
+        let linger = end.min(Instant::now() + LINGER_TIME);
+        self.accept_until(linger, || permits.open() == 0).await;
+        self.permits.send(ConnectionSignal::Finish);
+        self.health_permits.send(ConnectionSignal::Finish);
+        let closed = async {
+            while permits.open() > 0 {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        if timeout_at(end, closed).await.is_err() {
+            tracing::warn!("requests were still open after the drain time");
+        }
+    }
+
+    /// Accepts connections until a condition holds or until `end`.
+    async fn accept_until(&mut self, end: Instant, is_done: impl Fn() -> bool) {
+        let waited = async {
+            while !is_done() {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        let mut waited = pin!(timeout_at(end, waited));
+        loop {
+            tokio::select! {
+                _ = &mut waited => return,
+                accepted = self.listeners.accept() => self.handle_accepted(accepted).await,
+            }
         }
     }
 }
 
-/// What ends a connection when draining begins.
-struct Watched {
-    /// Waits for its open request.
-    watcher: Watcher,
-    /// Does not wait for a client that has not even asked yet: it closes when draining begins.
-    drain: watch::Receiver<()>,
+/// `true` if the system has no resources to accept a connection; otherwise only one connection failed.
+fn is_exhausted(error: &io::Error) -> bool {
+    const ENOMEM: i32 = 12;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    const ENOBUFS: i32 = 105;
+    matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE | ENOBUFS))
 }
 
-/// Serves a connection to its end; its place is free then. Runs on the thread where the connection stays. One that
-/// is not watched is for one request.
-async fn attend(
-    arrival: Arrival,
+/// The service of connections.
+#[derive(Clone)]
+struct ConnectionService {
     router: Router,
     limits: ListenerLimits,
-    watched: Option<Watched>,
-    _place: OwnedSemaphorePermit,
-) {
-    let admitted = arrival.admit(limits.head_time);
-    let (admitted, watcher) = match watched {
-        None => (admitted.await, None),
-        Some(Watched { watcher, mut drain }) => tokio::select! {
-            biased;
-            admitted = admitted => (admitted, Some(watcher)),
-            _ = drain.changed() => return,
-        },
-    };
-    let (stream, client) = match admitted {
-        Ok(admitted) => admitted,
-        Err(error) => return tracing::debug!(%error, "a connection was not admitted"),
-    };
-    let service = Site { router: TowerToHyperService::new(router), client };
-    let ended = match stream {
-        Stream::Tcp(stream) => converse(stream, service, limits, watcher).await,
-        Stream::Unix(stream) => converse(stream, service, limits, watcher).await,
-        Stream::Tls(stream) => converse(*stream, service, limits, watcher).await,
-    };
-    if let Err(error) = ended {
-        tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+    /// `true` if each connection ends with its next response.
+    is_draining: Arc<AtomicBool>,
+    /// `true` if the connection serves one health check only.
+    health_only: bool,
+}
+
+impl ConnectionService {
+    /// Serves a connection to its end, and then frees its permit. Runs on the thread of the connection.
+    async fn serve_connection(self, arrival: AcceptedConnection, mut place: ConnectionPermit) {
+        let connection = place.connection.clone();
+        let admitted = arrival.admit(self.limits.head_time, |client| Ok(place.count_for(client)?));
+        let (stream, client) = match unless_signaled(&connection, admitted).await {
+            None => return tracing::debug!("a connection was closed before it was admitted"),
+            Some(Err(error)) => return tracing::debug!(%error, "a connection was not admitted"),
+            Some(Ok(admitted)) => admitted,
+        };
+        let ended = match stream {
+            ClientStream::Tcp(stream) => self.serve_http(stream, client, connection).await,
+            ClientStream::Unix(stream) => self.serve_http(stream, client, connection).await,
+            ClientStream::Tls(stream) => self.serve_http(*stream, client, connection).await,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+        }
+    }
+
+    async fn serve_http(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        client: ClientAddress,
+        connection: Arc<OpenConnection>,
+    ) -> hyper::Result<()> {
+        let builder = builder(self.limits);
+        let framing = RequestFraming::default();
+        let stream = framing.watch(stream);
+        let stream = TimedWrites::new(stream, self.limits.write_time, connection.clone());
+        let router = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(|request| self.answer(&router, &framing, request, client, &connection));
+        let mut conversation = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let mut is_last = false;
+        poll_fn(|context| {
+            match connection.poll_signal(context) {
+                ConnectionSignal::Cut => return Poll::Ready(Ok(())),
+                ConnectionSignal::Finish if !is_last => {
+                    is_last = true;
+                    conversation.as_mut().graceful_shutdown();
+                }
+                ConnectionSignal::Finish | ConnectionSignal::None => {}
+            }
+            conversation.as_mut().poll(context)
+        })
+        .await
+    }
+
+    /// Answers a request, and closes the connection with the response if necessary.
+    async fn answer(
+        &self,
+        router: &TowerToHyperService<Router>,
+        framing: &RequestFraming,
+        mut request: Request<Incoming>,
+        client: ClientAddress,
+        connection: &Arc<OpenConnection>,
+    ) -> Result<Response<ResponseBody>, Infallible> {
+        let open = OpenRequest::begin(connection);
+        let mut response = if let Err(fault) = framing.check(&request) {
+            framing::bad_request(fault)
+        } else if self.health_only && self.limits.health_path != Some(request.uri().path()) {
+            overloaded_response()
+        } else {
+            request.extensions_mut().insert(client);
+            if !connection.is_authenticated() {
+                request.extensions_mut().insert(ClientConnection(connection.clone()));
+            }
+            router.call(request).await?
+        };
+        if self.health_only || self.is_draining.load(Ordering::Relaxed) {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(response.map(|body| ResponseBody { body, _request: open }))
     }
 }
 
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    service: Site,
-    limits: ListenerLimits,
-    watcher: Option<Watcher>,
-) -> hyper::Result<()> {
-    let connection =
-        builder(limits).keep_alive(watcher.is_some()).serve_connection(TokioIo::new(stream), service);
-    match watcher {
-        Some(watcher) => watcher.watch(connection).await,
-        None => connection.await,
-    }
+/// Runs the protocols ahead of HTTP; `None` if the connection is told to end before they complete.
+async fn unless_signaled<T>(connection: &OpenConnection, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match connection.poll_signal(context) {
+        ConnectionSignal::None => work.as_mut().poll(context).map(Some),
+        ConnectionSignal::Finish | ConnectionSignal::Cut => Poll::Ready(None),
+    })
+    .await
+}
+
+/// The response if each connection has an open request.
+fn overloaded_response() -> Response {
+    let mut response = Response::new(Body::from("too many connections are open"));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 fn builder(limits: ListenerLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new());
     builder.header_read_timeout(limits.head_time);
-    // The smallest buffer that hyper takes is 8 KiB.
+    // The minimum of hyper is 8 KiB.
     builder.max_buf_size(limits.head_bytes.max(8 * 1024));
     builder
-}
-
-/// The routes, as one client sees them.
-#[derive(Clone)]
-struct Site {
-    router: TowerToHyperService<Router>,
-    client: ClientAddress,
-}
-
-impl Service<Request<Incoming>> for Site {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.client);
-        self.router.call(request)
-    }
 }

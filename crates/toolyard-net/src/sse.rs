@@ -4,40 +4,40 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// One event.
+/// An event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
-    /// Its type; empty means `message`.
+pub struct SseEvent {
+    /// Type of the event; empty means `message`.
     pub kind: String,
-    /// Its data, lines joined by `\n`.
+    /// Data, lines joined by `\n`.
     pub data: Bytes,
-    /// Its id, if it set one.
+    /// ID, if the event set one.
     pub id: Option<String>,
 }
 
-/// An event is larger than the reader allows.
+/// An event is larger than the limit of the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {0} bytes")]
-pub struct TooLarge(pub usize);
+pub struct EventTooLarge(pub usize);
 
-/// Reads events out of a stream of bytes that is cut anywhere.
+/// Parses events from a stream of arbitrary chunks.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct SseDecoder {
     buffer: BytesMut,
-    /// How much of the buffer has no line break in it.
+    /// Length of the beginning of the buffer without line breaks.
     searched: usize,
-    /// The last line ended in CR at the end of what had come: a LF belongs to it.
+    /// `true` if the last line ended in CR at the end of the buffer: a following LF belongs to it.
     after_cr: bool,
     at_start: bool,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     last_id: Option<String>,
     retry: Option<Duration>,
     limit: usize,
 }
 
-impl Decoder {
-    /// A reader of events of at most `limit` bytes.
+impl SseDecoder {
+    /// A decoder for events of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Decoder {
             searched: 0,
             after_cr: false,
             at_start: true,
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
             last_id: None,
             retry: None,
@@ -53,31 +53,37 @@ impl Decoder {
         }
     }
 
-    /// The id of the latest event that set one, whether it had data or not. An empty one takes back those before it.
+    /// ID of the latest event that set one, with or without data. An empty ID resets it.
     #[must_use]
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long to wait before coming back, if the stream has said so.
+    /// Reconnection time that the stream has set.
     #[must_use]
     pub const fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Takes what has come.
+    /// Number of buffered bytes that are not part of a returned event.
+    #[must_use]
+    pub fn buffered_len(&self) -> usize {
+        self.buffer.len() + self.event.data.len()
+    }
+
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole event with data; `None` until more has come.
+    /// Returns the next complete event with data; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// When an event grows beyond the limit. The stream cannot be read any further.
-    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
+    /// Errors if an event exceeds the limit. The stream cannot be read any further.
+    pub fn next_event(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
         while let Some(line) = self.next_line() {
             if self.event.data.len() + line.len() > self.limit {
-                return Err(TooLarge(self.limit));
+                return Err(EventTooLarge(self.limit));
             }
             if !line.is_empty() {
                 self.field(&line);
@@ -91,7 +97,7 @@ impl Decoder {
                 return Ok(Some(event));
             }
         }
-        if self.buffer.len() > self.limit { Err(TooLarge(self.limit)) } else { Ok(None) }
+        if self.buffer.len() > self.limit { Err(EventTooLarge(self.limit)) } else { Ok(None) }
     }
 
     fn next_line(&mut self) -> Option<Bytes> {
@@ -101,11 +107,11 @@ impl Decoder {
                 self.buffer.advance(1);
             }
         }
-        let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
+        let Some(line_end) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             return None;
         };
-        let line = self.buffer.split_to(self.searched + found).freeze();
+        let line = self.buffer.split_to(self.searched + line_end).freeze();
         self.searched = 0;
         self.after_cr = self.buffer[0] == b'\r';
         self.buffer.advance(1);
@@ -124,12 +130,12 @@ impl Decoder {
                 self.event.id = Some(String::from_utf8_lossy(&value).into_owned())
             }
             b"retry" => self.retry = milliseconds(&value).or(self.retry),
-            // Comments (an empty name), and what a later standard may add.
+            // Comments (an empty name), and fields of later standards.
             _ => {}
         }
     }
 
-    /// The only line of data, as JSON-RPC messages have it, is not copied.
+    /// Adds a line of data. A single line, as JSON-RPC messages have, is not copied.
     fn data(&mut self, line: Bytes) {
         if !std::mem::replace(&mut self.has_data, true) {
             self.event.data = line;
@@ -142,50 +148,50 @@ impl Decoder {
     }
 }
 
-/// A number that is written in digits and nothing else.
+/// Parses a number that consists of digits only.
 fn milliseconds(text: &[u8]) -> Option<Duration> {
     let digits = text.iter().all(u8::is_ascii_digit).then_some(text)?;
     std::str::from_utf8(digits).ok()?.parse().ok().map(Duration::from_millis)
 }
 
-/// The pieces of an event of a kind. Neither text has a line break.
+/// The pieces of an event of type `kind`. Neither text may contain a line break.
 #[must_use]
-pub fn event(kind: &str, data: &str) -> Vec<Bytes> {
+pub fn named_event(kind: &str, data: &str) -> Vec<Bytes> {
     vec![format!("event: {kind}\ndata: {data}\n\n").into()]
 }
 
 /// The pieces of an event of type `message`. `data` must not contain a line break.
 #[must_use]
-pub fn message(data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+pub fn message_event(data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
     let head = std::iter::once(Bytes::from_static(b"event: message\ndata: "));
     head.chain(data).chain(std::iter::once(Bytes::from_static(b"\n\n"))).collect()
 }
 
-/// The same, with an id that its reader can come back with. Nor has the id a line break.
+/// As [`message_event`], with an ID for resumption. The ID must not contain a line break.
 #[must_use]
-pub fn numbered(id: &str, data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+pub fn numbered_message(id: &str, data: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
     let head = std::iter::once(Bytes::from(format!("id: {id}\nevent: message\ndata: ")));
     head.chain(data).chain(std::iter::once(Bytes::from_static(b"\n\n"))).collect()
 }
 
-/// An event without data, which gives its reader an id to come back with, and says after how long.
+/// An event without data, which sets an ID for resumption and the reconnection time.
 #[must_use]
-pub fn priming(id: &str, retry: Duration) -> Bytes {
+pub fn priming_event(id: &str, retry: Duration) -> Bytes {
     format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
-/// A comment, which keeps a quiet stream from being taken for a dead one.
+/// A comment that keeps an idle stream from being considered dead.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Reads `stream` whole, and again byte by byte.
+    /// Reads `stream` at once, and again byte by byte.
     #[track_caller]
     fn check(stream: &str, expect: &[(&str, &str)]) {
         for step in [stream.len().max(1), 1] {
-            let mut decoder = Decoder::new(1000);
+            let mut decoder = SseDecoder::new(1000);
             let mut events = Vec::new();
             for piece in stream.as_bytes().chunks(step) {
                 decoder.push(piece);
@@ -199,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_wherever_the_stream_is_cut() {
+    fn events_do_not_depend_on_chunks() {
         check("", &[]);
         check("data: 1\n\n", &[("", "1")]);
         check("data:1\r\n\r\ndata: 2\r\rdata:  3\n\n", &[("", "1"), ("", "2"), ("", " 3")]);
@@ -210,19 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn a_large_event_is_an_error() {
+    fn too_large_event_is_an_error() {
         for stream in ["data: 0123456789", "data: 01234\ndata: 56789\n\n"] {
-            let mut decoder = Decoder::new(10);
+            let mut decoder = SseDecoder::new(10);
             decoder.push(stream.as_bytes());
-            assert_eq!(decoder.next_event(), Err(TooLarge(10)), "{stream}");
+            assert_eq!(decoder.next_event(), Err(EventTooLarge(10)), "{stream}");
         }
     }
 
-    /// What a reader comes back with, and after how many milliseconds, wherever the stream is cut.
+    /// Checks ID and reconnection time in milliseconds, for any chunks.
     #[track_caller]
     fn check_return(stream: &str, last_id: Option<&str>, retry: Option<u64>) {
         for step in [stream.len(), 1] {
-            let mut decoder = Decoder::new(1000);
+            let mut decoder = SseDecoder::new(1000);
             for piece in stream.as_bytes().chunks(step) {
                 decoder.push(piece);
                 while decoder.next_event().unwrap().is_some() {}
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn where_to_go_on() {
+    fn resumption_id_and_retry_time() {
         check_return("data: 1\n\n", None, None);
         check_return("id: 1\nretry: 500\ndata: \n\n", Some("1"), Some(500));
         check_return("id: 1\n\n", Some("1"), None);
@@ -247,10 +253,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_written_is_read(data in proptest::collection::vec("[^\r\n]{0,40}", 0..10)) {
-            let mut decoder = Decoder::new(1000);
+        fn written_events_are_parsed(data in proptest::collection::vec("[^\r\n]{0,40}", 0..10)) {
+            let mut decoder = SseDecoder::new(1000);
             for text in &data {
-                message([Bytes::from(text.clone())]).iter().for_each(|piece| decoder.push(piece));
+                message_event([Bytes::from(text.clone())]).iter().for_each(|piece| decoder.push(piece));
                 decoder.push(&KEEP_ALIVE);
             }
             for text in &data {
@@ -260,8 +266,8 @@ mod tests {
         }
 
         #[test]
-        fn nothing_panics(stream: Vec<u8>) {
-            let mut decoder = Decoder::new(100);
+        fn decoder_never_panics(stream: Vec<u8>) {
+            let mut decoder = SseDecoder::new(100);
             decoder.push(&stream);
             while let Ok(Some(_)) = decoder.next_event() {}
         }

@@ -1,26 +1,26 @@
-//! The context of a trace, from one request to the next (W3C Trace Context, W3C Baggage).
+//! Propagation of trace context (W3C Trace Context, W3C Baggage).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-const PARENT: HeaderName = HeaderName::from_static("traceparent");
-const STATE: HeaderName = HeaderName::from_static("tracestate");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
-/// The headers for a context whose parts `get` knows by their names: in the parameters of MCP, the members of `_meta`
-/// (SEP-414). What cannot be a header is left out, and so is the context of a trace that is none.
-pub fn headers<T: AsRef<str>>(get: impl Fn(&str) -> Option<T>) -> HeaderMap {
+/// The headers of a trace context whose members `get` returns by name; in MCP these are members of `_meta` (SEP-414).
+/// Values that are invalid in headers are omitted, and so is a malformed trace context.
+pub fn context_headers<T: AsRef<str>>(get: impl Fn(&str) -> Option<T>) -> HeaderMap {
     let value = |name: &HeaderName| HeaderValue::from_str(get(name.as_str())?.as_ref()).ok();
     let mut headers = HeaderMap::new();
-    if let Some(parent) = value(&PARENT).filter(|parent| has_form(parent.as_bytes())) {
-        headers.insert(PARENT, parent);
-        headers.extend(value(&STATE).map(|state| (STATE, state)));
+    if let Some(parent) = value(&TRACEPARENT).filter(|parent| is_traceparent(parent.as_bytes())) {
+        headers.insert(TRACEPARENT, parent);
+        headers.extend(value(&TRACESTATE).map(|state| (TRACESTATE, state)));
     }
     headers.extend(value(&BAGGAGE).map(|baggage| (BAGGAGE, baggage)));
     headers
 }
 
-/// Whether this is four hexadecimal numbers of the right lengths. Later versions may have more.
-fn has_form(parent: &[u8]) -> bool {
+/// `true` for four hexadecimal numbers of the right lengths. Later versions may have more parts.
+fn is_traceparent(parent: &[u8]) -> bool {
     let is_number = |part: &[u8]| part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let mut parts = parent.split(|byte| *byte == b'-');
     [2, 32, 16, 2]
@@ -36,12 +36,12 @@ mod tests {
 
     fn check(parts: &[(&str, &str)], expected: &[&str]) {
         let get = |name: &str| parts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        let headers = headers(get);
+        let headers = context_headers(get);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), expected, "{parts:?}");
     }
 
     #[test]
-    fn what_goes_on() {
+    fn valid_trace_context_is_propagated() {
         check(&[], &[]);
         check(&[("traceparent", CONTEXT)], &["traceparent"]);
         check(

@@ -1,4 +1,4 @@
-//! Sockets that are listened on.
+//! Listening sockets.
 
 use std::fs;
 use std::future::poll_fn;
@@ -13,40 +13,40 @@ use ipnet::IpNet;
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 use tokio::sync::watch;
 
-use super::Tls;
-use super::arrival::Arrival;
+use super::TlsSettings;
+use super::accepted::AcceptedConnection;
 
-/// Connections that the system keeps until they are accepted.
+/// Maximum number of connections that the system queues until they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// A socket that is listened on, and what is asked of its clients before HTTP.
+/// A listening socket, and the protocols ahead of HTTP.
 #[derive(Debug)]
-pub struct Listener {
-    socket: Socket,
-    /// The one of the moment counts for a new connection.
-    tls: Option<watch::Receiver<Tls>>,
+pub struct SocketListener {
+    socket: ListeningSocket,
+    /// TLS settings; the current ones apply to a new connection.
+    tls: Option<watch::Receiver<TlsSettings>>,
     proxies: Arc<[IpNet]>,
 }
 
 #[derive(Debug)]
-enum Socket {
+enum ListeningSocket {
     Tcp(TcpListener),
-    Unix(UnixListener, #[expect(dead_code, reason = "its end removes the file")] SocketFile),
+    Unix(UnixListener, #[expect(dead_code, reason = "removes the file on drop")] SocketFile),
 }
 
-impl From<TcpListener> for Listener {
-    /// Plain, and behind no proxy.
+impl From<TcpListener> for SocketListener {
+    /// Without TLS and trusted proxies.
     fn from(listener: TcpListener) -> Self {
-        Self { socket: Socket::Tcp(listener), tls: None, proxies: Arc::default() }
+        Self { socket: ListeningSocket::Tcp(listener), tls: None, proxies: Arc::default() }
     }
 }
 
-impl Listener {
-    /// Listens on a Unix socket that only our own user may use. Its file is removed when this is dropped. One that
-    /// somebody left behind, on which nobody listens any more, is replaced.
+impl SocketListener {
+    /// Listens on a Unix socket that only our own user may access. Its file is removed on drop. A stale socket file is
+    /// replaced.
     ///
     /// # Errors
-    /// When somebody listens there, or the file is no socket, or cannot be made.
+    /// Errors if another process listens there, or if the file is not a socket or cannot be created.
     pub async fn unix(path: &Path) -> io::Result<Self> {
         let socket = UnixSocket::new_stream()?;
         match socket.bind(path) {
@@ -57,73 +57,73 @@ impl Listener {
             bound => bound?,
         }
         let file = SocketFile::of(path)?;
-        // Before anybody can connect.
+        // Before any client can connect.
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-        let socket = Socket::Unix(socket.listen(BACKLOG)?, file);
+        let socket = ListeningSocket::Unix(socket.listen(BACKLOG)?, file);
         Ok(Self { socket, tls: None, proxies: Arc::default() })
     }
 
-    /// With TLS, where this listens on TCP. What is sent later counts for the connections after it.
+    /// Adds TLS to a TCP listener. New settings apply to later connections.
     #[must_use]
-    pub fn with_tls(self, tls: watch::Receiver<Tls>) -> Self {
+    pub fn with_tls(self, tls: watch::Receiver<TlsSettings>) -> Self {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Peers of these networks are proxies: each of their connections begins with a header of the PROXY protocol.
-    /// What others send is never read as one.
+    /// Sets the networks of trusted proxies. Each connection from them begins with a PROXY protocol header; other
+    /// connections never do.
     #[must_use]
-    pub fn behind(self, proxies: &[IpNet]) -> Self {
+    pub fn with_proxies(self, proxies: &[IpNet]) -> Self {
         Self { proxies: proxies.into(), ..self }
     }
 
-    /// The address, with the port that the system chose; `None` for a Unix socket.
+    /// Returns the address with the port that the system chose; `None` for a Unix socket.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// Errors if the system does not return the address.
     pub fn tcp_address(&self) -> io::Result<Option<SocketAddr>> {
         match &self.socket {
-            Socket::Tcp(listener) => listener.local_addr().map(Some),
-            Socket::Unix(..) => Ok(None),
+            ListeningSocket::Tcp(listener) => listener.local_addr().map(Some),
+            ListeningSocket::Unix(..) => Ok(None),
         }
     }
 
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Arrival>> {
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<AcceptedConnection>> {
         Poll::Ready(match &self.socket {
-            Socket::Tcp(listener) => {
+            ListeningSocket::Tcp(listener) => {
                 let (stream, peer) = ready!(listener.poll_accept(context))?;
-                // Without it a reply in two writes waits for an acknowledgement: 40 ms.
+                // Otherwise a response in two writes waits for an acknowledgement: 40 ms.
                 stream.set_nodelay(true)?;
                 let tls = self.tls.as_ref().map(|tls| tls.borrow().clone());
-                let is_proxy = is_in(&self.proxies, peer.ip());
-                Ok(Arrival::Tcp { stream: stream.into_std()?, peer, is_proxy, tls })
+                let is_proxy = is_in_networks(&self.proxies, peer.ip());
+                Ok(AcceptedConnection::Tcp { stream: stream.into_std()?, peer, is_proxy, tls })
             }
-            Socket::Unix(listener, _) => {
+            ListeningSocket::Unix(listener, _) => {
                 let (stream, _) = ready!(listener.poll_accept(context))?;
-                Ok(Arrival::Unix(stream.into_std()?))
+                Ok(AcceptedConnection::Unix(stream.into_std()?))
             }
         })
     }
 }
 
-fn is_in(networks: &[IpNet], ip: IpAddr) -> bool {
-    // On `[::]` a peer with an IPv4 address has one that is mapped into IPv6.
+fn is_in_networks(networks: &[IpNet], ip: IpAddr) -> bool {
+    // On `[::]` the address of an IPv4 peer is mapped into IPv6.
     networks.iter().any(|network| network.contains(&ip.to_canonical()))
 }
 
-/// Several listeners, of which none waits for ever because of another.
-pub(super) struct Listeners {
-    all: Vec<Listener>,
-    /// Which one is asked first.
+/// Several listeners, polled fairly.
+pub(super) struct ListenerSet {
+    all: Vec<SocketListener>,
+    /// Index of the listener that is polled first.
     first: usize,
 }
 
-impl Listeners {
-    pub(super) fn new(all: Vec<Listener>) -> Self {
+impl ListenerSet {
+    pub(super) fn new(all: Vec<SocketListener>) -> Self {
         Self { all, first: 0 }
     }
 
-    /// The next connection of any of them. Dropping the future loses none.
-    pub(super) async fn accept(&mut self) -> io::Result<Arrival> {
+    /// Returns the next connection of any listener. Cancellation-safe.
+    pub(super) async fn accept(&mut self) -> io::Result<AcceptedConnection> {
         poll_fn(|context| {
             let count = self.all.len();
             for index in (self.first..count).chain(0..self.first) {
@@ -138,7 +138,7 @@ impl Listeners {
     }
 }
 
-/// The file of a Unix socket of ours.
+/// The file of our own Unix socket.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
@@ -153,28 +153,28 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another one may have taken its place.
+        // Another file may have replaced it.
         if device_and_inode(&self.path).is_ok_and(|found| found == self.device_and_inode) {
-            // Gone is gone.
+            // Already removed.
             fs::remove_file(&self.path).ok();
         }
     }
 }
 
 fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::symlink_metadata(path)?;
-    Ok((found.dev(), found.ino()))
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Removes a socket on which nobody listens.
+/// Removes the file of a socket without a listener.
 async fn remove_stale(path: &Path) -> io::Result<()> {
     let in_use = |reason| io::Error::new(io::ErrorKind::AddrInUse, reason);
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        return Err(in_use("there is a file of this name that is no socket"));
+        return Err(in_use("the file exists and is not a socket"));
     }
     match UnixStream::connect(path).await {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        // One whose queue is full is one that listens.
-        _ => Err(in_use("somebody listens there already")),
+        // A socket with a full queue has a listener.
+        _ => Err(in_use("another process listens there")),
     }
 }

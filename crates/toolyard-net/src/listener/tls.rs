@@ -1,4 +1,4 @@
-//! How connections are encrypted.
+//! TLS of listeners.
 
 use std::fmt;
 use std::io;
@@ -17,67 +17,67 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What a listener shows its clients, and asks of them: TLS 1.2 or later, HTTP/1.1 in it.
+/// The certificate of a listener, and the verification of its clients: TLS 1.2 or later, with HTTP/1.1.
 ///
-/// `Debug` shows nothing: the private key is in it.
+/// `Debug` shows nothing, as the private key is included.
 #[derive(Clone)]
-pub struct Tls(TlsAcceptor);
+pub struct TlsSettings(TlsAcceptor);
 
-/// Where it is read from; all files are PEM.
+/// The PEM files of the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, and behind it those that lead to an authority.
+    /// The certificate, followed by its chain.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key.
     pub key: PathBuf,
-    /// Authorities, one of which has to vouch for each client. None: clients need no certificate.
+    /// Authorities that have to sign client certificates. `None`: clients need no certificate.
     pub client_authority: Option<PathBuf>,
 }
 
-/// Why files are of no use. No message repeats what is in them.
+/// The files are unusable. Messages do not repeat file contents.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file is not there, or not PEM, or has nothing of what it should have.
-    #[error("{path} cannot be read as {noun}")]
+    /// A file is missing, is not PEM, or does not contain the expected item.
+    #[error("cannot read {noun} from {path}")]
     Read {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// What it should have.
+        /// The expected item.
         noun: &'static str,
-        /// Why not.
+        /// The cause.
         source: pem::Error,
     },
-    /// The certificate and the key do not fit together, or are of a kind that cannot be used.
-    #[error("{certificate} and {key} cannot be used together")]
+    /// The certificate and the key do not match, or their kind is unsupported.
+    #[error("{certificate} and {key} are not a usable pair of certificate and key")]
     Pair {
         /// The file of the certificate.
         certificate: PathBuf,
         /// The file of its key.
         key: PathBuf,
-        /// Why not.
+        /// The cause.
         source: rustls::Error,
     },
-    /// An authority's certificate cannot be used.
-    #[error("{0} has a certificate that cannot be used as an authority's")]
+    /// The certificate of an authority is unusable.
+    #[error("{0} has a certificate that is unusable as an authority")]
     Authority(PathBuf, #[source] rustls::Error),
-    /// Clients cannot be verified.
-    #[error("{0} cannot be used to verify clients")]
+    /// Client verification is impossible.
+    #[error("cannot verify clients with {0}")]
     Verifier(PathBuf, #[source] VerifierBuilderError),
 }
 
 impl TlsFiles {
-    /// All of them.
+    /// The paths of all files.
     #[must_use]
     pub fn paths(&self) -> Vec<PathBuf> {
         [&self.certificate, &self.key].into_iter().chain(&self.client_authority).cloned().collect()
     }
 }
 
-impl Tls {
-    /// Reads the files, which takes as long as their file system does.
+impl TlsSettings {
+    /// Reads the files. Blocks on the file system.
     ///
     /// # Errors
-    /// When something is missing, or does not fit together.
+    /// Errors if a file is missing, or if the files do not match.
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let provider = Arc::new(default_provider());
         let chain = certificates(&files.certificate)?;
@@ -99,8 +99,8 @@ impl Tls {
         Ok(Self(Arc::new(config).into()))
     }
 
-    /// Shakes hands as the server. Who speaks HTTP without TLS is told so.
-    pub(super) async fn shake_hands(self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    /// Performs the server handshake. A client that sends plain HTTP gets an error response.
+    pub(super) async fn handshake(self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let mut first = [0];
         stream.peek(&mut first).await?;
         // A method begins with a letter, a handshake does not.
@@ -112,17 +112,17 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for TlsSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")
     }
 }
 
-/// Answers whoever forgot the `s` of `https`.
+/// Answers a plain HTTP request on a TLS port.
 async fn refuse_plain(stream: &mut TcpStream) -> io::Result<()> {
     const REFUSAL: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 33\r\n\
         Connection: close\r\n\r\nthis port speaks TLS: use https:\n";
-    // What was not read would reset the connection, and the answer with it.
+    // Unread bytes would reset the connection, and lose the response.
     let _request = stream.read(&mut [0; 8 * 1024]).await?;
     stream.write_all(REFUSAL.as_bytes()).await?;
     stream.shutdown().await

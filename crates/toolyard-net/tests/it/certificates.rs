@@ -1,4 +1,4 @@
-//! Certificates that are made for a test, as files.
+//! Certificate files for tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,26 +16,26 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use toolyard_net::listener::TlsFiles;
 
-/// An authority, and a folder for what it vouches for.
-pub(crate) struct Authority {
+/// A certificate authority, and the folder of its certificates.
+pub(crate) struct TestAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
 }
 
-/// What a client of a test is like.
+/// The TLS settings of a test client.
 #[derive(Default)]
-pub(crate) struct Client {
+pub(crate) struct TestClient {
     pub(crate) is_old: bool,
     pub(crate) protocol: Option<&'static str>,
-    /// A certificate of this name, and its key.
+    /// Name of its certificate and key files.
     pub(crate) certificate: Option<&'static str>,
 }
 
-impl Authority {
+impl TestAuthority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // By its name an authority is told from those whom it vouches for.
+        // The name distinguishes the authority from the certificates that it signs.
         params.distinguished_name.push(DnType::CommonName, "authority");
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let authority = Self { issuer, folder: TempDir::new().unwrap() };
@@ -47,7 +47,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// Writes a certificate for a host, and its key, to files of this name.
+    /// Writes a certificate for a host and its key to files of this name.
     pub(crate) fn issue(&self, name: &str, host: &str) -> TlsFiles {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
@@ -58,8 +58,8 @@ impl Authority {
         TlsFiles { certificate: certificate_path, key: key_path, client_authority: None }
     }
 
-    /// A client that trusts this authority, and nobody else.
-    pub(crate) fn connector(&self, client: &Client) -> TlsConnector {
+    /// A connector of a client that trusts only this authority.
+    pub(crate) fn connector(&self, client: &TestClient) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();
         let versions = if client.is_old { &[&TLS12] } else { &[&TLS13] };
@@ -78,12 +78,12 @@ impl Authority {
         Arc::new(config).into()
     }
 
-    /// Shakes hands with a server that has to be this host.
+    /// Performs the handshake with a server that has to be this host.
     pub(crate) async fn connect(
         &self,
         stream: TcpStream,
         host: &'static str,
-        client: &Client,
+        client: &TestClient,
     ) -> std::io::Result<TlsStream<TcpStream>> {
         self.connector(client).connect(host.try_into().unwrap(), stream).await
     }

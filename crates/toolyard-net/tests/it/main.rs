@@ -1,9 +1,12 @@
-//! The listener on real sockets: TLS, Unix sockets, and proxies in front of it.
+//! The listener on real sockets: TLS, Unix sockets, proxies, limits and draining.
 
 #![cfg(test)]
 
 mod certificates;
+mod connection_limits;
+mod draining;
+mod framing;
 mod proxies;
-mod site;
+mod test_listener;
 mod tls;
 mod unix;

@@ -3,63 +3,63 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
-use toolyard_net::listener::{Tls, TlsFiles};
+use toolyard_net::listener::{TlsFiles, TlsSettings};
 
-use crate::certificates::{Authority, Client};
-use crate::site::{LONG, Site, ask, rest};
+use crate::certificates::{TestAuthority, TestClient};
+use crate::test_listener::{LONG, TestListener, get_client_address, read_to_end};
 
-/// A site with the certificate of these files, which can be exchanged.
-async fn site(files: &TlsFiles, head_time: Duration) -> (Site, watch::Sender<Tls>) {
-    let tls = watch::Sender::new(Tls::read(files).unwrap());
+/// A listener with the certificate of these files, which can be replaced.
+async fn site(files: &TlsFiles, head_time: Duration) -> (TestListener, watch::Sender<TlsSettings>) {
+    let tls = watch::Sender::new(TlsSettings::read(files).unwrap());
     let current = tls.subscribe();
-    let site = Site::open(head_time, |listener| vec![listener.with_tls(current)]).await;
+    let site = TestListener::open(head_time, |listener| vec![listener.with_tls(current)]).await;
     (site, tls)
 }
 
 #[tokio::test]
-async fn clients_of_both_versions() {
-    let authority = Authority::new();
+async fn clients_of_tls_1_2_and_1_3_are_served() {
+    let authority = TestAuthority::new();
     let (site, _tls) = site(&authority.issue("a", "a.example"), LONG).await;
     for is_old in [true, false] {
         for protocol in [None, Some("http/1.1")] {
-            let client = Client { is_old, protocol, ..Client::default() };
+            let client = TestClient { is_old, protocol, ..TestClient::default() };
             let stream = site.connect().await;
             let from = stream.local_addr().unwrap().to_string();
             let mut stream = authority.connect(stream, "a.example", &client).await.unwrap();
-            assert_eq!(ask(&mut stream).await, from);
-            let agreed = stream.get_ref().1.alpn_protocol().map(|name| str::from_utf8(name).unwrap());
-            assert_eq!(agreed, protocol);
+            assert_eq!(get_client_address(&mut stream).await, from);
+            let negotiated = stream.get_ref().1.alpn_protocol().map(|name| str::from_utf8(name).unwrap());
+            assert_eq!(negotiated, protocol);
         }
     }
-    let other = Client { protocol: Some("h2"), ..Client::default() };
+    let other = TestClient { protocol: Some("h2"), ..TestClient::default() };
     assert!(authority.connect(site.connect().await, "a.example", &other).await.is_err());
 }
 
-/// The open connection goes on, the next one is shown the new certificate.
+/// The open connection goes on, and the next one gets the new certificate.
 #[tokio::test]
-async fn a_certificate_that_is_exchanged() {
-    let authority = Authority::new();
+async fn replaced_certificate_applies_to_new_connections() {
+    let authority = TestAuthority::new();
     let (site, tls) = site(&authority.issue("a", "old.example"), LONG).await;
-    let client = Client::default();
+    let client = TestClient::default();
     let mut open = authority.connect(site.connect().await, "old.example", &client).await.unwrap();
-    ask(&mut open).await;
-    tls.send_replace(Tls::read(&authority.issue("a", "new.example")).unwrap());
-    ask(&mut open).await;
+    get_client_address(&mut open).await;
+    tls.send_replace(TlsSettings::read(&authority.issue("a", "new.example")).unwrap());
+    get_client_address(&mut open).await;
     let mut next = authority.connect(site.connect().await, "new.example", &client).await.unwrap();
-    ask(&mut next).await;
+    get_client_address(&mut next).await;
     assert!(authority.connect(site.connect().await, "old.example", &client).await.is_err());
     site.stop().await;
-    assert_eq!(rest(&mut open).await, b"");
+    assert_eq!(read_to_end(&mut open).await, b"");
 }
 
-/// Who speaks HTTP is told, who speaks neither is dropped, and who says nothing is dropped in time.
+/// A plain HTTP client gets an error, other garbage ends the connection, and silence ends it after the time limit.
 #[tokio::test]
-async fn clients_that_do_not_speak_tls() {
-    let authority = Authority::new();
+async fn clients_without_tls_are_refused() {
+    let authority = TestAuthority::new();
     let (plain, _tls) = site(&authority.issue("a", "a.example"), LONG).await;
     let mut http = plain.connect().await;
     http.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-    let answer = String::from_utf8(rest(&mut http).await).unwrap();
+    let answer = String::from_utf8(read_to_end(&mut http).await).unwrap();
     assert!(
         answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("\r\n\r\nthis port speaks TLS: use https:\n")
     );
@@ -69,31 +69,31 @@ async fn clients_that_do_not_speak_tls() {
         let mut stream = plain.connect().await;
         stream.write_all(garbage).await.unwrap();
         stream.shutdown().await.unwrap();
-        assert!(!rest(&mut stream).await.starts_with(b"HTTP"), "{garbage:?}");
+        assert!(!read_to_end(&mut stream).await.starts_with(b"HTTP"), "{garbage:?}");
     }
     let (impatient, _tls) = site(&authority.issue("b", "a.example"), Duration::from_millis(50)).await;
     for start in [&b""[..], b"\x16\x03"] {
         let mut stream = impatient.connect().await;
         stream.write_all(start).await.unwrap();
-        assert_eq!(rest(&mut stream).await, b"");
+        assert_eq!(read_to_end(&mut stream).await, b"");
     }
 }
 
-/// One that has said nothing yet has asked for nothing.
+/// A silent client has no open request.
 #[tokio::test]
-async fn a_silent_client_does_not_hold_up_the_end() {
-    let authority = Authority::new();
+async fn silent_tls_client_does_not_delay_draining() {
+    let authority = TestAuthority::new();
     let (site, _tls) = site(&authority.issue("a", "a.example"), LONG).await;
     let mut silent = site.connect().await;
-    // The one behind it in the queue was accepted, so it was as well.
-    authority.connect(site.connect().await, "a.example", &Client::default()).await.unwrap();
+    // The connection behind it in the queue was accepted, so it was accepted, too.
+    authority.connect(site.connect().await, "a.example", &TestClient::default()).await.unwrap();
     site.stop().await;
-    assert_eq!(rest(&mut silent).await, b"");
+    assert_eq!(read_to_end(&mut silent).await, b"");
 }
 
 #[tokio::test]
-async fn clients_that_need_a_certificate() {
-    let (authority, stranger) = (Authority::new(), Authority::new());
+async fn only_clients_with_a_trusted_certificate_are_served() {
+    let (authority, stranger) = (TestAuthority::new(), TestAuthority::new());
     authority.issue("client", "client.example");
     stranger.issue("client", "client.example");
     fs::copy(stranger.path("client.crt"), authority.path("stranger.crt")).unwrap();
@@ -102,14 +102,14 @@ async fn clients_that_need_a_certificate() {
     files.client_authority = Some(authority.path("ca.crt"));
     let (site, _tls) = site(&files, LONG).await;
     for (certificate, is_let_in) in [(Some("client"), true), (Some("stranger"), false), (None, false)] {
-        let client = Client { certificate, ..Client::default() };
-        // In TLS 1.3 a client hears of its refusal when it reads.
+        let client = TestClient { certificate, ..TestClient::default() };
+        // In TLS 1.3 a client learns of its refusal when it reads.
         let mut stream = authority.connect(site.connect().await, "a.example", &client).await.unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.ok();
-        let mut said = Vec::new();
-        let ended = stream.read_to_end(&mut said).await;
+        let mut bytes = Vec::new();
+        let ended = stream.read_to_end(&mut bytes).await;
         assert_eq!(
-            (ended.is_ok(), said.starts_with(b"HTTP/1.1 200")),
+            (ended.is_ok(), bytes.starts_with(b"HTTP/1.1 200")),
             (is_let_in, is_let_in),
             "{certificate:?}"
         );
@@ -117,8 +117,8 @@ async fn clients_that_need_a_certificate() {
 }
 
 #[test]
-fn files_that_are_of_no_use() {
-    let authority = Authority::new();
+fn unusable_files_are_named_in_errors() {
+    let authority = TestAuthority::new();
     let [a, b] = ["a", "b"].map(|name| authority.issue(name, "a.example"));
     fs::write(authority.path("garbage"), "no PEM").unwrap();
     fs::write(authority.path("broken"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
@@ -130,23 +130,29 @@ fn files_that_are_of_no_use() {
         client_authority: client_authority.map(path),
     };
     let cases = [
-        (with("missing", "a.key", None), "DIR/missing cannot be read as certificates"),
-        (with("garbage", "a.key", None), "DIR/garbage cannot be read as certificates"),
-        (with("a.key", "a.key", None), "DIR/a.key cannot be read as certificates"),
-        (with("a.crt", "a.crt", None), "DIR/a.crt cannot be read as a private key"),
-        (with("a.crt", "b.key", None), "DIR/a.crt and DIR/b.key cannot be used together"),
-        (with("broken", "b.key", None), "DIR/broken and DIR/b.key cannot be used together"),
-        (with("a.crt", "a.key", Some("garbage")), "DIR/garbage cannot be read as certificates"),
+        (with("missing", "a.key", None), "cannot read certificates from DIR/missing"),
+        (with("garbage", "a.key", None), "cannot read certificates from DIR/garbage"),
+        (with("a.key", "a.key", None), "cannot read certificates from DIR/a.key"),
+        (with("a.crt", "a.crt", None), "cannot read a private key from DIR/a.crt"),
+        (
+            with("a.crt", "b.key", None),
+            "DIR/a.crt and DIR/b.key are not a usable pair of certificate and key",
+        ),
+        (
+            with("broken", "b.key", None),
+            "DIR/broken and DIR/b.key are not a usable pair of certificate and key",
+        ),
+        (with("a.crt", "a.key", Some("garbage")), "cannot read certificates from DIR/garbage"),
         (
             with("a.crt", "a.key", Some("broken")),
-            "DIR/broken has a certificate that cannot be used as an authority's",
+            "DIR/broken has a certificate that is unusable as an authority",
         ),
     ];
     let folder = path("").display().to_string();
     for (files, expected) in cases {
-        let error = Tls::read(&files).unwrap_err().to_string();
+        let error = TlsSettings::read(&files).unwrap_err().to_string();
         assert_eq!(error.replace(folder.trim_end_matches('/'), "DIR"), expected);
     }
-    let [a, b] = [a, b].map(|files| format!("{:?}", Tls::read(&files).unwrap()));
+    let [a, b] = [a, b].map(|files| format!("{:?}", TlsSettings::read(&files).unwrap()));
     assert_eq!([a, b], ["Tls", "Tls"]);
 }

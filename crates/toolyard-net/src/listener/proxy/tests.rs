@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn client(address: &str) -> Origin {
-    Origin::Client(address.parse().unwrap())
+fn client(address: &str) -> ProxiedOrigin {
+    ProxiedOrigin::Client(address.parse().unwrap())
 }
 
 /// A header of version 2.
 fn binary_header(version_and_command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
     let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
-    [BINARY_BEGIN, &[version_and_command, family], &length, rest].concat()
+    [BINARY_PREFIX, &[version_and_command, family], &length, rest].concat()
 }
 
 /// The addresses of version 2.
@@ -23,63 +23,66 @@ fn binary_addresses(client: SocketAddr, us: SocketAddr) -> Vec<u8> {
 }
 
 #[test]
-fn a_line() {
-    let cases: &[(&str, Result<Origin, Malformed>)] = &[
+fn text_header_is_parsed() {
+    let cases: &[(&str, Result<ProxiedOrigin, ProxyHeaderError>)] = &[
         ("PROXY TCP4 192.0.2.1 198.51.100.1 40000 443\r\n", Ok(client("192.0.2.1:40000"))),
         ("PROXY TCP6 2001:db8::1 ::1 40000 443\r\n", Ok(client("[2001:db8::1]:40000"))),
-        ("PROXY UNKNOWN\r\n", Ok(Origin::Proxy)),
-        ("PROXY UNKNOWN ff::1 anything 0\r\n", Ok(Origin::Proxy)),
+        ("PROXY UNKNOWN\r\n", Ok(ProxiedOrigin::Proxy)),
+        ("PROXY UNKNOWN ff::1 anything 0\r\n", Ok(ProxiedOrigin::Proxy)),
         ("PROXY TCP4 192.0.2.1 198.51.100.1 0 65535\r\n", Ok(client("192.0.2.1:0"))),
-        ("PROXY TCP4 2001:db8::1 ::1 40000 443\r\n", Err(Malformed::Invalid)),
-        ("PROXY TCP6 192.0.2.1 198.51.100.1 40000 443\r\n", Err(Malformed::Invalid)),
-        ("PROXY TCP4 192.0.2.1 198.51.100.1 65536 443\r\n", Err(Malformed::Invalid)),
-        ("PROXY TCP4 192.0.2.1 198.51.100.1 +1 443\r\n", Err(Malformed::Invalid)),
-        ("PROXY TCP4 192.0.2.1 198.51.100.1 1 -1\r\n", Err(Malformed::Invalid)),
-        ("PROXY TCP4 192.0.2.1 198.51.100.1 1  2\r\n", Err(Malformed::Invalid)),
-        ("PROXY TCP4 192.0.2.1 198.51.100.1 1\r\n", Err(Malformed::Invalid)),
-        ("PROXY UDP4 192.0.2.1 198.51.100.1 1 2\r\n", Err(Malformed::Invalid)),
-        ("PROXY \r\n", Err(Malformed::Invalid)),
-        ("PROXY\r\n", Err(Malformed::Absent)),
-        ("proxy UNKNOWN\r\n", Err(Malformed::Absent)),
-        ("GET / HTTP/1.1\r\n", Err(Malformed::Absent)),
+        ("PROXY TCP4 2001:db8::1 ::1 40000 443\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY TCP6 192.0.2.1 198.51.100.1 40000 443\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY TCP4 192.0.2.1 198.51.100.1 65536 443\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY TCP4 192.0.2.1 198.51.100.1 +1 443\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY TCP4 192.0.2.1 198.51.100.1 1 -1\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY TCP4 192.0.2.1 198.51.100.1 1  2\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY TCP4 192.0.2.1 198.51.100.1 1\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY UDP4 192.0.2.1 198.51.100.1 1 2\r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY \r\n", Err(ProxyHeaderError::Invalid)),
+        ("PROXY\r\n", Err(ProxyHeaderError::Absent)),
+        ("proxy UNKNOWN\r\n", Err(ProxyHeaderError::Absent)),
+        ("GET / HTTP/1.1\r\n", Err(ProxyHeaderError::Absent)),
     ];
     for (line, expected) in cases {
         let expected = expected.map(|origin| Some((origin, line.len())));
         assert_eq!(parse(line.as_bytes()), expected, "{line:?}");
     }
-    let filler = "x".repeat(TEXT_MOST - "PROXY UNKNOWN \r\n".len());
+    let filler = "x".repeat(MAX_TEXT_BYTES - "PROXY UNKNOWN \r\n".len());
     assert!(parse(format!("PROXY UNKNOWN {filler}\r\n").as_bytes()).unwrap().is_some());
-    assert_eq!(parse(format!("PROXY UNKNOWN x{filler}\r\n").as_bytes()), Err(Malformed::TooLong));
+    assert_eq!(parse(format!("PROXY UNKNOWN x{filler}\r\n").as_bytes()), Err(ProxyHeaderError::TooLong));
 }
 
 #[test]
-fn a_binary_header() {
+fn binary_header_is_parsed() {
     let of = |client: &str, us: &str| binary_addresses(client.parse().unwrap(), us.parse().unwrap());
     let v4 = of("192.0.2.1:40000", "198.51.100.1:443");
     let v6 = of("[2001:db8::1]:40000", "[::1]:443");
     let with_fields = |addresses: &[u8], count| [addresses, &vec![7; count]].concat();
-    let check = |version_and_command: u8, family: u8, rest: &[u8], expected: Result<Origin, Malformed>| {
+    let check = |version_and_command: u8,
+                 family: u8,
+                 rest: &[u8],
+                 expected: Result<ProxiedOrigin, ProxyHeaderError>| {
         let header = binary_header(version_and_command, family, rest);
         let expected = expected.map(|origin| Some((origin, header.len())));
         assert_eq!(parse(&header), expected, "{version_and_command:x} {family:x} {rest:?}");
     };
-    let room = MOST - BINARY_HEAD - v4.len();
+    let room = MAX_HEADER_BYTES - BINARY_HEAD - v4.len();
     check(0x21, 0x11, &v4, Ok(client("192.0.2.1:40000")));
     check(0x21, 0x21, &v6, Ok(client("[2001:db8::1]:40000")));
     check(0x21, 0x11, &with_fields(&v4, 100), Ok(client("192.0.2.1:40000")));
     check(0x21, 0x11, &with_fields(&v4, room), Ok(client("192.0.2.1:40000")));
-    check(0x21, 0x11, &with_fields(&v4, room + 1), Err(Malformed::TooLong));
-    check(0x20, 0x00, &[], Ok(Origin::Proxy));
-    check(0x20, 0x11, &v4, Ok(Origin::Proxy));
-    check(0x21, 0x00, &[1, 2, 3], Ok(Origin::Proxy));
-    check(0x21, 0x12, &v4, Ok(Origin::Proxy));
-    check(0x21, 0x31, &[0; 216], Ok(Origin::Proxy));
-    check(0x21, 0x11, &v4[..11], Err(Malformed::Invalid));
-    check(0x21, 0x21, &v4, Err(Malformed::Invalid));
-    check(0x22, 0x11, &v4, Err(Malformed::Invalid));
-    check(0x11, 0x11, &v4, Err(Malformed::Invalid));
-    check(0x21, 0x41, &v4, Err(Malformed::Invalid));
-    check(0x21, 0x13, &v4, Err(Malformed::Invalid));
+    check(0x21, 0x11, &with_fields(&v4, room + 1), Err(ProxyHeaderError::TooLong));
+    check(0x20, 0x00, &[], Ok(ProxiedOrigin::Proxy));
+    check(0x20, 0x11, &v4, Ok(ProxiedOrigin::Proxy));
+    check(0x21, 0x00, &[1, 2, 3], Ok(ProxiedOrigin::Proxy));
+    check(0x21, 0x12, &v4, Ok(ProxiedOrigin::Proxy));
+    check(0x21, 0x31, &[0; 216], Ok(ProxiedOrigin::Proxy));
+    check(0x21, 0x11, &v4[..11], Err(ProxyHeaderError::Invalid));
+    check(0x21, 0x21, &v4, Err(ProxyHeaderError::Invalid));
+    check(0x22, 0x11, &v4, Err(ProxyHeaderError::Invalid));
+    check(0x11, 0x11, &v4, Err(ProxyHeaderError::Invalid));
+    check(0x21, 0x41, &v4, Err(ProxyHeaderError::Invalid));
+    check(0x21, 0x13, &v4, Err(ProxyHeaderError::Invalid));
 }
 
 /// A header of either version, and the client that it names.
@@ -101,20 +104,20 @@ fn header() -> impl Strategy<Value = (Vec<u8>, SocketAddr)> {
 }
 
 proptest! {
-    /// Whatever comes behind it, and however far it has come.
+    /// With any bytes after it, and for each of its prefixes.
     #[test]
-    fn a_header_is_read_as_it_was_written((header, client) in header(), behind: Vec<u8>) {
-        let expected = Ok(Some((Origin::Client(client), header.len())));
+    fn parsed_header_equals_the_serialized_one((header, client) in header(), behind: Vec<u8>) {
+        let expected = Ok(Some((ProxiedOrigin::Client(client), header.len())));
         prop_assert_eq!(parse(&[&header[..], &behind].concat()), expected);
         for length in 0..header.len() {
             prop_assert_eq!(parse(&header[..length]), Ok(None), "{}", length);
         }
     }
 
-    /// What was decided stays, so that it does not matter in which pieces a header comes.
+    /// More bytes do not change the result, so the chunks of the stream do not matter.
     #[test]
-    fn more_bytes_change_no_verdict(
-        begin in prop_oneof![Just(TEXT_BEGIN.to_vec()), Just(BINARY_BEGIN.to_vec()), Just(Vec::new())],
+    fn more_bytes_do_not_change_the_result(
+        begin in prop_oneof![Just(TEXT_PREFIX.to_vec()), Just(BINARY_PREFIX.to_vec()), Just(Vec::new())],
         rest: Vec<u8>,
     ) {
         let bytes = [begin, rest].concat();

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::client::{Client, RequestError};
+use crate::client::{HttpClient, RequestError};
 
 #[track_caller]
 fn check(expected: bool, addresses: &[&str]) {
@@ -19,7 +19,7 @@ fn check(expected: bool, addresses: &[&str]) {
 }
 
 #[test]
-fn public_addresses() {
+fn public_addresses_are_public() {
     check(true, &["1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0"]);
     check(true, &["126.255.255.255", "128.0.0.1", "169.253.255.255", "169.255.0.0", "172.15.255.255"]);
     check(true, &["172.32.0.0", "192.0.1.1", "192.167.255.255", "192.169.0.0", "198.17.255.255"]);
@@ -28,7 +28,7 @@ fn public_addresses() {
 }
 
 #[test]
-fn addresses_that_are_not_public() {
+fn special_addresses_are_not_public() {
     check(false, &["0.0.0.0", "0.1.2.3", "10.0.0.1", "127.0.0.1", "127.255.255.255"]);
     check(false, &["100.64.0.1", "100.100.100.200", "100.127.255.255", "169.254.169.254", "169.254.0.0"]);
     check(false, &["172.16.0.1", "172.31.255.255", "192.168.0.1", "192.0.0.1", "192.0.2.1", "192.88.99.1"]);
@@ -40,15 +40,15 @@ fn addresses_that_are_not_public() {
     check(false, &["2002:7f00:1::1", "2001:10::1", "2001:20::1", "3fff::1", "4000::1", "5f00::1"]);
 }
 
-async fn get(client: &Client, url: &str) -> Result<u16, RequestError> {
+async fn get(client: &HttpClient, url: &str) -> Result<u16, RequestError> {
     let request = Request::get(url).body(Full::<Bytes>::default()).unwrap();
     client.send(request).await.map(|response| response.status().as_u16())
 }
 
 #[tokio::test]
-async fn however_an_address_is_written() {
-    let client = Client::without_roots().unwrap().public_only();
-    // The last ones are not addresses to a parser of URLs, but they are to a system's resolver.
+async fn non_public_hosts_are_refused_in_any_notation() {
+    let client = HttpClient::without_roots().unwrap().public_only();
+    // The last ones are no addresses to a URL parser, but to a system's resolver.
     let hosts =
         ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254", "localhost", "127.1", "2130706433"];
     for host in hosts {
@@ -57,7 +57,7 @@ async fn however_an_address_is_written() {
     }
 }
 
-/// Answers every request that comes to an address with a status.
+/// Answers every request to an address with a status.
 async fn serve(address: SocketAddr, status: u16) -> SocketAddr {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -71,42 +71,43 @@ async fn serve(address: SocketAddr, status: u16) -> SocketAddr {
     address
 }
 
-/// The answers that nobody has heard yet.
-type Left = Arc<Mutex<VecDeque<Vec<SocketAddr>>>>;
+/// The answers that have not been used.
+type RemainingAnswers = Arc<Mutex<VecDeque<Vec<SocketAddr>>>>;
 
-/// What a name stands for, the first time that somebody asks, the second time, and so on.
-fn answers(answers: &[&[IpAddr]]) -> (Arc<Lookup>, Left) {
+/// A resolver with a script of answers.
+fn scripted_lookup(answers: &[&[IpAddr]]) -> (Arc<NameLookup>, RemainingAnswers) {
     let answer = |ips: &&[IpAddr]| ips.iter().map(|ip| SocketAddr::new(*ip, 0)).collect();
-    let left = Left::new(Mutex::new(answers.iter().map(answer).collect()));
-    let asked = left.clone();
+    let remaining = RemainingAnswers::new(Mutex::new(answers.iter().map(answer).collect()));
+    let queue = remaining.clone();
     let lookup = move |_: Name| -> BoxFuture<'static, _> {
-        let answer = asked.lock().unwrap().pop_front();
-        Box::pin(async move { answer.ok_or_else(|| io::Error::other("asked once too often")) })
+        let answer = queue.lock().unwrap().pop_front();
+        Box::pin(async move { answer.ok_or_else(|| io::Error::other("unexpected resolution")) })
     };
-    (Arc::new(lookup), left)
+    (Arc::new(lookup), remaining)
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_answer_gains_nothing() {
+async fn rebound_name_is_refused() {
     let [public, private] = ["127.0.0.2", "127.0.0.1"].map(|ip| ip.parse::<IpAddr>().unwrap());
     let port = serve(SocketAddr::new(public, 0), 200).await.port();
     serve(SocketAddr::new(private, port), 500).await;
     let url = format!("http://rebound.example:{port}/");
-    let client = |lookup| Client::scripted(Resolver::scripted(Reach::Only(public), lookup));
+    let client =
+        |lookup| HttpClient::with_resolver(PolicyResolver::with_lookup(EgressPolicy::Only(public), lookup));
 
-    // Resolved once: the second answer is never heard.
-    let (lookup, left) = answers(&[&[public], &[private]]);
+    // Resolved once: the second answer is not used.
+    let (lookup, left) = scripted_lookup(&[&[public], &[private]]);
     assert_eq!(get(&client(lookup), &url).await.unwrap(), 200);
     assert_eq!(left.lock().unwrap().len(), 1);
 
-    // Of several addresses, only the one that may be connected to is.
-    let (lookup, _) = answers(&[&[private, public, private]]);
+    // Of several addresses, only the allowed one is used.
+    let (lookup, _) = scripted_lookup(&[&[private, public, private]]);
     assert_eq!(get(&client(lookup), &url).await.unwrap(), 200);
 
-    let (lookup, left) = answers(&[&[private], &[public]]);
+    let (lookup, left) = scripted_lookup(&[&[private], &[public]]);
     assert!(matches!(get(&client(lookup), &url).await, Err(RequestError::NotPublic)));
     assert_eq!(left.lock().unwrap().len(), 1);
 
-    let (lookup, _) = answers(&[]);
+    let (lookup, _) = scripted_lookup(&[]);
     assert!(matches!(get(&client(lookup), &url).await, Err(RequestError::Connect(_))));
 }

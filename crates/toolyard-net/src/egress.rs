@@ -1,9 +1,9 @@
-//! Which addresses a client connects to.
+//! The egress policy: the addresses that a client may connect to.
 //!
-//! Where a caller has a say in the name of a host, it must not lead to what only this machine or its network
-//! reaches: a cloud's metadata service, a neighbour's admin port ("server-side request forgery"). A name is
-//! resolved once, and only addresses that were looked at are connected to: asking twice would let a name
-//! change its answer in between ("DNS rebinding").
+//! If a caller can influence the name of a host, the name must not lead to addresses that only this machine or its
+//! network can reach: a cloud's metadata service, a neighbour's admin port ("server-side request forgery"). A name is
+//! resolved once, and the client connects only to addresses that were checked: a second resolution could give another
+//! answer ("DNS rebinding").
 
 use std::error::Error;
 use std::fmt;
@@ -17,33 +17,33 @@ use http::Uri;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tower_service::Service;
 
-/// Which addresses a client connects to.
+/// The addresses that a client may connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Whatever a name stands for: whoever configured it wants it so.
+pub(crate) enum EgressPolicy {
+    /// Any address: the operator has configured the host.
     Anywhere,
-    /// Public addresses, and no others.
+    /// Public addresses only.
     Public,
-    /// The one address that a test calls public.
+    /// The one address that a test treats as public.
     #[cfg(test)]
     Only(IpAddr),
 }
 
-/// A host is none that this client may connect to. It does not say what the name stands for: whoever chose
-/// the name could map a network with that.
+/// The policy does not allow the host. The error does not name the addresses: the caller that chose the name could
+/// map a network with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host has no public address")]
-pub struct NotPublic;
+pub struct NonPublicHost;
 
-impl Reach {
-    /// Looks at a host that is written as an address, which nobody resolves.
-    pub(crate) fn check(self, uri: &Uri) -> Result<(), NotPublic> {
+impl EgressPolicy {
+    /// Checks a host that is an IP address literal, as these are not resolved.
+    pub(crate) fn check(self, uri: &Uri) -> Result<(), NonPublicHost> {
         let host = uri.host().unwrap_or_default();
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
-        if literal.is_none_or(|address| self.includes(address)) { Ok(()) } else { Err(NotPublic) }
+        if literal.is_none_or(|address| self.allows(address)) { Ok(()) } else { Err(NonPublicHost) }
     }
 
-    fn includes(self, address: IpAddr) -> bool {
+    fn allows(self, address: IpAddr) -> bool {
         match self {
             Self::Anywhere => true,
             Self::Public => is_public(address),
@@ -52,16 +52,20 @@ impl Reach {
         }
     }
 
-    /// Of the addresses of a name those that may be connected to.
+    /// The addresses that the policy allows.
     fn filter(self, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, ResolveError> {
-        let found = !addresses.is_empty();
-        let allowed: Vec<_> = addresses.into_iter().filter(|address| self.includes(address.ip())).collect();
-        if found && allowed.is_empty() { Err(ResolveError::NotPublic(NotPublic)) } else { Ok(allowed) }
+        let has_addresses = !addresses.is_empty();
+        let allowed: Vec<_> = addresses.into_iter().filter(|address| self.allows(address.ip())).collect();
+        if has_addresses && allowed.is_empty() {
+            Err(ResolveError::NotPublic(NonPublicHost))
+        } else {
+            Ok(allowed)
+        }
     }
 }
 
-/// Whether an address is one of the public internet: neither of this machine, nor of a private network, nor
-/// set aside for another purpose (IANA's special-purpose address registries, RFC 6890).
+/// Returns `true` for an address of the public internet: not of this machine, of a private network, or reserved for
+/// another purpose (IANA's special-purpose address registries, RFC 6890).
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -74,9 +78,9 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = match address.octets() {
         // This network, private, loopback.
         [0 | 10 | 127, ..] => true,
-        // Shared by a carrier's customers (RFC 6598); some clouds have their metadata service there.
+        // Shared by a carrier's customers (RFC 6598); some clouds use it for their metadata service.
         [100, 64..=127, ..] => true,
-        // Link-local, where most clouds have it: 169.254.169.254.
+        // Link-local, used by most metadata services: 169.254.169.254.
         [169, 254, ..] => true,
         [172, 16..=31, ..] | [192, 168, ..] => true,
         // Protocol assignments, documentation, the relay of 6to4.
@@ -92,61 +96,61 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // An IPv4 address in other clothes: mapped, or behind the well-known prefix of NAT64 (RFC 6052).
+        // An embedded IPv4 address: mapped, or with the well-known prefix of NAT64 (RFC 6052).
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             let [[a, b], [c, d]] = [high.to_be_bytes(), low.to_be_bytes()];
             is_public_v4(Ipv4Addr::new(a, b, c, d))
         }
         // Protocol assignments with Teredo; documentation; 6to4.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // Global unicast is this and nothing else: not loopback, link-local, unique-local, multicast.
+        // Global unicast; excludes loopback, link-local, unique-local and multicast.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
 
 // === resolving ===
 
-/// Who knows the addresses of a name. The port of an address does not count.
-type Lookup = dyn Fn(Name) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
+/// A function that resolves a name. The ports of the addresses are ignored.
+type NameLookup = dyn Fn(Name) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
-/// Resolves a name, and lets through what its reach includes.
+/// Resolves a name and filters its addresses by the policy.
 #[derive(Clone)]
-pub(crate) struct Resolver {
-    reach: Reach,
-    lookup: Arc<Lookup>,
+pub(crate) struct PolicyResolver {
+    policy: EgressPolicy,
+    lookup: Arc<NameLookup>,
 }
 
-/// Why a name was not resolved.
+/// A name could not be resolved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResolveError {
     #[error(transparent)]
-    NotPublic(NotPublic),
-    #[error("the name was not resolved")]
-    Lookup(#[source] io::Error),
+    NotPublic(NonPublicHost),
+    #[error("cannot resolve the name")]
+    NameLookup(#[source] io::Error),
 }
 
-impl Resolver {
-    /// A resolver that asks the system.
-    pub(crate) fn system(reach: Reach) -> Self {
+impl PolicyResolver {
+    /// A resolver of the system.
+    pub(crate) fn system(policy: EgressPolicy) -> Self {
         let lookup = |name| -> BoxFuture<'static, _> {
             Box::pin(async move { Ok(GaiResolver::new().call(name).await?.collect()) })
         };
-        Self { reach, lookup: Arc::new(lookup) }
+        Self { policy, lookup: Arc::new(lookup) }
     }
 
     #[cfg(test)]
-    pub(crate) fn scripted(reach: Reach, lookup: Arc<Lookup>) -> Self {
-        Self { reach, lookup }
+    pub(crate) fn with_lookup(policy: EgressPolicy, lookup: Arc<NameLookup>) -> Self {
+        Self { policy, lookup }
     }
 }
 
-impl fmt::Debug for Resolver {
+impl fmt::Debug for PolicyResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolver").field("reach", &self.reach).finish_non_exhaustive()
+        f.debug_struct("Resolver").field("reach", &self.policy).finish_non_exhaustive()
     }
 }
 
-impl Service<Name> for Resolver {
+impl Service<Name> for PolicyResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = ResolveError;
     type Future = BoxFuture<'static, Result<Self::Response, ResolveError>>;
@@ -156,16 +160,16 @@ impl Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let (reach, looked_up) = (self.reach, (self.lookup)(name));
+        let (policy, lookup) = (self.policy, (self.lookup)(name));
         Box::pin(async move {
-            let addresses = looked_up.await.map_err(ResolveError::Lookup)?;
-            reach.filter(addresses).map(Vec::into_iter)
+            let addresses = lookup.await.map_err(ResolveError::NameLookup)?;
+            policy.filter(addresses).map(Vec::into_iter)
         })
     }
 }
 
-/// Whether a resolver's refusal is what is behind an error.
-pub(crate) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+/// `true` if the policy's refusal is among the causes of an error.
+pub(crate) fn is_policy_refusal(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(ResolveError::NotPublic(_)) = error.downcast_ref() {
