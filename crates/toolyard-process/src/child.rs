@@ -1,4 +1,4 @@
-//! A program that was started, and all that it started in turn.
+//! A running program and its descendants.
 
 use std::fmt;
 use std::io;
@@ -11,52 +11,53 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::processes::Entry;
+use crate::process_table::ProcessEntry;
 
-/// A running program. Dropping it ends the program and all that it started: a supervisor gives them a second to
-/// leave when told to (SIGTERM), and without one they are killed at once.
-pub struct Child {
-    state: watch::Receiver<State>,
-    /// Whatever ends the program when this is dropped.
-    hold: Option<Hold>,
-    /// The task that sees to the state.
+/// A running program. Dropping it ends the program and all its descendants: a supervisor sends them SIGTERM and gives
+/// them one second to exit; without a supervisor they are killed at once.
+pub struct ChildProcess {
+    state: watch::Receiver<ChildState>,
+    /// Ends the program when it is dropped.
+    hold: Option<TerminationHandle>,
+    /// The task that updates the state.
     _watcher: JoinSet<()>,
-    /// Its line in the list.
-    pub(crate) entry: Option<Entry>,
+    /// The entry in the process table.
+    pub(crate) entry: Option<ProcessEntry>,
 }
 
-/// The end of a program, for those who do not hold it.
+/// Observes the exit of a program without owning it.
 #[derive(Clone, Debug)]
-pub struct Ending(watch::Receiver<State>);
+pub struct ExitHandle(watch::Receiver<ChildState>);
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum State {
+pub(crate) enum ChildState {
     Running,
-    /// The program has ended. What it started may still run.
+    /// The program has exited. Its descendants may still run.
     Ended(ExitStatus),
-    /// Nothing is left; of the program's end it may not be known how it came.
+    /// No process is left. The exit status of the program may be unknown.
     Gone(Option<ExitStatus>),
 }
 
-pub(crate) enum Hold {
-    /// What a supervisor watches. All that it does when this is closed, it also does when we are killed.
+pub(crate) enum TerminationHandle {
+    /// The control socket of a supervisor. The supervisor ends the program when it is closed, also if the gateway is
+    /// killed.
     Supervisor {
         control: OwnedWriteHalf,
     },
-    Group(Group),
+    Group(ProcessGroup),
 }
 
-/// A process group. Dropping it kills it, also where the leader has ended already: those whom it started are
-/// still in its group.
-pub(crate) struct Group(pub(crate) Pid);
+/// A process group. Dropping it kills the group, even if its leader has exited already: its descendants are still in
+/// the group.
+pub(crate) struct ProcessGroup(pub(crate) Pid);
 
-/// How much longer than the end of a tree may take the system is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time to wait for the end of killed processes.
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-impl Child {
+impl ChildProcess {
     pub(crate) fn new(
-        hold: Hold,
-        state: watch::Receiver<State>,
+        hold: TerminationHandle,
+        state: watch::Receiver<ChildState>,
         watcher: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let mut tasks = JoinSet::new();
@@ -64,86 +65,87 @@ impl Child {
         Self { state, hold: Some(hold), _watcher: tasks, entry: None }
     }
 
-    /// To be told of the program's end.
+    /// Returns a handle to wait for the exit of the program.
     #[must_use]
-    pub fn ending(&self) -> Ending {
-        Ending(self.state.clone())
+    pub fn exit_handle(&self) -> ExitHandle {
+        ExitHandle(self.state.clone())
     }
 
-    /// Ends the program as MCP asks for (2026-07-28, basic/transports/stdio, shutdown), and all that it started.
-    /// The caller has closed its standard input: it gets `grace` to leave, then SIGTERM and some time again, then
+    /// Ends the program and all its descendants as MCP specifies (2026-07-28, basic/transports/stdio, shutdown). The
+    /// caller has closed its standard input: the program gets `grace` to exit, then SIGTERM and some time again, then
     /// SIGKILL.
-    pub async fn end(mut self, grace: Duration) {
-        let _in_time = timeout(grace, self.ending().wait()).await;
+    pub async fn shut_down(mut self, grace: Duration) {
+        let _in_time = timeout(grace, self.exit_handle().wait()).await;
         match self.hold.take() {
-            Some(Hold::Supervisor { control }) => {
+            Some(TerminationHandle::Supervisor { control }) => {
                 drop(control);
-                if timeout(PATIENCE, self.gone()).await.is_err() {
-                    tracing::warn!("processes that were killed do not end: the system holds them");
+                if timeout(KILL_TIMEOUT, self.wait_until_gone()).await.is_err() {
+                    tracing::warn!("killed processes do not exit: the system blocks them");
                 }
             }
-            Some(Hold::Group(group)) => {
+            Some(TerminationHandle::Group(group)) => {
                 group.signal(Signal::TERM);
-                let _in_time = timeout(grace, self.gone()).await;
+                let _in_time = timeout(grace, self.wait_until_gone()).await;
             }
             None => {}
         }
     }
 
-    /// Kills the program and all that it started, at once and without asking them to leave. What there was is gone
-    /// a moment later: [`ending`](Self::ending) tells.
+    /// Kills the program and all its descendants at once, without SIGTERM. They are gone a moment later: see
+    /// [`exit_handle`](Self::exit_handle).
     pub fn kill(&self) {
         match &self.hold {
-            // One byte is all that is ever said to a supervisor. Where it cannot be said, it is gone already.
-            Some(Hold::Supervisor { control }) => drop(control.try_write(&[0])),
-            Some(Hold::Group(group)) => group.signal(Signal::KILL),
+            // A single byte is the only message to a supervisor. If it cannot be written, the supervisor is gone
+            // already.
+            Some(TerminationHandle::Supervisor { control }) => drop(control.try_write(&[0])),
+            Some(TerminationHandle::Group(group)) => group.signal(Signal::KILL),
             None => {}
         }
     }
 
-    /// The process ids of the program and of all that it started, as far as they are known now.
+    /// The process ids of the program and its descendants that are currently known.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
-        self.entry.as_ref().map(Entry::processes).unwrap_or_default()
+        self.entry.as_ref().map(ProcessEntry::processes).unwrap_or_default()
     }
 
-    async fn gone(&self) {
-        // A watcher that is gone has no more to tell.
-        let _gone = self.state.clone().wait_for(|state| matches!(state, State::Gone(_))).await.map(drop);
+    async fn wait_until_gone(&self) {
+        // A watcher that is gone sends no more states.
+        let _gone = self.state.clone().wait_for(|state| matches!(state, ChildState::Gone(_))).await.map(drop);
     }
 }
 
-impl Ending {
-    /// Waits until the program has ended, whatever may still hold its pipes; says how it ended, where that is
-    /// known. Once it has ended this says so again and again.
+impl ExitHandle {
+    /// Waits until the program has exited, even if another process holds its pipes; returns its status, if known.
+    /// Further calls return the same result.
     pub async fn wait(&mut self) -> Option<ExitStatus> {
-        match self.0.wait_for(|state| !matches!(state, State::Running)).await.as_deref() {
-            Ok(State::Ended(status)) => Some(*status),
-            Ok(State::Gone(status)) => *status,
-            Ok(State::Running) | Err(_) => None,
+        match self.0.wait_for(|state| !matches!(state, ChildState::Running)).await.as_deref() {
+            Ok(ChildState::Ended(status)) => Some(*status),
+            Ok(ChildState::Gone(status)) => *status,
+            Ok(ChildState::Running) | Err(_) => None,
         }
     }
 }
 
-impl fmt::Debug for Child {
+impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Child").field("state", &*self.state.borrow()).finish_non_exhaustive()
     }
 }
 
-impl Group {
+impl ProcessGroup {
     pub(crate) fn of(child: &tokio::process::Child) -> io::Result<Self> {
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        id.map(Self).ok_or_else(|| io::Error::other("it has no process id"))
+        id.map(Self).ok_or_else(|| io::Error::other("the child has no process id"))
     }
 
     fn signal(&self, signal: Signal) {
-        // The group is gone when nobody is left in it, which is what a signal is sent for.
+        // Fails only if the group is empty, which is the desired result.
         let _gone = kill_process_group(self.0, signal);
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }

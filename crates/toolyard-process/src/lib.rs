@@ -1,27 +1,27 @@
-//! Child processes. No other crate starts any.
+//! Child processes. No other crate starts processes.
 //!
-//! A child gets pipes, a process group of its own, and an environment of its own: of the gateway's
-//! environment, which holds other servers' secrets, it inherits only what a program needs to run.
+//! A child gets pipes, its own process group, and its own environment: from the gateway's environment, which contains
+//! secrets of other servers, it inherits only the variables that a program needs to run.
 //!
-//! A program may start others, which start others, and some of those leave their group and session. So that
-//! none of them outlives the gateway, however that ends, each program has a supervisor above it: a process of
-//! our own binary, to which all orphans below it come.
+//! A program may start other processes, and some of those leave their group and session. To end all of them with the
+//! gateway, however it ends, each program runs below a supervisor: a process of the gateway's own binary that adopts
+//! all orphaned descendants.
 //!
-//! - [`Processes`]: starts programs, bounds how many, and knows those that run;
-//! - [`Child`]: one program and all that it started;
-//! - [`supervise_if_asked`]: what the binary does when it is started as a supervisor.
+//! - [`ProcessTable`]: starts programs, limits their number, and lists the running ones;
+//! - [`ChildProcess`]: a program and all its descendants;
+//! - [`run_supervisor_if_requested`]: turns the binary into a supervisor when it is started as one.
 //!
-//! The rest is `supervised` and `direct`, the two ways to start a program, and `tree`, what the system knows of
-//! processes below another.
+//! The modules `supervised` and `unsupervised` are the two ways to start a program, and `tree` finds the descendants of
+//! a process.
 
 mod child;
-mod direct;
-mod processes;
+mod process_table;
 #[cfg(target_os = "linux")]
 mod supervised;
 #[cfg(target_os = "linux")]
 mod supervisor;
 mod tree;
+mod unsupervised;
 
 #[cfg(test)]
 mod tests;
@@ -34,12 +34,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
-pub use child::{Child, Ending};
-pub use processes::{ProcessInfo, Processes, Spawner};
+pub use child::{ChildProcess, ExitHandle};
+pub use process_table::{ProcessInfo, ProcessSpawner, ProcessTable};
 
-/// What a child inherits from the gateway's environment, as the official MCP SDKs have it, and what
-/// names its language, clock and temporary folder.
-const INHERITED: [&str; 12] = [
+/// The variables that a child inherits from the gateway: those of the official MCP SDKs, and those for language, time
+/// zone and temporary folder.
+const INHERITED_VARIABLES: [&str; 12] = [
     "HOME",
     "LANG",
     "LC_ALL",
@@ -54,82 +54,87 @@ const INHERITED: [&str; 12] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// The variable that tells a program the number of its [channel](Program::channel).
-pub const CHANNEL: &str = "TOOLYARD_CHANNEL";
+/// The variable with the file descriptor of a program's [channel](ProgramSpec::channel).
+pub const CHANNEL_VARIABLE: &str = "TOOLYARD_CHANNEL";
 
 /// A program to start.
 #[derive(Clone, Default)]
-pub struct Program {
-    /// Its name or path.
+pub struct ProgramSpec {
+    /// The name or path of the executable.
     pub command: OsString,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<OsString>,
-    /// Where it starts; the gateway's own folder by default.
+    /// The working directory; by default that of the gateway.
     pub work_dir: Option<PathBuf>,
-    /// Its environment, beside what it inherits.
+    /// Environment variables in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
-    /// How much memory the program, and each process that it starts, may have to itself, in bytes: what it
-    /// allocates, not what it shares or only reserves (`RLIMIT_DATA`). An allocation beyond that fails. Without a
-    /// supervisor there is no such limit.
+    /// Maximum private memory of the program and of each of its descendants, in bytes: allocated memory, not shared or
+    /// reserved memory (`RLIMIT_DATA`). Further allocations fail. Not enforced without a supervisor.
     pub memory_bytes: Option<u64>,
-    /// Whether it has a socket to us beside its pipes, whose number is in its variable [`CHANNEL`]: for programs of
-    /// our own. It needs a supervisor.
+    /// Adds a socket to the gateway besides the pipes, with its file descriptor in the variable [`CHANNEL_VARIABLE`].
+    /// For programs of the gateway itself. Requires a supervisor.
     pub channel: bool,
 }
 
-/// Cannot start a program.
+/// Error of starting a program.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The system cannot start it: not found, not executable, no such folder.
+    /// The system cannot start the program: not found, not executable, no such folder.
     #[error("cannot start {command:?}")]
     Start {
         /// The program.
         command: OsString,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
-    /// As many run as may run.
-    #[error("as many programs run as may run: {0}")]
+    /// The limit of running programs is reached.
+    #[error("too many running programs (at most {0})")]
     Full(usize),
 }
 
-/// The ends of a child's pipes.
+/// The parent's ends of a child's pipes.
 #[derive(Debug)]
-pub struct Pipes {
-    /// What it reads.
+pub struct ChildPipes {
+    /// Standard input.
     pub stdin: ChildStdin,
-    /// What it writes.
+    /// Standard output.
     pub stdout: ChildStdout,
-    /// Where it logs.
+    /// Standard error.
     pub stderr: ChildStderr,
-    /// Our end of its channel, where it has one.
+    /// The gateway's end of the channel, if there is one.
     pub channel: Option<UnixStream>,
 }
 
-/// Raises the number of files that this process may have open as far as the system lets it: a thousand
-/// callers, with a connection behind each, are more than most shells allow by default.
+/// Raises the limit of open files of this process to the maximum that the system allows: a thousand callers with an
+/// upstream connection each exceed the default of most shells.
 pub fn raise_file_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
-        tracing::debug!(%error, "the limit of open files stays as it is");
+        tracing::debug!(%error, "cannot raise the limit of open files");
     }
 }
 
-/// What a binary does first of all in its `main`, before any thread starts, if it names itself in
-/// [`Spawner::supervised_by`]: where it was started as a supervisor it becomes one, and this does not return.
-pub fn supervise_if_asked() {
-    #[cfg(target_os = "linux")]
-    supervisor::run_if_asked();
+/// The limit of open files of this process; `None` if unlimited.
+#[must_use]
+pub fn file_limit() -> Option<usize> {
+    getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok())
 }
 
-/// A command in the environment of a program.
-fn command(what: &OsStr, program: &Program) -> Command {
+/// Turns this process into a supervisor if it was started as one, and does not return then. A binary that names itself
+/// in [`ProcessSpawner::supervised_by`] must call it first in `main`, before it starts any thread.
+pub fn run_supervisor_if_requested() {
+    #[cfg(target_os = "linux")]
+    supervisor::run_if_requested();
+}
+
+/// Returns a command with the environment and folder of a program.
+fn command(executable: &OsStr, program: &ProgramSpec) -> Command {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
-    let mut command = Command::new(what);
+    let mut command = Command::new(executable);
     command.env_clear();
-    command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.envs(program.env.iter().map(|(name, value)| (name, value)));
     if let Some(folder) = &program.work_dir {
         command.current_dir(folder);

@@ -1,7 +1,7 @@
-//! A program below a supervisor: the side of the one who started both.
+//! A program below a supervisor: the side of the gateway.
 //!
-//! The two speak over a socket, which is the supervisor's standard input. The supervisor gets the program's ends
-//! of the pipes over it, and says in lines what becomes of the program. That it is closed means: end it.
+//! The gateway and the supervisor share a socket, which is the supervisor's standard input. It carries the program's
+//! ends of the pipes to the supervisor, and reports about the program back, one per line. Closing it ends the program.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -18,23 +18,23 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
 
-use crate::child::{Child, Group, Hold, State};
-use crate::processes::Started;
-use crate::supervisor::REQUEST;
-use crate::{Pipes, Program, command, tree};
+use crate::child::{ChildProcess, ChildState, ProcessGroup, TerminationHandle};
+use crate::process_table::StartedProcess;
+use crate::supervisor::SUPERVISE_ARGUMENT;
+use crate::{ChildPipes, ProgramSpec, command, tree};
 
-/// What the supervisor says.
+/// A report of the supervisor.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum SupervisorReport {
     /// The program runs, with this process id.
     Started(Pid),
-    /// It cannot be started: the system's error number.
+    /// The program cannot be started: the system's error number.
     Failed(i32),
-    /// It has ended: the status as the system has it.
+    /// The program has exited: the raw wait status.
     Ended(i32),
 }
 
-impl Report {
+impl SupervisorReport {
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Started(pid) => format!("started {}\n", pid.as_raw_pid()),
@@ -54,21 +54,21 @@ impl Report {
     }
 }
 
-pub(crate) async fn start(supervisor: &Path, program: &Program) -> io::Result<Started> {
-    if std::env::args_os().nth(1).is_some_and(|first| first == REQUEST) {
-        // It would start itself again and again.
+pub(crate) async fn start(supervisor: &Path, program: &ProgramSpec) -> io::Result<StartedProcess> {
+    if std::env::args_os().nth(1).is_some_and(|first| first == SUPERVISE_ARGUMENT) {
+        // Without this check it would start itself over and over.
         return Err(io::Error::other(
-            "this program was to be a supervisor: supervise_if_asked was not called",
+            "this process was started as a supervisor, but run_supervisor_if_requested was not called",
         ));
     }
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = command(supervisor.as_os_str(), program);
-    command.arg0("toolyard").arg(REQUEST);
+    command.arg0("toolyard").arg(SUPERVISE_ARGUMENT);
     command.arg(program.memory_bytes.unwrap_or_default().to_string());
     command.arg(&program.command).args(&program.args);
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     let supervisor = command.spawn()?;
-    // With it our copy of the supervisor's end.
+    // Also drops this process's copy of the supervisor's end of the socket.
     drop(command);
 
     let (stdin, ours_in) = io::pipe()?;
@@ -79,7 +79,7 @@ pub(crate) async fn start(supervisor: &Path, program: &Program) -> io::Result<St
     files.extend(theirs.as_ref().map(UnixStream::as_fd));
     send(&ours, &files)?;
     drop((stdin, stdout, stderr, theirs));
-    let pipes = Pipes {
+    let pipes = ChildPipes {
         stdin: ChildStdin::from_std(OwnedFd::from(ours_in).into())?,
         stdout: ChildStdout::from_std(OwnedFd::from(ours_out).into())?,
         stderr: ChildStderr::from_std(OwnedFd::from(ours_err).into())?,
@@ -89,16 +89,16 @@ pub(crate) async fn start(supervisor: &Path, program: &Program) -> io::Result<St
     let (reports, control) = nonblocking(ours)?.into_split();
     let mut reports = BufReader::new(reports).lines();
     let first = reports.next_line().await?;
-    let pid = match first.as_deref().and_then(Report::parse) {
-        Some(Report::Started(pid)) => pid,
-        Some(Report::Failed(errno)) => return Err(io::Error::from_raw_os_error(errno)),
-        Some(Report::Ended(_)) | None => return Err(io::Error::other("its supervisor has failed")),
+    let pid = match first.as_deref().and_then(SupervisorReport::parse) {
+        Some(SupervisorReport::Started(pid)) => pid,
+        Some(SupervisorReport::Failed(errno)) => return Err(io::Error::from_raw_os_error(errno)),
+        Some(SupervisorReport::Ended(_)) | None => return Err(io::Error::other("the supervisor has failed")),
     };
     let above = supervisor.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let (state, state_now) = watch::channel(State::Running);
-    let watcher = watch_over(reports, supervisor, pid, state);
-    let child = Child::new(Hold::Supervisor { control }, state_now, watcher);
-    Ok(Started { child, pipes, pid, supervisor: above })
+    let (state, state_now) = watch::channel(ChildState::Running);
+    let watcher = watch_program(reports, supervisor, pid, state);
+    let child = ChildProcess::new(TerminationHandle::Supervisor { control }, state_now, watcher);
+    Ok(StartedProcess { child, pipes, pid, supervisor: above })
 }
 
 fn nonblocking(socket: UnixStream) -> io::Result<tokio::net::UnixStream> {
@@ -106,7 +106,7 @@ fn nonblocking(socket: UnixStream) -> io::Result<tokio::net::UnixStream> {
     tokio::net::UnixStream::from_std(socket)
 }
 
-/// Passes these on. One byte goes with them: there is no message of none.
+/// Sends file descriptors. A message needs at least one byte of data.
 fn send(control: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -115,25 +115,25 @@ fn send(control: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-/// The task that follows a program to its end, and the supervisor to its own.
-async fn watch_over(
+/// Follows a program until it has exited, and its supervisor until it has exited too.
+async fn watch_program(
     mut reports: Lines<BufReader<OwnedReadHalf>>,
     mut supervisor: tokio::process::Child,
     pid: Pid,
-    state: watch::Sender<State>,
+    state: watch::Sender<ChildState>,
 ) {
     let mut status = None;
     while let Ok(Some(line)) = reports.next_line().await {
-        if let Some(Report::Ended(raw)) = Report::parse(&line) {
+        if let Some(SupervisorReport::Ended(raw)) = SupervisorReport::parse(&line) {
             let ended = ExitStatus::from_raw(raw);
             status = Some(ended);
-            state.send_replace(State::Ended(ended));
+            state.send_replace(ChildState::Ended(ended));
         }
     }
     if status.is_none() {
-        // It was killed before its time. What has not left the program's group can still be ended.
-        drop(Group(pid));
+        // The supervisor was killed early. The processes in the program's group can still be ended.
+        drop(ProcessGroup(pid));
     }
     let _unknown = supervisor.wait().await;
-    state.send_replace(State::Gone(status));
+    state.send_replace(ChildState::Gone(status));
 }

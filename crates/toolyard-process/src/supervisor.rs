@@ -1,14 +1,13 @@
-//! The supervisor: a process of our own binary above one program. It does nothing but wait, and end all that is
-//! below it.
+//! The supervisor: a process of the gateway's own binary above one program. It only waits, and ends all its
+//! descendants.
 //!
-//! It is the reaper of all orphans below it (`PR_SET_CHILD_SUBREAPER`): whatever a descendant does, forks twice,
-//! leaves its group, begins a session of its own, it stays below. The supervisor ends them all when its control
-//! socket is closed, which happens also when the gateway is killed; when it is told to by a signal; and when the
-//! program itself has ended. They are sent SIGTERM, have [`GRACE`] to leave, and are killed until none is left; they
-//! are killed at once where the gateway says so.
+//! It is the subreaper of its descendants (`PR_SET_CHILD_SUBREAPER`): even if they fork twice or leave their group or
+//! session, they remain its descendants. The supervisor ends them all when its control socket is closed, which also
+//! happens when the gateway is killed; when it receives a signal; and when the program itself has exited. It sends them
+//! SIGTERM, waits for [`GRACE`], and kills them until none is left. If the gateway requests it, it kills them at once.
 //!
-//! One thread, and the program reads and writes the gateway's own pipes: nothing passes through here. Signals are
-//! what tokio is needed for, because to catch one without it takes unsafe code.
+//! It has one thread and forwards no data: the program uses the gateway's pipes directly. It uses tokio for signals
+//! only, because catching them without it needs unsafe code.
 
 use std::ffi::OsString;
 use std::io::{self, IoSliceMut, Write};
@@ -28,36 +27,36 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::timeout;
 
-use crate::supervised::Report;
-use crate::{CHANNEL, tree};
+use crate::supervised::SupervisorReport;
+use crate::{CHANNEL_VARIABLE, tree};
 
-/// The first argument of a binary that is to be a supervisor. The second is the limit of memory in bytes, or 0;
-/// the others are the program and its arguments. Environment and folder are the program's, too.
-pub(crate) const REQUEST: &str = "supervise:";
+/// The first argument of a binary that is to be a supervisor. The second is the memory limit in bytes, or 0; the others
+/// are the program and its arguments. The environment and folder are those of the program.
+pub(crate) const SUPERVISE_ARGUMENT: &str = "supervise:";
 
-/// What the process is called in lists that show no arguments. Whoever ends "toolyard" by name means the gateway,
-/// which ends its servers itself and in order.
-const NAME: &std::ffi::CStr = c"ty-supervisor";
+/// The process name, as shown in lists without arguments. It differs from "toolyard", so that ending processes by that
+/// name ends the gateway, which then ends its servers in order.
+const PROCESS_NAME: &std::ffi::CStr = c"ty-supervisor";
 
-/// How long those below may take to leave when they are told to.
+/// Time that descendants get to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long the killed are waited for before others are looked for that came to be meanwhile.
-const ROUND: Duration = Duration::from_millis(50);
+/// Time to wait for killed processes before searching for new ones.
+const KILL_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(crate) fn run_if_asked() {
+pub(crate) fn run_if_requested() {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == REQUEST) {
-        // Nobody reads what it would say about an error: the gateway sees that it is gone.
+    if args.next().is_some_and(|first| first == SUPERVISE_ARGUMENT) {
+        // Nothing reads an error message here: the gateway notices that the supervisor is gone.
         std::process::exit(i32::from(run(args).is_err()));
     }
 }
 
 fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    // What a terminal sends to the gateway, such as an interrupt, is the gateway's to pass on.
+    // The gateway decides about signals of its terminal, such as an interrupt.
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
-    rustix::thread::set_name(NAME)?;
+    rustix::thread::set_name(PROCESS_NAME)?;
     let memory = args.next().and_then(|bytes| bytes.to_str()?.parse().ok());
     let (Some(memory), Some(program)) = (memory, args.next()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -74,13 +73,13 @@ fn run(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     command.args(args).stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
     if let Some(channel) = &channel {
         rustix::io::fcntl_setfd(channel, rustix::io::FdFlags::empty())?;
-        command.env(CHANNEL, channel.as_raw_fd().to_string());
+        command.env(CHANNEL_VARIABLE, channel.as_raw_fd().to_string());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(supervise(command, control, channel))
 }
 
-/// Limits are inherited, and we live well within any that lets a program start.
+/// Sets the memory limit. It is inherited, and the supervisor needs less than any program.
 fn limit_memory(bytes: u64) -> io::Result<()> {
     let maximum = getrlimit(Resource::Data).maximum;
     if bytes == 0 || maximum.is_some_and(|maximum| maximum <= bytes) {
@@ -89,7 +88,7 @@ fn limit_memory(bytes: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?)
 }
 
-/// The program's ends of its pipes, and of its channel where it has one.
+/// Receives the program's ends of its pipes, and of its channel if it has one.
 fn receive(control: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -112,17 +111,17 @@ async fn supervise(mut command: Command, control: UnixStream, channel: Option<Ow
         Ok(program) => Pid::from_child(&program),
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or_default();
-            return (&control).write_all(Report::Failed(errno).line().as_bytes());
+            return (&control).write_all(SupervisorReport::Failed(errno).line().as_bytes());
         }
     };
-    // With them our copies of the program's ends.
+    // Also drops this process's copies of the program's ends.
     drop((command, channel));
-    let mut tree = Tree { program, control, deaths, runs: true };
-    tree.report(&Report::Started(program));
+    let mut tree = SupervisedTree { program, control, deaths, is_running: true };
+    tree.report(&SupervisorReport::Started(program));
     tokio::select! {
         () = tree.program_ended() => {}
-        // It is closed, or broken; or a byte says that nobody is to be asked to leave.
-        said = gateway.read_u8() => if said.is_ok() {
+        // The socket is closed or broken, or a byte requests an immediate kill.
+        request = gateway.read_u8() => if request.is_ok() {
             tree.kill().await;
         },
         _ = terminate.recv() => {}
@@ -133,34 +132,34 @@ async fn supervise(mut command: Command, control: UnixStream, channel: Option<Ow
     Ok(())
 }
 
-/// All that is below us.
-struct Tree {
+/// The supervised program and all its descendants.
+struct SupervisedTree {
     program: Pid,
     control: UnixStream,
     deaths: unix::Signal,
-    /// Whether the program itself runs.
-    runs: bool,
+    /// `true` while the program itself runs.
+    is_running: bool,
 }
 
-impl Tree {
-    fn report(&self, report: &Report) {
-        // Nobody hears it when the gateway is gone. Else there is room: these lines are short and few.
-        let _unheard = (&self.control).write_all(report.line().as_bytes());
+impl SupervisedTree {
+    fn report(&self, report: &SupervisorReport) {
+        // Fails if the gateway is gone. Otherwise the socket has room: reports are short and few.
+        let _gone = (&self.control).write_all(report.line().as_bytes());
     }
 
     async fn program_ended(&mut self) {
-        while self.reap() && self.runs {
+        while self.reap() && self.is_running {
             self.deaths.recv().await;
         }
     }
 
-    /// Takes note of all that have ended; says whether anybody is left.
+    /// Reaps all processes that have exited; returns `true` if any process is left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.program => {
-                    self.runs = false;
-                    self.report(&Report::Ended(status.as_raw()));
+                    self.is_running = false;
+                    self.report(&SupervisorReport::Ended(status.as_raw()));
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return true,
@@ -184,7 +183,7 @@ impl Tree {
     async fn kill(&mut self) {
         while self.reap() {
             self.signal(Signal::KILL);
-            let _round = timeout(ROUND, self.deaths.recv()).await;
+            let _round = timeout(KILL_INTERVAL, self.deaths.recv()).await;
         }
     }
 
@@ -194,7 +193,7 @@ impl Tree {
             let _gone = kill_process_group(self.program, signal);
         }
         for process in below {
-            // It may have ended this very moment.
+            // The process may have exited just now.
             let _gone = kill_process(process, signal);
         }
     }

@@ -1,30 +1,30 @@
-//! What the system knows of the processes below another.
+//! The descendants of a process, as the system reports them.
 
 use std::fs;
 
 use rustix::process::Pid;
 
-/// All descendants of a process, parents before children. Where the system does not tell (a kernel without
-/// `CONFIG_PROC_CHILDREN`, which all distributions have), there are none.
+/// All descendants of a process, parents before children. Empty if the system does not report them (a kernel without
+/// `CONFIG_PROC_CHILDREN`, which all distributions enable).
 ///
-/// What forks or ends meanwhile may be missed: whoever wants all of them asks again.
-pub(crate) fn descendants(of: Pid) -> Vec<Pid> {
-    let mut found = children(of);
+/// Processes that start or exit meanwhile may be missed: call it again to find all of them.
+pub(crate) fn descendants(ancestor: Pid) -> Vec<Pid> {
+    let mut processes = children(ancestor);
     let mut next = 0;
-    while let Some(&parent) = found.get(next) {
+    while let Some(&parent) = processes.get(next) {
         for child in children(parent) {
-            if !found.contains(&child) {
-                found.push(child);
+            if !processes.contains(&child) {
+                processes.push(child);
             }
         }
         next += 1;
     }
-    found
+    processes
 }
 
-/// Each thread has the children that it started itself.
-fn children(of: Pid) -> Vec<Pid> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", of.as_raw_pid())) else { return Vec::new() };
+/// The children of a process: each thread has a list of those that it started.
+fn children(parent: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())) else { return Vec::new() };
     let lists =
         threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let pids = |list: String| list.split_whitespace().filter_map(pid).collect::<Vec<_>>();
@@ -35,8 +35,7 @@ pub(crate) fn pid(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok().filter(|pid| *pid > 0)?)
 }
 
-/// Memory that these processes have to themselves and that is in use now, in bytes; `None` where the system does
-/// not tell.
+/// Resident private memory of these processes, in bytes; `None` if the system does not report it.
 pub(crate) fn memory_of(processes: &[Pid]) -> Option<u64> {
     processes.iter().filter_map(|pid| memory(*pid)).reduce(|sum, bytes| sum + bytes)
 }
