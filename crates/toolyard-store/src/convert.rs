@@ -1,64 +1,64 @@
-//! Between what the ports speak of and what databases keep.
+//! Conversions between the types of the store traits and the types of the databases.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970.
-pub(crate) fn millis(time: SystemTime) -> i64 {
+/// Milliseconds since the Unix epoch.
+pub(crate) fn unix_millis(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => span(since),
-        Err(before) => -span(before.duration()),
+        Ok(since) => duration_millis(since),
+        Err(before) => -duration_millis(before.duration()),
     }
 }
 
-/// Milliseconds of a span; those of one that is longer than there will be time, the most there can be.
-pub(crate) fn span(time: Duration) -> i64 {
+/// Milliseconds of a duration, saturating at `i64::MAX`.
+pub(crate) fn duration_millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The time of so many milliseconds since 1970.
-pub(crate) fn time(millis: i64) -> SystemTime {
+/// The time that is `millis` milliseconds after the Unix epoch.
+pub(crate) fn system_time(millis: i64) -> SystemTime {
     let distance = Duration::from_millis(millis.unsigned_abs());
     let time = if millis < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
-    // Nothing that was put has such a time: the system's own reaches further.
+    // Cannot overflow for a time that was stored: the range of `SystemTime` is wider.
     time.unwrap_or(UNIX_EPOCH)
 }
 
-/// A number that a database has given: it counts from one.
-pub(crate) const fn number(kept: i64) -> u64 {
-    kept.unsigned_abs()
+/// Converts a number that the database assigned; such numbers start at one.
+pub(crate) const fn to_unsigned(raw: i64) -> u64 {
+    raw.unsigned_abs()
 }
 
-/// A number as a database compares it: one that is too large is larger than all that it has given.
-pub(crate) fn bound(number: u64) -> i64 {
+/// Converts a number for a comparison; one that is too large compares greater than all that the database assigned.
+pub(crate) fn saturating_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// How many rows at most.
-pub(crate) fn limit(rows: usize) -> i64 {
+/// A row limit as SQL takes it.
+pub(crate) fn row_limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// Which keys a list is about: from the first on, and before the end where there is one.
+/// The range of keys that a list covers: from `from` on and, if there is an `end`, before it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Keys {
+pub(crate) struct KeyRange {
     pub(crate) from: String,
     pub(crate) end: Option<String>,
 }
 
-impl Keys {
-    /// Those that begin with `prefix` and come behind `after`.
+impl KeyRange {
+    /// The keys that begin with `prefix` and sort after `after`.
     pub(crate) fn of(prefix: &str, after: Option<&str>) -> Self {
-        // No text stands between another one and the same with a NUL behind it.
+        // No string sorts between another one and the same with a NUL appended.
         let behind = after.map(|after| format!("{after}\0")).unwrap_or_default();
-        Self { from: behind.max(prefix.to_owned()), end: end(prefix) }
+        Self { from: behind.max(prefix.to_owned()), end: prefix_end(prefix) }
     }
 }
 
-/// The first text that comes behind all that begin with `prefix`, if any does. UTF-8 is ordered as its characters are.
-fn end(prefix: &str) -> Option<String> {
+/// The first string that sorts after all strings with this prefix, if there is one. UTF-8 sorts by code point.
+fn prefix_end(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
-        // `RangeFrom` knows the gap in the numbers of characters.
+        // `RangeInclusive<char>` skips the gap of the surrogates.
         if let Some(next) = (last..=char::MAX).nth(1) {
             end.push(next);
             return Some(end);
@@ -72,18 +72,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_come_back_to_the_millisecond() {
-        for kept in [0, 1, -1, 1_700_000_000_123, -5_000_000_000] {
-            assert_eq!(millis(time(kept)), kept);
+    fn times_round_trip_to_the_millisecond() {
+        for value in [0, 1, -1, 1_700_000_000_123, -5_000_000_000] {
+            assert_eq!(unix_millis(system_time(value)), value);
         }
-        assert_eq!(millis(UNIX_EPOCH + Duration::from_micros(1999)), 1);
-        assert_eq!(span(Duration::MAX), i64::MAX);
+        assert_eq!(unix_millis(UNIX_EPOCH + Duration::from_micros(1999)), 1);
+        assert_eq!(duration_millis(Duration::MAX), i64::MAX);
     }
 
     #[test]
-    fn the_keys_of_a_list() {
+    fn key_range_of_prefix_and_cursor() {
         let check = |prefix, after, from: &str, end: Option<&str>| {
-            assert_eq!(Keys::of(prefix, after), Keys { from: from.to_owned(), end: end.map(str::to_owned) });
+            assert_eq!(
+                KeyRange::of(prefix, after),
+                KeyRange { from: from.to_owned(), end: end.map(str::to_owned) }
+            );
         };
         check("", None, "", None);
         check("a", None, "a", Some("b"));

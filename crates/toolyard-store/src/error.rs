@@ -1,141 +1,147 @@
-//! Why a store cannot be opened or backed up, and what to do about it.
+//! The errors of opening and of backing up a store, each with its remedy.
 
 use std::io;
 use std::path::PathBuf;
 
-use toolyard_core::store::{StoreError, Trouble};
+use toolyard_core::store::{StoreError, StoreErrorKind};
 
-/// Why a store cannot be opened.
+/// A store cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The folder of the file is not there, and cannot be made.
+pub enum StoreOpenError {
+    /// The folder of the file is missing and cannot be created.
     #[error(
-        "cannot make the folder {folder} for the store: let this user write there, or name another file \
+        "cannot create the folder {folder} of the store: grant this user write access, or choose another file \
          with `store: {{path: FILE}}` in the Toolyard document"
     )]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The file cannot be made, or not be written.
+    /// The file cannot be created or written.
     #[error(
-        "cannot open the store {path} for writing: let this user write it, or name another file with \
+        "cannot open the store {path} for writing: grant this user write access, or choose another file with \
          `store: {{path: FILE}}` in the Toolyard document"
     )]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// There is none, and none is to be made.
+    /// There is no store, and the caller does not create one.
     #[error(
-        "there is no store at {location}: name the manifest of the gateway with `-f`; a gateway makes its store when it \
-         starts, and `toolyard key create` makes one, too"
+        "no store at {location}: name the manifest of the gateway with `-f`; a gateway creates its store when it \
+         starts, and `toolyard key create` creates one, too"
     )]
     Missing {
-        /// Where it would be.
+        /// Location of the missing store.
         location: String,
     },
-    /// A later version of Toolyard has written it.
+    /// A newer version of Toolyard wrote the store.
     #[error(
-        "the store {location} is of version {found}, and this program knows version {newest}: use a later \
-         Toolyard, or restore the backup that was made before"
+        "the store {location} has version {version}, but this program supports version {supported} at most: use a \
+         newer Toolyard, or restore a backup from before the upgrade"
     )]
-    Later {
-        /// Where it is.
+    NewerVersion {
+        /// Location of the store.
         location: String,
-        /// Its version.
-        found: i64,
-        /// The latest one that this program knows.
-        newest: i64,
+        /// Version of its tables.
+        version: i64,
+        /// The newest version that this program supports.
+        supported: i64,
     },
-    /// It is the database of another program.
+    /// The file is the database of another program.
     #[error(
-        "{location} is the database of another program: name another file with `store: {{path: FILE}}` in \
+        "{location} is the database of another program: choose another file with `store: {{path: FILE}}` in \
          the Toolyard document"
     )]
-    Foreign {
-        /// Where it is.
+    ForeignDatabase {
+        /// Location of the database.
         location: String,
     },
-    /// The URL is none. The reason does not repeat it.
-    #[error("the URL of the store cannot be understood: {0}")]
+    /// The URL is invalid. The reason does not repeat the URL.
+    #[error("invalid URL of the store: {0}")]
     Url(String),
-    /// This program was built without what a PostgreSQL database takes.
-    #[error("this program was built without PostgreSQL: build it with the feature `postgres`")]
+    /// This program was built without PostgreSQL support.
+    #[error("this program was built without PostgreSQL support: build it with the feature `postgres`")]
     WithoutPostgres,
-    /// The database says no.
+    /// The database refuses.
     #[error("cannot open the store {location}: {advice}", advice = advice(source.trouble))]
     Database {
-        /// Where it is.
+        /// Location of the store.
         location: String,
-        /// What it says.
+        /// The error of the database.
         #[source]
         source: StoreError,
     },
 }
 
-/// Why there is no backup.
+/// A store cannot be backed up.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store cannot be read.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] StoreOpenError),
     /// The copy cannot be written.
     #[error("cannot write {path}")]
     Write {
         /// The file of the copy.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The copy has failed on its way.
+    /// The copy failed midway.
     #[error("cannot copy the store to {path}")]
     Copy {
         /// The file of the copy.
         path: PathBuf,
-        /// What the database says.
+        /// The error of the database.
         #[source]
         source: StoreError,
     },
-    /// What is there is not replaced: it may be the only good copy.
-    #[error("{0} is there already: name a file that is not")]
+    /// The file exists. It is not replaced: it may be the only good copy.
+    #[error("{0} already exists; choose another file")]
     Exists(PathBuf),
     /// A store in memory ends with its process.
-    #[error("a store in memory cannot be backed up: nothing of it is kept")]
+    #[error(
+        "cannot back up a store in memory: set `store: {{path: FILE}}` in the Toolyard document to persist it"
+    )]
     Memory,
     /// PostgreSQL has a tool of its own.
-    #[error("a store on PostgreSQL is backed up with its own tool: pg_dump --schema=toolyard")]
+    #[error("cannot back up a store on PostgreSQL: run `pg_dump --schema=toolyard`")]
     Postgres,
 }
 
-impl OpenError {
-    /// What kind of trouble the store is in, as its methods would say it.
+impl StoreOpenError {
+    /// The kind of store error that this is, as the methods of the store report it.
     #[must_use]
-    pub const fn trouble(&self) -> Trouble {
+    pub const fn kind(&self) -> StoreErrorKind {
         match self {
-            Self::Later { .. } | Self::Foreign { .. } => Trouble::Unreadable,
+            Self::NewerVersion { .. } | Self::ForeignDatabase { .. } => StoreErrorKind::Unreadable,
             Self::Database { source, .. } => source.trouble,
             Self::Folder { .. }
             | Self::File { .. }
             | Self::Missing { .. }
             | Self::Url(_)
-            | Self::WithoutPostgres => Trouble::Unavailable,
+            | Self::WithoutPostgres => StoreErrorKind::Unavailable,
         }
     }
 }
 
-const fn advice(trouble: Trouble) -> &'static str {
-    match trouble {
-        Trouble::Unavailable => "see that it is there, takes this user, and is not locked by somebody else",
-        Trouble::Full => "make room on its disk",
-        Trouble::Unreadable => "restore a backup, or name another place in `store` of the Toolyard document",
-        Trouble::Busy => "try again",
+const fn advice(kind: StoreErrorKind) -> &'static str {
+    match kind {
+        StoreErrorKind::Unavailable => {
+            "check that it is running, admits this user, and is not locked by another process"
+        }
+        StoreErrorKind::Full => "free space on its disk",
+        StoreErrorKind::Unreadable => {
+            "restore a backup, or choose another location in `store` of the Toolyard document"
+        }
+        StoreErrorKind::Busy => "try again",
     }
 }

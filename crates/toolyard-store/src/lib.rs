@@ -1,15 +1,15 @@
-//! What outlives the process: the ports of [`toolyard_core::store`] on SQLite, and on PostgreSQL for several gateways.
+//! Persistent state: the traits of [`toolyard_core::store`] on SQLite, and on PostgreSQL for several gateways.
 //!
-//! - [`location`]: where a store is;
-//! - [`error`]: why one cannot be opened or backed up, and what to do;
-//! - [`reopening`]: a store that may be out of order at first, or for a while;
-//! - `sqlite`: one file, one thread that writes, two that read;
-//! - `postgres`: a pool of connections;
-//! - `convert`, `select`: what the two have in common.
+//! - [`location`]: locations of stores;
+//! - [`error`]: errors of opening and of backing up, with their remedies;
+//! - [`reopening`]: a store that may be unavailable at first, or for a while;
+//! - `sqlite`: one file, one writer thread, two reader threads;
+//! - `postgres`: a connection pool;
+//! - `convert`, `select`: shared by both databases.
 //!
-//! What an acknowledged write has waited for: on SQLite, that a commit has reached the disk (`fsync`), which it shares
-//! with all that waited meanwhile; in a store in memory, nothing; on PostgreSQL, whatever `synchronous_commit` says there,
-//! which is the same `fsync` unless somebody changed it. Nobody else in the workspace knows SQL.
+//! Durability of an acknowledged write: on SQLite, its commit has reached the disk (`fsync`), which all writes that
+//! waited meanwhile share; in memory, none; on PostgreSQL, as its `synchronous_commit` says, by default the same
+//! `fsync`. No other crate of the workspace contains SQL.
 
 mod convert;
 pub mod error;
@@ -23,105 +23,128 @@ mod sqlite;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use toolyard_core::store::Store;
 
-pub use error::{BackupError, OpenError};
-pub use location::{Location, PostgresUrl};
-pub use reopening::Reopening;
+pub use error::{BackupError, StoreOpenError};
+pub use location::{DatabaseLocation, PostgresUrl};
+pub use reopening::ReopeningStore;
 
-/// Which store, and how much may wait for it.
+/// The location of a store, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Where it is.
-    pub location: Location,
-    /// Writes that wait, and as many reads; more are refused as [`Busy`](toolyard_core::store::Trouble::Busy).
+    /// Location of the store.
+    pub location: DatabaseLocation,
+    /// Maximum number of waiting writes, and of waiting reads; more are refused as
+    /// [`Busy`](toolyard_core::store::StoreErrorKind::Busy).
     pub queue: usize,
-    /// Connections to a database server.
+    /// Maximum number of connections to a database server.
     pub connections: usize,
 }
 
 impl StoreOptions {
-    /// A store at this place, with the bounds that a manifest has by default.
+    /// A store at this location, with the default limits of a manifest.
     #[must_use]
-    pub const fn at(location: Location) -> Self {
+    pub const fn at(location: DatabaseLocation) -> Self {
         Self { location, queue: 1024, connections: 8 }
     }
 }
 
-/// How a store is, for people.
+/// The state of a store, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
+pub struct StoreDescription {
     /// `memory`, `sqlite` or `postgres`.
     pub kind: &'static str,
-    /// Where it is; a password is not in it.
+    /// Location of the store, without a password.
     pub location: String,
-    /// The version of its tables. `None`: there are none yet.
+    /// Version of its tables; `None` if there are none yet.
     pub version: Option<i64>,
-    /// The version that this program needs, and makes of an older one when it opens it.
-    pub newest: i64,
-    /// Bytes that it takes.
+    /// Version that this program needs, and migrates older stores to when it opens them.
+    pub supported_version: i64,
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// Opens a store, makes it where there is none, and brings its tables up to date.
+/// A store that can be closed before the process ends.
+pub trait ClosableStore: Store {
+    /// Closes the store after the work that is queued; the store accepts no more work. A store in a file is then a
+    /// single file, unless another process has it open.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Opens a store, creates it if it does not exist, and migrates its tables to the current version.
 ///
 /// # Errors
-/// When it cannot be reached or made, or is of a later version.
-pub async fn open(options: &StoreOptions) -> Result<Arc<dyn Store>, OpenError> {
+/// Errors if the store cannot be reached or created, or is of a newer version.
+pub async fn open(options: &StoreOptions) -> Result<Arc<dyn Store>, StoreOpenError> {
+    Ok(open_closable(options).await?)
+}
+
+/// Opens a store as [`open`] does, for an owner that closes it.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_closable(options: &StoreOptions) -> Result<Arc<dyn ClosableStore>, StoreOpenError> {
     match &options.location {
-        Location::Memory => Ok(Arc::new(sqlite::memory(options.queue).await?)),
-        Location::File(path) => Ok(Arc::new(sqlite::open(path, options.queue).await?)),
+        DatabaseLocation::Memory => Ok(Arc::new(sqlite::memory(options.queue).await?)),
+        DatabaseLocation::File(path) => Ok(Arc::new(sqlite::open(path, options.queue).await?)),
         #[cfg(feature = "postgres")]
-        Location::Postgres(url) => {
+        DatabaseLocation::Postgres(url) => {
             Ok(Arc::new(postgres::open(url, options.connections, options.queue).await?))
         }
         #[cfg(not(feature = "postgres"))]
-        Location::Postgres(_) => Err(OpenError::WithoutPostgres),
+        DatabaseLocation::Postgres(_) => Err(StoreOpenError::WithoutPostgres),
     }
 }
 
-/// Opens a store that is there already.
+/// Opens an existing store.
 ///
 /// # Errors
-/// When there is none, or as [`open`].
-pub async fn open_existing(options: &StoreOptions) -> Result<Arc<dyn Store>, OpenError> {
-    let Description { version, location, .. } = describe(&options.location).await?;
+/// Errors if there is none, and as [`open`].
+pub async fn open_existing(options: &StoreOptions) -> Result<Arc<dyn ClosableStore>, StoreOpenError> {
+    let StoreDescription { version, location, .. } = describe(&options.location).await?;
     match version {
-        None => Err(OpenError::Missing { location }),
-        Some(_) => open(options).await,
+        None => Err(StoreOpenError::Missing { location }),
+        Some(_) => open_closable(options).await,
     }
 }
 
-/// Says how a store is, and changes nothing: one that is not there is not made.
+/// Describes a store without changing it; a missing store is not created.
 ///
 /// # Errors
-/// When it cannot be reached, or is none of ours.
-pub async fn describe(location: &Location) -> Result<Description, OpenError> {
+/// Errors if the store cannot be reached, or is not a store of Toolyard.
+pub async fn describe(location: &DatabaseLocation) -> Result<StoreDescription, StoreOpenError> {
     let (version, size) = match location {
-        Location::Memory => (None, 0),
-        Location::File(path) => sqlite::describe(path).await?,
+        DatabaseLocation::Memory => (None, 0),
+        DatabaseLocation::File(path) => sqlite::describe(path).await?,
         #[cfg(feature = "postgres")]
-        Location::Postgres(url) => postgres::describe(url).await?,
+        DatabaseLocation::Postgres(url) => postgres::describe(url).await?,
         #[cfg(not(feature = "postgres"))]
-        Location::Postgres(_) => return Err(OpenError::WithoutPostgres),
+        DatabaseLocation::Postgres(_) => return Err(StoreOpenError::WithoutPostgres),
     };
     let newest = match location {
         #[cfg(feature = "postgres")]
-        Location::Postgres(_) => postgres::NEWEST,
-        _ => sqlite::NEWEST,
+        DatabaseLocation::Postgres(_) => postgres::LATEST_VERSION,
+        _ => sqlite::LATEST_VERSION,
     };
-    Ok(Description { kind: location.kind(), location: location.to_string(), version, newest, size })
+    Ok(StoreDescription {
+        kind: location.kind(),
+        location: location.to_string(),
+        version,
+        supported_version: newest,
+        size,
+    })
 }
 
-/// Copies a store in a file to another file, as it is at one moment, while gateways go on writing. Gives the bytes of the
-/// copy, which is a store itself.
+/// Copies a store in a file to another file, as a snapshot of one moment, while gateways go on writing. Returns the
+/// size of the copy in bytes. The copy is itself a store.
 ///
 /// # Errors
-/// When the store is no file, when there is something at `to` already, or when one of the two fails.
-pub async fn backup(location: &Location, to: &Path) -> Result<u64, BackupError> {
+/// Errors if the store is not a file, if `to` exists, or if reading or writing fails.
+pub async fn backup(location: &DatabaseLocation, to: &Path) -> Result<u64, BackupError> {
     match location {
-        Location::Memory => Err(BackupError::Memory),
-        Location::File(path) => sqlite::backup(path, to).await,
-        Location::Postgres(_) => Err(BackupError::Postgres),
+        DatabaseLocation::Memory => Err(BackupError::Memory),
+        DatabaseLocation::File(path) => sqlite::backup(path, to).await,
+        DatabaseLocation::Postgres(_) => Err(BackupError::Postgres),
     }
 }

@@ -1,16 +1,16 @@
-//! Where a store is.
+//! Locations of stores.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::error::OpenError;
+use crate::error::StoreOpenError;
 
-/// Where a store is. `Display` and `Debug` show no password.
+/// The location of a store. `Display` and `Debug` show no password.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Location {
-    /// In the memory of this process, with which it ends.
+pub enum DatabaseLocation {
+    /// In the memory of this process.
     Memory,
-    /// An SQLite database in a file. The file, and the folders above it, are made where they are missing.
+    /// An SQLite database in a file. The file and its parent folders are created if they are missing.
     File(PathBuf),
     /// A PostgreSQL database.
     Postgres(PostgresUrl),
@@ -20,11 +20,11 @@ pub enum Location {
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
     url: String,
-    shown: String,
+    redacted: String,
 }
 
-impl Location {
-    /// The word for this kind of store.
+impl DatabaseLocation {
+    /// The name of this kind of store.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Location {
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for DatabaseLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
@@ -48,16 +48,16 @@ impl fmt::Display for Location {
 // === impl PostgresUrl ===
 
 impl PostgresUrl {
-    /// Parses `postgres://user:password@host:port/database?sslmode=require`. Whose `sslmode` is not `require` is not
-    /// encrypted.
+    /// Parses `postgres://user:password@host:port/database?sslmode=require`. The connection is encrypted only with
+    /// `sslmode=require`.
     ///
     /// # Errors
-    /// When it is no such URL, or this program was built without PostgreSQL.
+    /// Errors if the URL is invalid, or if this program was built without PostgreSQL support.
     #[cfg(feature = "postgres")]
-    pub fn parse(url: &str) -> Result<Self, OpenError> {
+    pub fn parse(url: &str) -> Result<Self, StoreOpenError> {
         let config: tokio_postgres::Config =
-            url.parse().map_err(|error| OpenError::Url(crate::postgres::reason(&error)))?;
-        Ok(Self { url: url.to_owned(), shown: shown(&config) })
+            url.parse().map_err(|error| StoreOpenError::Url(crate::postgres::message_with_cause(&error)))?;
+        Ok(Self { url: url.to_owned(), redacted: redacted_url(&config) })
     }
 
     /// Refuses the URL: this program was built without PostgreSQL.
@@ -65,37 +65,37 @@ impl PostgresUrl {
     /// # Errors
     /// Always.
     #[cfg(not(feature = "postgres"))]
-    pub fn parse(_: &str) -> Result<Self, OpenError> {
-        Err(OpenError::WithoutPostgres)
+    pub fn parse(_: &str) -> Result<Self, StoreOpenError> {
+        Err(StoreOpenError::WithoutPostgres)
     }
 
-    /// The URL, for where it is used.
+    /// The URL with its password, for connecting.
     #[cfg(feature = "postgres")]
     pub(crate) fn expose(&self) -> &str {
         &self.url
     }
 }
 
-/// What may be shown is made of what was understood: nobody has to find out where a password ends.
+/// Builds the redacted URL from the parsed parts, so that no password has to be found in the text.
 #[cfg(feature = "postgres")]
-fn shown(config: &tokio_postgres::Config) -> String {
+fn redacted_url(config: &tokio_postgres::Config) -> String {
     use tokio_postgres::config::Host;
     let ports = config.get_ports();
-    let place = |(at, host): (usize, &Host)| {
+    let endpoint = |(at, host): (usize, &Host)| {
         let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
         match host {
             Host::Tcp(name) => format!("{name}:{port}"),
             Host::Unix(folder) => folder.display().to_string(),
         }
     };
-    let places: Vec<_> = config.get_hosts().iter().enumerate().map(place).collect();
+    let endpoints: Vec<_> = config.get_hosts().iter().enumerate().map(endpoint).collect();
     let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
-    format!("postgres://{}/{database}", places.join(","))
+    format!("postgres://{}/{database}", endpoints.join(","))
 }
 
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.redacted)
     }
 }
 
@@ -110,25 +110,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_shown_without_what_may_be_secret() {
+    fn displayed_url_has_no_secrets() {
         let cases = [
             ("postgres://me:hunter2@db.example:5433/yard?sslmode=require", "postgres://db.example:5433/yard"),
             ("postgresql://me:hunter2@db.example", "postgres://db.example:5432/me"),
             ("postgres://me:hunter2@a,b:7/yard?options=-c%20x%3Dhunter2", "postgres://a:5432,b:7/yard"),
             ("postgres://me@%2Frun%2Fpg/yard?password=hunter2", "postgres:///run/pg/yard"),
         ];
-        for (url, shown) in cases {
-            let location = Location::Postgres(PostgresUrl::parse(url).unwrap());
-            assert_eq!(location.to_string(), shown);
+        for (url, expected) in cases {
+            let location = DatabaseLocation::Postgres(PostgresUrl::parse(url).unwrap());
+            assert_eq!(location.to_string(), expected);
             assert!(!format!("{location:?}").contains("hunter2"), "{location:?}");
         }
     }
 
     #[test]
-    fn what_is_wrong_with_a_url_is_said_without_its_password() {
+    fn error_of_invalid_url_has_no_password() {
         for url in ["postgres://me:hunter2@db:port/yard", "postgres://me:hunter2@db/yard?sslmode=maybe"] {
             let error = PostgresUrl::parse(url).unwrap_err().to_string();
-            assert!(error.starts_with("the URL of the store cannot be understood: "), "{error}");
+            assert!(error.starts_with("invalid URL of the store: "), "{error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
     }

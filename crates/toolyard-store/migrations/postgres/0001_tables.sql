@@ -1,6 +1,6 @@
--- What callers choose is kept as bytes: text cannot hold a NUL, and is ordered as the locale says.
+-- Texts that callers choose are stored as bytes: `text` cannot hold a NUL, and its order depends on the locale.
 
--- In milliseconds since 1970, of this server: the nodes need not agree about the time.
+-- Milliseconds since the Unix epoch by the clock of this server, as the clocks of the gateways may differ.
 CREATE FUNCTION toolyard.now_ms() RETURNS bigint LANGUAGE sql STABLE AS
     'SELECT (extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
@@ -17,8 +17,8 @@ CREATE TABLE toolyard.kv (
 
 CREATE INDEX kv_expires ON toolyard.kv (expires_ms) WHERE expires_ms IS NOT NULL;
 
--- How many changes there have been in a space. Its row is locked by each change until that is committed: who has seen
--- a number has seen all that it counts.
+-- Number of changes of a space. Each change locks its row until the commit, so a reader that sees a number sees
+-- all changes that it counts.
 CREATE TABLE toolyard.revision (
     space text PRIMARY KEY,
     number bigint NOT NULL
@@ -31,7 +31,7 @@ CREATE TABLE toolyard.blob (
     PRIMARY KEY (space, name)
 );
 
--- A row stays when its lease is over: the next holder needs its number.
+-- The row outlives its lease: the next holder needs the number.
 CREATE TABLE toolyard.lease (
     name bytea PRIMARY KEY,
     holder bytea NOT NULL,

@@ -1,4 +1,4 @@
--- "Tool" in ASCII: by this a file is known for one of ours.
+-- "Tool" in ASCII: identifies a file of Toolyard.
 PRAGMA application_id = 0x546F6F6C;
 
 CREATE TABLE kv (
@@ -12,7 +12,7 @@ CREATE TABLE kv (
 
 CREATE INDEX kv_expires ON kv (expires_ms) WHERE expires_ms IS NOT NULL;
 
--- How many changes there have been in a space.
+-- Number of changes of a space.
 CREATE TABLE revision (
     space TEXT PRIMARY KEY,
     number INTEGER NOT NULL
@@ -25,7 +25,7 @@ CREATE TABLE blob (
     PRIMARY KEY (space, name)
 ) STRICT;
 
--- A row stays when its lease is over: the next holder needs its number.
+-- The row outlives its lease: the next holder needs the number.
 CREATE TABLE lease (
     name TEXT PRIMARY KEY,
     holder TEXT NOT NULL,
@@ -33,7 +33,7 @@ CREATE TABLE lease (
     until_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- AUTOINCREMENT: the number of a record that was removed is not given again.
+-- AUTOINCREMENT: numbers of removed records are not reused.
 CREATE TABLE log (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     space TEXT NOT NULL,

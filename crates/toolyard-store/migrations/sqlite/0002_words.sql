@@ -1,5 +1,5 @@
--- Records say the same few things over and over. Each of these is kept once, and only its number with every record that says
--- it: to keep the text itself in two indexes was most of the work of keeping a record.
+-- Records repeat a small number of tags. Each tag is stored once, and records refer to its number: storing the text in two
+-- indexes took most of the time of an insertion.
 
 CREATE TABLE log_word (
     word INTEGER PRIMARY KEY,

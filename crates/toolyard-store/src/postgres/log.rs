@@ -1,51 +1,54 @@
-//! What has happened.
+//! Log records.
 
 use std::time::SystemTime;
 
 use tokio_postgres::Row;
-use toolyard_core::store::{Kept, Log, Query, Record, Space, Stored};
+use toolyard_core::store::{KeySpace, LogRecord, LogStore, RecordQuery, StoreFuture, StoredRecord};
 
-use super::{Parameter, Postgres, in_time};
+use super::{PostgresStore, SqlParameter, with_timeout};
 use crate::convert;
-use crate::select::{self, Dialect};
+use crate::select::{self, SqlDialect};
 
-/// How many records one statement removes: it holds their locks until it has ended.
-const TRIMMED: usize = 1000;
+/// Maximum number of records that one statement removes, as it holds their locks until it ends.
+const TRIM_BATCH: usize = 1000;
 
-impl Log for Postgres {
-    fn append(&self, space: Space, records: Vec<Record>) -> Stored<'_, ()> {
+impl LogStore for PostgresStore {
+    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let mut client = self.client().await?;
-            in_time(append(&mut client, space, &records)).await
+            with_timeout(append(&mut client, space, &records)).await
         })
     }
 
-    fn read(&self, space: Space, query: Query) -> Stored<'_, Vec<Kept>> {
+    fn read(&self, space: KeySpace, query: RecordQuery) -> StoreFuture<'_, Vec<StoredRecord>> {
         Box::pin(async move {
-            let records = select::records(query.tags.len(), Dialect { mark: '$', schema: "toolyard." });
-            let since = query.since.map_or(i64::MIN, convert::millis);
-            let until = query.until.map_or(i64::MAX, convert::millis);
-            let before = query.before.map_or(i64::MAX, convert::bound);
-            let limit = convert::limit(query.limit);
+            let records = select::log_query(
+                query.tags.len(),
+                SqlDialect { parameter_prefix: '$', table_prefix: "toolyard." },
+            );
+            let since = query.since.map_or(i64::MIN, convert::unix_millis);
+            let until = query.until.map_or(i64::MAX, convert::unix_millis);
+            let before = query.before.map_or(i64::MAX, convert::saturating_i64);
+            let limit = convert::row_limit(query.limit);
             let tags: Vec<_> = query.tags.iter().map(|(name, value)| (name, value.as_bytes())).collect();
-            let mut parameters: Vec<Parameter<'_>> = vec![&space.0, &since, &until, &before, &limit];
+            let mut parameters: Vec<SqlParameter<'_>> = vec![&space.0, &since, &until, &before, &limit];
             for (name, value) in &tags {
-                parameters.extend([name as Parameter<'_>, value]);
+                parameters.extend([name as SqlParameter<'_>, value]);
             }
-            Ok(self.rows(&records, &parameters).await?.iter().map(kept).collect())
+            Ok(self.query(&records, &parameters).await?.iter().map(log_record).collect())
         })
     }
 
-    fn trim(&self, space: Space, before: SystemTime) -> Stored<'_, u64> {
+    fn trim(&self, space: KeySpace, before: SystemTime) -> StoreFuture<'_, u64> {
         const TRIM: &str = "DELETE FROM toolyard.log WHERE number IN (SELECT number FROM toolyard.log \
             WHERE space = $1 AND time_ms < $2 LIMIT $3) RETURNING 1";
         Box::pin(async move {
-            let (before, limit) = (convert::millis(before), convert::limit(TRIMMED));
+            let (before, limit) = (convert::unix_millis(before), convert::row_limit(TRIM_BATCH));
             let mut removed = 0;
             loop {
-                let some = self.rows(TRIM, &[&space.0, &before, &limit]).await?.len();
-                removed += some as u64;
-                if some < TRIMMED {
+                let batch = self.query(TRIM, &[&space.0, &before, &limit]).await?.len();
+                removed += batch as u64;
+                if batch < TRIM_BATCH {
                     return Ok(removed);
                 }
             }
@@ -55,17 +58,17 @@ impl Log for Postgres {
 
 async fn append(
     client: &mut deadpool_postgres::Client,
-    space: Space,
-    records: &[Record],
+    space: KeySpace,
+    records: &[LogRecord],
 ) -> Result<(), tokio_postgres::Error> {
-    // The numbers are given in the order of the records, and come back in it.
+    // The numbers are assigned and returned in the order of the records.
     const RECORDS: &str = "INSERT INTO toolyard.log (space, time_ms, body) \
         SELECT $1, time_ms, body FROM unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS new (time_ms, body, place) \
         ORDER BY place RETURNING number";
-    // A tag that a record has twice is one.
+    // Duplicate tags of a record are stored once.
     const TAGS: &str = "INSERT INTO toolyard.log_tag (space, name, value, number) \
         SELECT $1, * FROM unnest($2::text[], $3::bytea[], $4::bigint[]) ON CONFLICT DO NOTHING";
-    let times: Vec<_> = records.iter().map(|record| convert::millis(record.time)).collect();
+    let times: Vec<_> = records.iter().map(|record| convert::unix_millis(record.time)).collect();
     let bodies: Vec<_> = records.iter().map(|record| record.body.as_str()).collect();
     let transaction = client.transaction().await?;
     let statement = transaction.prepare_cached(RECORDS).await?;
@@ -83,6 +86,10 @@ async fn append(
     transaction.commit().await
 }
 
-fn kept(row: &Row) -> Kept {
-    Kept { number: convert::number(row.get(0)), time: convert::time(row.get(1)), body: row.get(2) }
+fn log_record(row: &Row) -> StoredRecord {
+    StoredRecord {
+        number: convert::to_unsigned(row.get(0)),
+        time: convert::system_time(row.get(1)),
+        body: row.get(2),
+    }
 }

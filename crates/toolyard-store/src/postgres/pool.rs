@@ -1,4 +1,4 @@
-//! Connections to a server, and which runtime drives them.
+//! Connections to the server, and the runtime that drives them.
 
 use std::time::Duration;
 
@@ -9,88 +9,89 @@ use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, Error, NoTls, Socket};
 use tokio_rustls::rustls;
-use toolyard_core::store::{StoreError, Trouble};
+use toolyard_core::store::{StoreError, StoreErrorKind};
 
-use super::tls::Tls;
-use super::trouble;
-use crate::{OpenError, PostgresUrl};
+use super::errors;
+use super::tls::PostgresTls;
+use crate::{PostgresUrl, StoreOpenError};
 
-/// How long a server may take to accept a connection, and how long a caller waits for one of those that there are.
-const WAIT: Duration = Duration::from_secs(5);
+/// Maximum time that the server takes to accept a connection, and that a caller waits for a free one.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A pool of at most so many connections. None is made yet.
-pub(super) fn pool(url: &PostgresUrl, connections: usize) -> Result<Pool, OpenError> {
-    let mut config: Config = url.expose().parse().map_err(|error| OpenError::Url(trouble::reason(&error)))?;
-    config.connect_timeout(config.get_connect_timeout().copied().unwrap_or(WAIT));
+/// A pool of at most `connections` connections. It opens none yet.
+pub(super) fn pool(url: &PostgresUrl, connections: usize) -> Result<Pool, StoreOpenError> {
+    let mut config: Config =
+        url.expose().parse().map_err(|error| StoreOpenError::Url(errors::message_with_cause(&error)))?;
+    config.connect_timeout(config.get_connect_timeout().copied().unwrap_or(CONNECTION_TIMEOUT));
     if config.get_application_name().is_none() {
         config.application_name("toolyard");
     }
-    let useless = |error| super::refused(url, StoreError::new(Trouble::Unavailable, error));
-    let tls = tls(&config).map_err(|error| useless(error.to_string()))?;
-    let connect = Connecting { tls, runtime: Handle::current() };
-    // What happened to a connection is known without asking: its task has ended.
+    let unavailable = |error| super::database_error(url, StoreError::new(StoreErrorKind::Unavailable, error));
+    let tls = tls(&config).map_err(|error| unavailable(error.to_string()))?;
+    let connect = RuntimeConnector { tls, runtime: Handle::current() };
+    // A broken connection needs no probe: its task has ended.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let builder = Pool::builder(Manager::from_connect(config, connect, recycling))
         .max_size(connections)
-        .wait_timeout(Some(WAIT))
-        .create_timeout(Some(WAIT))
+        .wait_timeout(Some(CONNECTION_TIMEOUT))
+        .create_timeout(Some(CONNECTION_TIMEOUT))
         .runtime(Runtime::Tokio1);
-    builder.build().map_err(|error| useless(error.to_string()))
+    builder.build().map_err(|error| unavailable(error.to_string()))
 }
 
-/// TLS where the URL wants it. `prefer`, which is what a URL without a word means, would encrypt without knowing for whom;
-/// what is to be secret has to be asked for, and then its certificate is checked.
-fn tls(config: &Config) -> Result<Option<Tls>, rustls::Error> {
+/// TLS if the URL has `sslmode=require`. `prefer`, the default, would encrypt without authenticating the server; with
+/// `require` the certificate is checked.
+fn tls(config: &Config) -> Result<Option<PostgresTls>, rustls::Error> {
     match config.get_ssl_mode() {
-        SslMode::Require => Tls::with_system_roots().map(Some),
+        SslMode::Require => PostgresTls::with_system_roots().map(Some),
         _ => Ok(None),
     }
 }
 
-/// Makes connections on the runtime on which the store was opened. Callers come from several, and any of these may end
-/// before the pool does.
-struct Connecting {
-    tls: Option<Tls>,
+/// Opens connections on the runtime on which the store was opened. Callers run on several runtimes, any of which may
+/// end before the pool does.
+struct RuntimeConnector {
+    tls: Option<PostgresTls>,
     runtime: Handle,
 }
 
-impl Connect for Connecting {
+impl Connect for RuntimeConnector {
     fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
         let (config, tls, runtime) = (config.clone(), self.tls.clone(), self.runtime.clone());
-        let connected = self.runtime.spawn(async move {
+        let connecting = self.runtime.spawn(async move {
             match tls {
                 Some(tls) => {
                     let (client, connection) = config.connect(tls).await?;
-                    Ok((client, drive(&runtime, connection)))
+                    Ok((client, spawn_driver(&runtime, connection)))
                 }
                 None => {
-                    let (client, connection) = plain(config).connect(NoTls).await?;
-                    Ok((client, drive(&runtime, connection)))
+                    let (client, connection) = without_tls(config).connect(NoTls).await?;
+                    Ok((client, spawn_driver(&runtime, connection)))
                 }
             }
         });
         Box::pin(async move {
-            match connected.await {
+            match connecting.await {
                 Ok(connected) => connected,
-                // The runtime is ending, and so is whoever asked.
+                // The runtime shuts down, and the caller with it.
                 Err(_) => std::future::pending().await,
             }
         })
     }
 }
 
-fn plain(mut config: Config) -> Config {
+fn without_tls(mut config: Config) -> Config {
     config.ssl_mode(SslMode::Disable);
     config
 }
 
-fn drive<S>(runtime: &Handle, connection: tokio_postgres::Connection<Socket, S>) -> JoinHandle<()>
+fn spawn_driver<S>(runtime: &Handle, connection: tokio_postgres::Connection<Socket, S>) -> JoinHandle<()>
 where
     tokio_postgres::Connection<Socket, S>: Future<Output = Result<(), Error>> + Send + 'static,
 {
     runtime.spawn(async move {
         if let Err(error) = connection.await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a connection to the store has broken");
+            tracing::warn!(error = &error as &dyn std::error::Error, "lost a connection to the store");
         }
     })
 }

@@ -17,14 +17,14 @@ use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{client, rustls};
 
-/// Encrypts connections, and knows whom to believe.
+/// TLS for connections, with the trusted root certificates.
 #[derive(Clone)]
-pub(super) struct Tls(TlsConnector);
+pub(super) struct PostgresTls(TlsConnector);
 
-impl Tls {
+impl PostgresTls {
     pub(super) fn with_system_roots() -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore::empty();
-        // One that cannot be read is one that is not believed.
+        // Roots that cannot be parsed are not trusted.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
@@ -34,42 +34,42 @@ impl Tls {
     }
 }
 
-/// A connection that is to be encrypted, and whose certificate is expected.
-pub(super) struct Handshake {
+/// A connection before its TLS handshake, with the expected server name.
+pub(super) struct TlsHandshake {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
 /// An encrypted connection.
-pub(super) struct Encrypted(client::TlsStream<Socket>);
+pub(super) struct PostgresTlsStream(client::TlsStream<Socket>);
 
-impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Encrypted;
-    type TlsConnect = Handshake;
+impl MakeTlsConnect<Socket> for PostgresTls {
+    type Stream = PostgresTlsStream;
+    type TlsConnect = TlsHandshake;
     type Error = InvalidDnsNameError;
 
-    fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, InvalidDnsNameError> {
-        Ok(Handshake { connector: self.0.clone(), name: ServerName::try_from(domain.to_owned())? })
+    fn make_tls_connect(&mut self, domain: &str) -> Result<TlsHandshake, InvalidDnsNameError> {
+        Ok(TlsHandshake { connector: self.0.clone(), name: ServerName::try_from(domain.to_owned())? })
     }
 }
 
-impl TlsConnect<Socket> for Handshake {
-    type Stream = Encrypted;
+impl TlsConnect<Socket> for TlsHandshake {
+    type Stream = PostgresTlsStream;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Encrypted>>;
+    type Future = BoxFuture<'static, io::Result<PostgresTlsStream>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
-        Box::pin(async move { self.connector.connect(self.name, socket).await.map(Encrypted) })
+        Box::pin(async move { self.connector.connect(self.name, socket).await.map(PostgresTlsStream) })
     }
 }
 
-impl TlsStream for Encrypted {
+impl TlsStream for PostgresTlsStream {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Encrypted {
+impl AsyncRead for PostgresTlsStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -79,7 +79,7 @@ impl AsyncRead for Encrypted {
     }
 }
 
-impl AsyncWrite for Encrypted {
+impl AsyncWrite for PostgresTlsStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }

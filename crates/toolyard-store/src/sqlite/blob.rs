@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use rusqlite::{OptionalExtension, params};
-use toolyard_core::store::{Blob, Space, Stored};
+use toolyard_core::store::{BlobStore, KeySpace, StoreFuture};
 
-use super::Sqlite;
+use super::SqliteStore;
 
-impl Blob for Sqlite {
-    fn put_blob<'a>(&'a self, space: Space, name: &'a str, bytes: Bytes) -> Stored<'a, ()> {
+impl BlobStore for SqliteStore {
+    fn put_blob<'a>(&'a self, space: KeySpace, name: &'a str, bytes: Bytes) -> StoreFuture<'a, ()> {
         const PUT: &str = "INSERT INTO blob (space, name, bytes) VALUES (?1, ?2, ?3) \
             ON CONFLICT (space, name) DO UPDATE SET bytes = excluded.bytes";
         let name = name.to_owned();
@@ -16,7 +16,7 @@ impl Blob for Sqlite {
         }))
     }
 
-    fn get_blob<'a>(&'a self, space: Space, name: &'a str) -> Stored<'a, Option<Bytes>> {
+    fn get_blob<'a>(&'a self, space: KeySpace, name: &'a str) -> StoreFuture<'a, Option<Bytes>> {
         const GET: &str = "SELECT bytes FROM blob WHERE space = ?1 AND name = ?2";
         let name = name.to_owned();
         Box::pin(self.read(move |connection| {
@@ -26,7 +26,7 @@ impl Blob for Sqlite {
         }))
     }
 
-    fn delete_blob<'a>(&'a self, space: Space, name: &'a str) -> Stored<'a, bool> {
+    fn delete_blob<'a>(&'a self, space: KeySpace, name: &'a str) -> StoreFuture<'a, bool> {
         const DELETE: &str = "DELETE FROM blob WHERE space = ?1 AND name = ?2";
         let name = name.to_owned();
         Box::pin(self.write(move |connection| {

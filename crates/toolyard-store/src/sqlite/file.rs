@@ -1,4 +1,4 @@
-//! The file of a store, and connections to it.
+//! The file of the store, and connections to it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -8,95 +8,100 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{migration, trouble};
-use crate::OpenError;
+use super::{errors, migration};
+use crate::StoreOpenError;
 
-/// How long a statement waits for somebody who has the file locked, such as a command that writes beside the gateway,
-/// which takes milliseconds. Whoever has it for longer is reported instead.
-const LOCKED: Duration = Duration::from_millis(500);
+/// Maximum time that a statement waits for a lock on the file. Commands that write beside the gateway hold it for
+/// milliseconds; a longer lock is an error.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a file of the log of changes keeps on the disk after a burst.
-const LOG_BYTES: u32 = 64 << 20;
+/// Size in bytes to which the write-ahead log shrinks after a burst.
+const WAL_SIZE_LIMIT: u32 = 64 << 20;
 
-/// How many prepared statements a connection keeps: about as many as there are.
-const STATEMENTS: usize = 64;
+/// Number of prepared statements that a connection caches: about the number of statements in this crate.
+const CACHED_STATEMENTS: usize = 64;
 
-/// The connection that writes. The file is made where there is none, for this user alone: it holds what keys are
-/// compared with.
-pub(super) fn writing(path: &Path) -> Result<Connection, OpenError> {
-    make(path)?;
+/// Opens the connection that writes. Creates a missing file for this user alone: it contains the hashes of keys.
+pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreOpenError> {
+    create_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     connect(path, flags)
         .and_then(|connection| {
             // FULL: a commit is on the disk when it is acknowledged.
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+            connection.pragma_update(None, "journal_size_limit", WAL_SIZE_LIMIT)?;
             connection.pragma_update(None, "foreign_keys", true)?;
             Ok(connection)
         })
-        .map_err(|error| refused(path, error))
+        .map_err(|error| database_error(path, error))
 }
 
-/// A connection that only reads.
-pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens a connection that only reads.
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 
-/// A database that ends with its connection.
-pub(super) fn in_memory() -> rusqlite::Result<Connection> {
+/// Copies the write-ahead log into the file, so that the file is complete by itself.
+pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+}
+
+/// Opens a database that ends with its connection.
+pub(super) fn open_in_memory() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     connection.pragma_update(None, "foreign_keys", true)?;
     Ok(connection)
 }
 
-/// The version of the tables in a file, and its size. `None`, where there are no tables yet.
-pub(super) fn describe(path: &Path) -> Result<(Option<i64>, u64), OpenError> {
+/// The version of the tables in a file (`None` if there are none yet), and its size.
+pub(super) fn describe(path: &Path) -> Result<(Option<i64>, u64), StoreOpenError> {
     match std::fs::metadata(path) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, 0)),
-        Err(source) => return Err(OpenError::File { path: path.to_owned(), source }),
+        Err(source) => return Err(StoreOpenError::File { path: path.to_owned(), source }),
     }
-    let connection = reading(path).map_err(|error| refused(path, error))?;
-    let version = migration::version(&connection).map_err(|unfit| unfit.at(&path.display()))?;
-    let size = pages(&connection).map_err(|error| refused(path, error))? + log(path);
+    let connection = open_reader(path).map_err(|error| database_error(path, error))?;
+    let version = migration::version(&connection).map_err(|error| error.into_open_error(&path.display()))?;
+    let size = database_bytes(&connection).map_err(|error| database_error(path, error))? + wal_bytes(path);
     Ok(((version > 0).then_some(version), size))
 }
 
-/// Bytes of all pages, those among them that are in the log of changes only.
-fn pages(connection: &Connection) -> rusqlite::Result<u64> {
+/// Size of all pages in bytes, including pages that are only in the write-ahead log.
+fn database_bytes(connection: &Connection) -> rusqlite::Result<u64> {
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let bytes: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     Ok((pages * bytes).unsigned_abs())
 }
 
-/// Bytes of the log of changes beside the file, where there is one.
-fn log(path: &Path) -> u64 {
+/// Size of the write-ahead log in bytes; zero if there is none.
+fn wal_bytes(path: &Path) -> u64 {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     std::fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
-/// That the database at this path says no.
-pub(super) fn refused(path: &Path, error: rusqlite::Error) -> OpenError {
-    OpenError::Database { location: path.display().to_string(), source: trouble::error(error) }
+/// An error of the database at this path.
+pub(super) fn database_error(path: &Path, error: rusqlite::Error) -> StoreOpenError {
+    StoreOpenError::Database { location: path.display().to_string(), source: errors::store_error(error) }
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(LOCKED)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
 }
 
-fn make(path: &Path) -> Result<(), OpenError> {
+fn create_file(path: &Path) -> Result<(), StoreOpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
+        let outcome = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        outcome.map_err(|source| StoreOpenError::Folder { folder: folder.to_owned(), source })?;
     }
-    // SQLite gives the files that it puts beside this one the same mode.
-    let made = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    made.map(drop).map_err(|source| OpenError::File { path: path.to_owned(), source })
+    // SQLite creates its other files with the same mode.
+    let outcome =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    outcome.map(drop).map_err(|source| StoreOpenError::File { path: path.to_owned(), source })
 }

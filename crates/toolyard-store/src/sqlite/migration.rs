@@ -1,38 +1,38 @@
-//! The tables of a file, and how older ones become these.
+//! Tables of the file, and their migrations.
 
 use std::fmt::Display;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::trouble;
-use crate::OpenError;
+use super::errors;
+use crate::StoreOpenError;
 
-/// What makes of each version the next.
+/// Migrations from each version to the next.
 const MIGRATIONS: [&str; 2] = [
     include_str!("../../migrations/sqlite/0001_tables.sql"),
     include_str!("../../migrations/sqlite/0002_words.sql"),
 ];
 
-/// The version of the tables that the statements here are written for.
-pub(crate) const NEWEST: i64 = MIGRATIONS.len() as i64;
+/// The version of the tables that this program uses.
+pub(crate) const LATEST_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// What the first migration sets, by which a file is known for one of ours.
-const APPLICATION: i64 = 0x546F_6F6C;
+/// The application ID that the first migration sets; it identifies a file of Toolyard.
+const APPLICATION_ID: i64 = 0x546F_6F6C;
 
-/// Why a file is of no use.
-pub(super) enum Unfit {
-    Later(i64),
-    Foreign,
-    Failed(rusqlite::Error),
+/// A file that cannot be used.
+pub(super) enum SqliteMigrationError {
+    NewerVersion(i64),
+    ForeignDatabase,
+    Database(rusqlite::Error),
 }
 
-/// Brings the tables up to date, each version in a transaction of its own. Others who want the same wait meanwhile.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), Unfit> {
+/// Migrates the tables, each version in a transaction of its own. Other processes that migrate wait meanwhile.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteMigrationError> {
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let version = version(&transaction)?;
-        if version > NEWEST {
-            return Err(Unfit::Later(version));
+        if version > LATEST_VERSION {
+            return Err(SqliteMigrationError::NewerVersion(version));
         }
         let Some(next) = usize::try_from(version).ok().and_then(|version| MIGRATIONS.get(version)) else {
             return Ok(());
@@ -43,30 +43,34 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Unfit> {
     }
 }
 
-/// The version of the tables; zero where there are none yet.
-pub(super) fn version(connection: &Connection) -> Result<i64, Unfit> {
+/// The version of the tables; zero if there are none yet.
+pub(super) fn version(connection: &Connection) -> Result<i64, SqliteMigrationError> {
     let number = |query: &str| connection.query_row(query, [], |row| row.get::<_, i64>(0));
-    let is_ours = number("PRAGMA application_id")? == APPLICATION;
+    let is_ours = number("PRAGMA application_id")? == APPLICATION_ID;
     if !is_ours && number("SELECT count(*) FROM sqlite_schema")? > 0 {
-        return Err(Unfit::Foreign);
+        return Err(SqliteMigrationError::ForeignDatabase);
     }
     Ok(number("PRAGMA user_version")?)
 }
 
-impl Unfit {
-    /// As an error that says where.
-    pub(super) fn at(self, location: &impl Display) -> OpenError {
+impl SqliteMigrationError {
+    /// Adds the location.
+    pub(super) fn into_open_error(self, location: &impl Display) -> StoreOpenError {
         let location = location.to_string();
         match self {
-            Self::Later(found) => OpenError::Later { location, found, newest: NEWEST },
-            Self::Foreign => OpenError::Foreign { location },
-            Self::Failed(error) => OpenError::Database { location, source: trouble::error(error) },
+            Self::NewerVersion(found) => {
+                StoreOpenError::NewerVersion { location, version: found, supported: LATEST_VERSION }
+            }
+            Self::ForeignDatabase => StoreOpenError::ForeignDatabase { location },
+            Self::Database(error) => {
+                StoreOpenError::Database { location, source: errors::store_error(error) }
+            }
         }
     }
 }
 
-impl From<rusqlite::Error> for Unfit {
+impl From<rusqlite::Error> for SqliteMigrationError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Failed(error)
+        Self::Database(error)
     }
 }

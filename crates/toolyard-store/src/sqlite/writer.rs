@@ -1,135 +1,178 @@
-//! The one thread that writes. What waits for it shares a transaction, and so the wait for the disk.
+//! The writer thread. Writes that wait for it share a transaction, and so one `fsync`.
 
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Savepoint, TransactionBehavior};
-use tokio::sync::{mpsc, oneshot};
-use toolyard_core::store::{StoreError, Trouble};
+use tokio::sync::{mpsc, oneshot, watch};
+use toolyard_core::store::{StoreError, StoreErrorKind};
 
-use super::{kv, trouble};
+use super::{errors, file, kv};
 
 #[cfg(test)]
 mod tests;
 
-/// How many writes share a transaction at most: the first of them waits for the last.
-const GROUP: usize = 256;
+/// Maximum number of writes in one transaction, as the first of them waits for the last.
+const MAX_GROUP_SIZE: usize = 256;
 
-/// How often expired values are looked for.
-const SWEEP: Duration = Duration::from_secs(60);
+/// Time between two sweeps of expired values.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The way to the thread. It ends when this is dropped, after what waits for it.
-pub(super) struct Writer {
-    queue: mpsc::Sender<Box<dyn Job>>,
+/// A handle to the thread. It ends after the drop, once the queue is empty.
+pub(super) struct SqliteWriter {
+    queue: mpsc::Sender<Box<dyn WriteJob>>,
+    /// Closed once the thread has closed its connection.
+    ended: watch::Receiver<()>,
 }
 
-/// What is to be done in a transaction, and who waits for it.
-trait Job: Send {
-    /// Does it. An error is kept for [`Job::acknowledge`]; its own savepoint is what it may fail in.
-    fn run(&mut self, connection: &Connection) -> Result<(), Lost>;
+/// Work for a transaction, with the caller that waits for it.
+trait WriteJob: Send {
+    /// Runs the work in a savepoint of its own. The job keeps its error for [`WriteJob::acknowledge`].
+    fn run(&mut self, connection: &Connection) -> Result<(), TransactionFailure>;
 
-    /// Says what it came to, after the transaction was committed or lost.
-    fn acknowledge(self: Box<Self>, committed: &Result<(), Lost>);
+    /// Reports the result, after the transaction was committed or failed.
+    fn acknowledge(self: Box<Self>, committed: &Result<(), TransactionFailure>);
+
+    /// `true` if no job is accepted after this one.
+    fn is_last(&self) -> bool {
+        false
+    }
 }
 
-/// Why a transaction is lost, for each of those that shared it.
-struct Lost {
-    trouble: Trouble,
+/// The last job, without work.
+struct CloseJob;
+
+/// The failure of a transaction, for each of the jobs that shared it.
+struct TransactionFailure {
+    kind: StoreErrorKind,
     reason: String,
 }
 
-struct Write<F, T> {
+struct PendingWrite<F, T> {
     work: Option<F>,
     outcome: Option<rusqlite::Result<T>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Starts the thread.
     pub(super) fn start(mut connection: Connection, queue: usize) -> io::Result<Self> {
         let (queue, mut jobs) = mpsc::channel(queue);
+        let (end, ended) = watch::channel(());
         let work = move || {
-            let mut group = Vec::with_capacity(GROUP);
-            let mut swept = None;
-            while jobs.blocking_recv_many(&mut group, GROUP) > 0 {
-                let committed = commit(&mut connection, &mut group, &mut swept);
-                group.drain(..).for_each(|job: Box<dyn Job>| job.acknowledge(&committed));
+            // Dropped last, after the connection.
+            let _end = end;
+            let mut group: Vec<Box<dyn WriteJob>> = Vec::with_capacity(MAX_GROUP_SIZE);
+            let mut last_sweep = None;
+            while jobs.blocking_recv_many(&mut group, MAX_GROUP_SIZE) > 0 {
+                if group.iter().any(|job| job.is_last()) {
+                    jobs.close();
+                }
+                let committed = commit(&mut connection, &mut group, &mut last_sweep);
+                group.drain(..).for_each(|job| job.acknowledge(&committed));
             }
+            // The log stays if other processes have the file open.
+            if let Err(error) = file::checkpoint(&connection) {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot truncate the write-ahead log"
+                );
+            }
+            drop(connection);
         };
         thread::Builder::new().name("store-writer".to_owned()).spawn(work)?;
-        Ok(Self { queue })
+        Ok(Self { queue, ended })
     }
 
-    /// Has something done in a transaction, and waits until that is committed.
+    /// Ends the thread once the queue is empty, and closes its connection.
+    pub(super) async fn close(&self) {
+        // Sending fails if the thread is already ending.
+        let _ending = self.queue.send(Box::new(CloseJob)).await;
+        let _ended = self.ended.clone().changed().await;
+    }
+
+    /// Runs work in a transaction, and waits for the commit.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, done) = oneshot::channel();
-        let job = Box::new(Write { work: Some(work), outcome: None, reply });
-        self.queue.try_send(job).map_err(|error| trouble::refused(&error))?;
-        done.await.unwrap_or_else(|_| Err(trouble::gone()))
+        let job = Box::new(PendingWrite { work: Some(work), outcome: None, reply });
+        self.queue.try_send(job).map_err(|error| errors::queue_error(&error))?;
+        done.await.unwrap_or_else(|_| Err(errors::thread_ended()))
     }
 }
 
 fn commit(
     connection: &mut Connection,
-    group: &mut [Box<dyn Job>],
-    swept: &mut Option<Instant>,
-) -> Result<(), Lost> {
+    group: &mut [Box<dyn WriteJob>],
+    last_sweep: &mut Option<Instant>,
+) -> Result<(), TransactionFailure> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for job in group {
         let savepoint = transaction.savepoint()?;
         run(job.as_mut(), savepoint)?;
     }
-    if swept.is_none_or(|swept| swept.elapsed() > SWEEP) {
+    if last_sweep.is_none_or(|swept| swept.elapsed() > SWEEP_INTERVAL) {
         kv::sweep(&transaction)?;
-        *swept = Some(Instant::now());
+        *last_sweep = Some(Instant::now());
     }
     Ok(transaction.commit()?)
 }
 
-/// Does one of the group, so that it changes everything that it is to change, or nothing.
-fn run(job: &mut dyn Job, savepoint: Savepoint<'_>) -> Result<(), Lost> {
+/// Runs one job of the group, so that it makes all of its changes or none.
+fn run(job: &mut dyn WriteJob, savepoint: Savepoint<'_>) -> Result<(), TransactionFailure> {
     match job.run(&savepoint) {
         Ok(()) => Ok(savepoint.commit()?),
-        // Some errors, such as that of a full disk, have undone the whole transaction.
-        Err(lost) if savepoint.is_autocommit() => Err(lost),
+        // Some errors, such as a full disk, roll back the whole transaction.
+        Err(failure) if savepoint.is_autocommit() => Err(failure),
         Err(_) => Ok(savepoint.finish()?),
     }
 }
 
-impl<F, T> Job for Write<F, T>
+impl<F, T> WriteJob for PendingWrite<F, T>
 where
     F: FnOnce(&Connection) -> rusqlite::Result<T> + Send,
     T: Send,
 {
-    fn run(&mut self, connection: &Connection) -> Result<(), Lost> {
-        // Who does not wait any more has withdrawn it.
+    fn run(&mut self, connection: &Connection) -> Result<(), TransactionFailure> {
+        // A caller that no longer waits has withdrawn the job.
         let Some(work) = self.work.take().filter(|_| !self.reply.is_closed()) else { return Ok(()) };
         let outcome = self.outcome.insert(work(connection));
-        outcome.as_ref().map(drop).map_err(Lost::from)
+        outcome.as_ref().map(drop).map_err(TransactionFailure::from)
     }
 
-    fn acknowledge(self: Box<Self>, committed: &Result<(), Lost>) {
+    fn acknowledge(self: Box<Self>, committed: &Result<(), TransactionFailure>) {
         let outcome = match (committed, self.outcome) {
-            (Ok(()), Some(outcome)) => outcome.map_err(trouble::error),
-            (Err(lost), _) => Err(StoreError::new(lost.trouble, lost.reason.clone())),
+            (Ok(()), Some(outcome)) => outcome.map_err(errors::store_error),
+            (Err(failure), _) => Err(StoreError::new(failure.kind, failure.reason.clone())),
             (Ok(()), None) => return,
         };
-        // It is kept, or not, also where nobody waits any more.
+        // The outcome stands even if the caller no longer waits.
         let _gone = self.reply.send(outcome);
     }
 }
 
-impl From<&rusqlite::Error> for Lost {
-    fn from(error: &rusqlite::Error) -> Self {
-        Self { trouble: trouble::trouble(error), reason: error.to_string() }
+impl WriteJob for CloseJob {
+    fn run(&mut self, _: &Connection) -> Result<(), TransactionFailure> {
+        Ok(())
+    }
+
+    fn acknowledge(self: Box<Self>, _: &Result<(), TransactionFailure>) {}
+
+    fn is_last(&self) -> bool {
+        true
     }
 }
 
-impl From<rusqlite::Error> for Lost {
+impl From<&rusqlite::Error> for TransactionFailure {
+    fn from(error: &rusqlite::Error) -> Self {
+        Self { kind: errors::error_kind(error), reason: error.to_string() }
+    }
+}
+
+impl From<rusqlite::Error> for TransactionFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::from(&error)
     }

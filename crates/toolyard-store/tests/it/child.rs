@@ -1,117 +1,117 @@
-//! Another process with a store: this test binary again, which can be killed without the test.
+//! Another process with a store: this test binary again, so that a test can kill it.
 
-#![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
-#![expect(clippy::print_stdout, reason = "it is how the child says what was acknowledged")]
+#![expect(clippy::disallowed_methods, reason = "tests start programs of their own")]
+#![expect(clippy::print_stdout, reason = "the child reports acknowledged writes on its output")]
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use toolyard_core::store::{Put, Space, Store};
-use toolyard_store::{Location, PostgresUrl, StoreOptions, open};
+use toolyard_core::store::{KeySpace, PutRequest, Store};
+use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions, open};
 
 use crate::disk;
 
-/// What the child does.
-const PART: &str = "TOOLYARD_STORE_PART";
-/// Where its store is: a URL or a path.
-const PLACE: &str = "TOOLYARD_STORE_PLACE";
+/// The role of the child.
+const ROLE: &str = "TOOLYARD_STORE_ROLE";
+/// The location of its store: a URL or a path.
+const LOCATION: &str = "TOOLYARD_STORE_LOCATION";
 
-pub(crate) const SPACE: Space = Space("crash");
+pub(crate) const SPACE: KeySpace = KeySpace("crash");
 
-/// The command of a child with this part. It ends with the thread of the test.
-pub(crate) fn command(part: &str, place: &str) -> Command {
+/// The command of a child with this role. The child ends with the thread of the test.
+pub(crate) fn command(role: &str, location: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(std::env::current_exe().unwrap());
     command.args(["--exact", "child::main", "--ignored", "--nocapture"]);
-    command.env(PART, part).env(PLACE, place).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.env(ROLE, role).env(LOCATION, location).stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
 
 #[tokio::test]
-#[ignore = "it is what the processes do that other tests start"]
+#[ignore = "the entry point of the processes that other tests start"]
 async fn main() {
-    let place = std::env::var(PLACE).unwrap();
-    match &*std::env::var(PART).unwrap() {
-        "write" => write(&place).await,
-        "fill" => disk::fill(Path::new(&place)).await,
-        "open" => drop(open(&options(&place)).await.unwrap()),
+    let location = std::env::var(LOCATION).unwrap();
+    match &*std::env::var(ROLE).unwrap() {
+        "write" => write(&location).await,
+        "fill" => disk::fill(Path::new(&location)).await,
+        "open" => drop(open(&options(&location)).await.unwrap()),
         other => panic!("{other}?"),
     }
 }
 
-fn options(place: &str) -> StoreOptions {
-    StoreOptions::at(match place.starts_with("postgres://") {
-        true => Location::Postgres(PostgresUrl::parse(place).unwrap()),
-        false => Location::File(place.into()),
+fn options(location: &str) -> StoreOptions {
+    StoreOptions::at(match location.starts_with("postgres://") {
+        true => DatabaseLocation::Postgres(PostgresUrl::parse(location).unwrap()),
+        false => DatabaseLocation::File(location.into()),
     })
 }
 
-/// Writers at a time, so that their writes share transactions.
+/// Number of concurrent writers, so that their writes share transactions.
 const WRITERS: usize = 16;
 
-/// Writes until it is killed or the store fails, and says what was acknowledged.
-async fn write(place: &str) {
-    let store = open(&options(place)).await.unwrap();
+/// Writes until the process is killed or the store fails; prints the acknowledged keys.
+async fn write(location: &str) {
+    let store = open(&options(location)).await.unwrap();
     let pid = std::process::id();
     let write = async |writer: usize| {
         for number in 0_u64.. {
             let key = format!("{pid}-{writer}-{number}");
-            if store.put(SPACE, &key, Put::always(value(&key))).await.is_err() {
+            if store.put(SPACE, &key, PutRequest::always(value(&key))).await.is_err() {
                 return;
             }
-            println!("\nkept {key}");
+            println!("\nacknowledged {key}");
         }
     };
     futures_util::future::join_all((0..WRITERS).map(write)).await;
 }
 
-/// Long enough that a torn one would be seen.
+/// A value that is long enough to show a torn write.
 fn value(key: &str) -> String {
     key.repeat(50)
 }
 
 /// A child that writes.
-pub(crate) struct Writing {
+pub(crate) struct WriterProcess {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Writing {
-    pub(crate) fn start(place: &str) -> Self {
-        let mut process = command("write", place).spawn().unwrap();
+impl WriterProcess {
+    pub(crate) fn start(location: &str) -> Self {
+        let mut process = command("write", location).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         Self { process, lines }
     }
 
-    /// Waits until so many more writes are acknowledged; adds them to a list.
-    pub(crate) fn wait_for(&mut self, number: usize, kept: &mut Vec<String>) {
-        let before = kept.len();
-        kept.extend(acknowledged(&mut self.lines).take(number));
-        assert_eq!(kept.len(), before + number, "it has ended before");
+    /// Waits for `count` more acknowledged writes, and adds their keys to `keys`.
+    pub(crate) fn wait_for(&mut self, count: usize, keys: &mut Vec<String>) {
+        let before = keys.len();
+        keys.extend(acknowledged(&mut self.lines).take(count));
+        assert_eq!(keys.len(), before + count, "the child ended early");
     }
 
-    /// Kills it in the middle of its work; adds what it had said by then.
-    pub(crate) fn kill(mut self, kept: &mut Vec<String>) {
+    /// Kills the child during its writes, and adds the keys that it acknowledged before.
+    pub(crate) fn kill(mut self, keys: &mut Vec<String>) {
         self.process.kill().unwrap();
-        self.end(kept);
+        self.finish(keys);
     }
 
-    /// Waits for its end; adds what it had said by then.
-    pub(crate) fn end(mut self, kept: &mut Vec<String>) {
-        kept.extend(acknowledged(&mut self.lines));
+    /// Waits for the end of the child, and adds the keys that it acknowledged before.
+    pub(crate) fn finish(mut self, keys: &mut Vec<String>) {
+        keys.extend(acknowledged(&mut self.lines));
         self.process.wait().unwrap();
     }
 }
 
 fn acknowledged(lines: &mut Lines<BufReader<ChildStdout>>) -> impl Iterator<Item = String> {
-    lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ").map(str::to_owned))
+    lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("acknowledged ").map(str::to_owned))
 }
 
-/// Everything that was acknowledged is there, and whole.
-pub(crate) async fn assert_kept(store: &dyn Store, kept: &[String]) {
-    for key in kept {
-        let found = store.get(SPACE, key).await.unwrap();
-        assert_eq!(found.map(|found| found.bytes), Some(value(key).into()), "{key} is lost");
+/// Asserts that every acknowledged value is stored, and complete.
+pub(crate) async fn assert_stored(store: &dyn Store, keys: &[String]) {
+    for key in keys {
+        let value_at_key = store.get(SPACE, key).await.unwrap();
+        assert_eq!(value_at_key.map(|found| found.bytes), Some(value(key).into()), "{key} is lost");
     }
 }

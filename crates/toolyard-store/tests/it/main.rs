@@ -1,7 +1,6 @@
-//! The stores as their users have them: one suite over each, and what happens when a disk is full, a file is locked, or
-//! a process is killed.
+//! The stores through their public interface: one suite over each, and full disks, locked files and killed processes.
 //!
-//! PostgreSQL is a real one, which a test starts for itself and which ends with it.
+//! PostgreSQL is a real server, which a test starts and which ends with the test.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 

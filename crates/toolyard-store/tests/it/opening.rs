@@ -1,4 +1,4 @@
-//! Stores in files, from their making to their backup.
+//! Stores in files, from creation to backup.
 
 use std::error::Error;
 use std::fs;
@@ -9,27 +9,30 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use toolyard_core::store::{Put, Query, Space, Trouble};
-use toolyard_store::{BackupError, Location, OpenError, StoreOptions, backup, describe, open, open_existing};
+use toolyard_core::store::{KeySpace, PutRequest, RecordQuery, StoreErrorKind};
+use toolyard_store::{
+    BackupError, DatabaseLocation, StoreOpenError, StoreOptions, backup, describe, open, open_closable,
+    open_existing,
+};
 
-const SPACE: Space = Space("opening");
+const SPACE: KeySpace = KeySpace("opening");
 
 fn at(path: &Path) -> StoreOptions {
-    StoreOptions::at(Location::File(path.to_owned()))
+    StoreOptions::at(DatabaseLocation::File(path.to_owned()))
 }
 
-/// An error and its causes.
-pub(crate) fn said(error: &(dyn Error + 'static)) -> String {
+/// The text of an error and its causes.
+pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[tokio::test]
-async fn what_is_made_is_its_users_alone() {
+async fn created_files_are_private_to_the_user() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("state/toolyard/toolyard.db");
     let store = open(&at(&file)).await.unwrap();
-    store.put(SPACE, "key", Put::always("value")).await.unwrap();
+    store.put(SPACE, "key", PutRequest::always("value")).await.unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(file.parent().unwrap()), 0o700);
     assert_eq!(mode(file.parent().unwrap().parent().unwrap()), 0o700);
@@ -39,7 +42,7 @@ async fn what_is_made_is_its_users_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_says_where_and_what_to_do() {
+async fn open_errors_name_location_and_remedy() {
     let folder = TempDir::new().unwrap();
     let file = |name: &str| folder.path().join(name);
     fs::write(file("text"), "this is not a database, however long it is. ".repeat(100)).unwrap();
@@ -50,39 +53,39 @@ async fn what_cannot_be_opened_says_where_and_what_to_do() {
     let cases = [
         (
             "text/toolyard.db",
-            Trouble::Unavailable,
-            "cannot make the folder DIR/text for the store: let this user write there, or name another file \
+            StoreErrorKind::Unavailable,
+            "cannot create the folder DIR/text of the store: grant this user write access, or choose another file \
              with `store: {path: FILE}` in the Toolyard document: File exists (os error 17)",
         ),
         (
             "folder",
-            Trouble::Unavailable,
-            "cannot open the store DIR/folder for writing: let this user write it, or name another file with \
+            StoreErrorKind::Unavailable,
+            "cannot open the store DIR/folder for writing: grant this user write access, or choose another file with \
              `store: {path: FILE}` in the Toolyard document: Is a directory (os error 21)",
         ),
         (
             "text",
-            Trouble::Unreadable,
-            "cannot open the store DIR/text: restore a backup, or name another place in `store` of the \
+            StoreErrorKind::Unreadable,
+            "cannot open the store DIR/text: restore a backup, or choose another location in `store` of the \
              Toolyard document: the store cannot be read: file is not a database",
         ),
         (
             "later",
-            Trouble::Unreadable,
-            "the store DIR/later is of version 99, and this program knows version 2: use a later Toolyard, or \
-             restore the backup that was made before",
+            StoreErrorKind::Unreadable,
+            "the store DIR/later has version 99, but this program supports version 2 at most: use a newer Toolyard, or \
+             restore a backup from before the upgrade",
         ),
         (
             "foreign",
-            Trouble::Unreadable,
-            "DIR/foreign is the database of another program: name another file with `store: {path: FILE}` in \
+            StoreErrorKind::Unreadable,
+            "DIR/foreign is the database of another program: choose another file with `store: {path: FILE}` in \
              the Toolyard document",
         ),
     ];
     for (name, trouble, expected) in cases {
         let error = open(&at(&file(name))).await.err().unwrap();
-        assert_eq!(said(&error).replace(folder.path().to_str().unwrap(), "DIR"), expected);
-        assert_eq!(error.trouble(), trouble, "{name}");
+        assert_eq!(error_chain(&error).replace(folder.path().to_str().unwrap(), "DIR"), expected);
+        assert_eq!(error.kind(), trouble, "{name}");
     }
     let untouched: u32 = Connection::open(file("foreign"))
         .unwrap()
@@ -92,18 +95,18 @@ async fn what_cannot_be_opened_says_where_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn many_open_one_at_once() {
+async fn store_is_opened_by_many_at_once() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("toolyard.db");
     let opened = futures_util::future::join_all((0..8).map(|_| async { open(&at(&file)).await })).await;
     for (number, store) in opened.into_iter().enumerate() {
         let key = number.to_string();
-        assert!(store.unwrap().put(SPACE, &key, Put::always("")).await.unwrap().is_some());
+        assert!(store.unwrap().put(SPACE, &key, PutRequest::always("")).await.unwrap().is_some());
     }
 }
 
 #[tokio::test]
-async fn a_log_of_the_first_version_goes_on() {
+async fn log_of_version_1_is_migrated() {
     const WORDS: &str = "SELECT count(*) FROM log_word";
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("toolyard.db");
@@ -122,9 +125,9 @@ async fn a_log_of_the_first_version_goes_on() {
     let store = open(&at(&file)).await.unwrap();
     let tagged = async |tags: &[(&'static str, &str)]| {
         let tags = tags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let query = Query { tags, since: None, until: None, before: None, limit: 100 };
-        let kept = store.read(SPACE, query).await.unwrap();
-        kept.into_iter().map(|kept| kept.body).collect::<Vec<_>>()
+        let query = RecordQuery { tags, since: None, until: None, before: None, limit: 100 };
+        let records = store.read(SPACE, query).await.unwrap();
+        records.into_iter().map(|record| record.body).collect::<Vec<_>>()
     };
     assert_eq!(tagged(&[("tool", "a")]).await, ["two", "one"]);
     assert_eq!(tagged(&[("tool", "a"), ("outcome", "ok")]).await, ["one"]);
@@ -132,7 +135,7 @@ async fn a_log_of_the_first_version_goes_on() {
         || -> i64 { Connection::open(&file).unwrap().query_row(WORDS, [], |row| row.get(0)).unwrap() };
     assert_eq!(count(), 3);
 
-    // What nobody says any more goes with the last record that said it.
+    // A tag value goes with the last record that has it.
     let later = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
     assert_eq!(store.trim(SPACE, later(2)).await.unwrap(), 1);
     assert_eq!((tagged(&[("tool", "a")]).await, count()), (vec!["two".to_owned()], 2));
@@ -144,18 +147,18 @@ async fn a_log_of_the_first_version_goes_on() {
 async fn a_description_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("state/toolyard.db");
-    let location = Location::File(file.clone());
+    let location = DatabaseLocation::File(file.clone());
     let described = describe(&location).await.unwrap();
     assert_eq!((described.kind, described.version, described.size), ("sqlite", None, 0));
     assert!(!file.parent().unwrap().exists());
 
     drop(open(&at(&file)).await.unwrap());
     let described = describe(&location).await.unwrap();
-    assert_eq!((described.version, described.newest), (Some(2), 2));
+    assert_eq!((described.version, described.supported_version), (Some(2), 2));
     assert_eq!(described.location, file.to_str().unwrap());
     assert!(described.size > 0);
 
-    // Of a later one too: that is what somebody wants to know who cannot open it.
+    // Also of a newer version: it explains why the store cannot be opened.
     Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
     assert_eq!(describe(&location).await.unwrap().version, Some(99));
 }
@@ -165,33 +168,33 @@ async fn expired_values_are_removed_in_time() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("toolyard.db");
     let store = open(&at(&file)).await.unwrap();
-    let past = Put { expires: Some(SystemTime::UNIX_EPOCH), ..Put::always("") };
+    let past = PutRequest { expires: Some(SystemTime::UNIX_EPOCH), ..PutRequest::always("") };
     store.put(SPACE, "first", past.clone()).await.unwrap();
     store.put(SPACE, "second", past).await.unwrap();
-    let kept = || -> Vec<String> {
+    let stored_keys = || -> Vec<String> {
         let connection = Connection::open(&file).unwrap();
         let mut keys = connection.prepare("SELECT key FROM kv").unwrap();
         keys.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    // The first was swept by its own write, which is the first one of all; there is no other within a minute.
-    assert_eq!(kept(), ["second"]);
+    // The first value was removed by the sweep of its own write, the first of all; the next sweep is a minute later.
+    assert_eq!(stored_keys(), ["second"]);
     drop(store);
     let store = open(&at(&file)).await.unwrap();
-    store.put(SPACE, "third", Put::always("")).await.unwrap();
-    assert_eq!(kept(), ["third"]);
+    store.put(SPACE, "third", PutRequest::always("")).await.unwrap();
+    assert_eq!(stored_keys(), ["third"]);
 }
 
-/// The copy is the store as it was at one moment: of what one writer wrote in a row, a beginning.
+/// The copy is a snapshot: of the values that one writer wrote in order, it has a prefix.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_is_made_while_others_write() {
+async fn backup_is_consistent_under_writes() {
     let folder = TempDir::new().unwrap();
-    let location = Location::File(folder.path().join("toolyard.db"));
+    let location = DatabaseLocation::File(folder.path().join("toolyard.db"));
     let store = open(&StoreOptions::at(location.clone())).await.unwrap();
     let copied = AtomicBool::new(false);
     let write = async {
         let mut number = 0;
         while !copied.load(Ordering::Relaxed) {
-            store.put(SPACE, &format!("{number:09}"), Put::always(vec![0; 5000])).await.unwrap();
+            store.put(SPACE, &format!("{number:09}"), PutRequest::always(vec![0; 5000])).await.unwrap();
             number += 1;
         }
         number
@@ -203,15 +206,15 @@ async fn a_backup_is_made_while_others_write() {
             let size = backup(&location, to).await.unwrap();
             assert_eq!(size, fs::metadata(to).unwrap().len());
             let copy = open(&at(to)).await.unwrap();
-            let kept = copy.list(SPACE, "", None, usize::MAX).await.unwrap();
-            assert!(kept.iter().enumerate().all(|(number, (key, _))| *key == format!("{number:09}")));
-            lengths.push(kept.len());
+            let entries = copy.list(SPACE, "", None, usize::MAX).await.unwrap();
+            assert!(entries.iter().enumerate().all(|(number, (key, _))| *key == format!("{number:09}")));
+            lengths.push(entries.len());
         }
         copied.store(true, Ordering::Relaxed);
         lengths
     };
-    let (written, lengths) = tokio::join!(write, copy);
-    assert!(lengths.is_sorted() && lengths[0] < lengths[4] && lengths[4] <= written, "{lengths:?} {written}");
+    let (count, lengths) = tokio::join!(write, copy);
+    assert!(lengths.is_sorted() && lengths[0] < lengths[4] && lengths[4] <= count, "{lengths:?} {count}");
     let mode = fs::metadata(&copies[0]).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
 
@@ -220,12 +223,12 @@ async fn a_backup_is_made_while_others_write() {
 }
 
 #[tokio::test]
-async fn a_backup_that_fails_leaves_nothing() {
+async fn failed_backup_leaves_no_file() {
     let folder = TempDir::new().unwrap();
-    let location = Location::File(folder.path().join("toolyard.db"));
+    let location = DatabaseLocation::File(folder.path().join("toolyard.db"));
     let to = folder.path().join("copy");
     let absent = backup(&location, &to).await.unwrap_err();
-    assert!(matches!(absent, BackupError::Open(OpenError::Database { .. })), "{absent:?}");
+    assert!(matches!(absent, BackupError::Open(StoreOpenError::Database { .. })), "{absent:?}");
     assert!(!folder.path().join("toolyard.db").exists());
 
     drop(open(&StoreOptions::at(location.clone())).await.unwrap());
@@ -234,15 +237,18 @@ async fn a_backup_that_fails_leaves_nothing() {
     let files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
     assert!(files.into_iter().all(|name| name.to_str().unwrap().starts_with("toolyard.db")));
 
-    assert!(matches!(backup(&Location::Memory, &to).await, Err(BackupError::Memory)));
+    assert!(matches!(backup(&DatabaseLocation::Memory, &to).await, Err(BackupError::Memory)));
 }
 
 #[tokio::test]
-async fn only_what_is_there_is_opened_without_making_it() {
+async fn open_existing_creates_no_store() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("in/toolyard.db");
     let missing = open_existing(&at(&file)).await.map(drop).unwrap_err();
-    assert!(matches!(&missing, OpenError::Missing { location } if Path::new(location) == file), "{missing}");
+    assert!(
+        matches!(&missing, StoreOpenError::Missing { location } if Path::new(location) == file),
+        "{missing}"
+    );
     assert!(!file.parent().unwrap().exists());
     fs::create_dir(file.parent().unwrap()).unwrap();
     fs::write(&file, "").unwrap();
@@ -251,14 +257,44 @@ async fn only_what_is_there_is_opened_without_making_it() {
     assert!(open_existing(&at(&file)).await.is_ok());
 }
 
-/// What was written a moment ago is in the log of changes beside the file.
+/// Recent writes are still in the write-ahead log beside the file.
 #[tokio::test]
-async fn the_size_is_that_of_everything() {
+async fn size_includes_the_write_ahead_log() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("toolyard.db");
     let store = open(&at(&file)).await.unwrap();
-    store.put(SPACE, "key", Put::always(vec![0; 100_000])).await.unwrap();
+    store.put(SPACE, "key", PutRequest::always(vec![0; 100_000])).await.unwrap();
     let bytes = |name: &str| fs::metadata(folder.path().join(name)).unwrap().len();
-    let size = describe(&Location::File(file)).await.unwrap().size;
+    let size = describe(&DatabaseLocation::File(file)).await.unwrap().size;
     assert!(size >= bytes("toolyard.db-wal") + 100_000, "{size}");
+}
+
+/// The names of the files in the folder of a store.
+fn files(folder: &TempDir) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn closed_store_is_one_file() {
+    let folder = TempDir::new().unwrap();
+    let options = at(&folder.path().join("toolyard.db"));
+    let [first, second] = [open_closable(&options).await.unwrap(), open_closable(&options).await.unwrap()];
+    first.put(SPACE, "first", PutRequest::always("1")).await.unwrap();
+    assert_eq!(files(&folder), ["toolyard.db", "toolyard.db-shm", "toolyard.db-wal"]);
+    first.close().await;
+    let refused = first.put(SPACE, "late", PutRequest::always("")).await.unwrap_err();
+    assert_eq!(refused.trouble, StoreErrorKind::Unavailable);
+    first.get(SPACE, "first").await.unwrap_err();
+    // The second store goes on, with all values.
+    assert_eq!(&*second.get(SPACE, "first").await.unwrap().unwrap().bytes, b"1");
+    second.put(SPACE, "second", PutRequest::always("2")).await.unwrap();
+    second.close().await;
+    second.close().await;
+    assert_eq!(files(&folder), ["toolyard.db"]);
+    let third = open_closable(&options).await.unwrap();
+    assert_eq!(&*third.get(SPACE, "second").await.unwrap().unwrap().bytes, b"2");
+    third.close().await;
 }

@@ -1,22 +1,22 @@
-//! What only PostgreSQL can do, or suffer.
+//! Behaviour of PostgreSQL alone.
 
 use std::time::{Duration, SystemTime};
 
-use toolyard_core::store::{Condition, Put, Space, Store, Trouble};
-use toolyard_store::{BackupError, Location, PostgresUrl, StoreOptions, backup, describe, open};
+use toolyard_core::store::{KeySpace, PutRequest, Store, StoreErrorKind, WriteCondition};
+use toolyard_store::{BackupError, DatabaseLocation, PostgresUrl, StoreOptions, backup, describe, open};
 
-use crate::child::{self, Writing};
-use crate::opening::said;
-use crate::server::Server;
+use crate::child::{self, WriterProcess};
+use crate::opening::error_chain;
+use crate::server::PostgresServer;
 
-const SPACE: Space = Space("postgres");
+const SPACE: KeySpace = KeySpace("postgres");
 
-impl Server {
-    pub(crate) fn location(&self) -> Location {
-        Location::Postgres(PostgresUrl::parse(&self.url()).unwrap())
+impl PostgresServer {
+    pub(crate) fn location(&self) -> DatabaseLocation {
+        DatabaseLocation::Postgres(PostgresUrl::parse(&self.url()).unwrap())
     }
 
-    /// Has it do what a store would not.
+    /// Executes SQL past the store.
     pub(crate) async fn execute(&self, sql: &str) {
         let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await.unwrap();
         let driving = tokio::spawn(connection);
@@ -26,20 +26,20 @@ impl Server {
     }
 }
 
-/// As many gateways as there are, each with its own pool. They start at once, on an empty database.
-async fn gateways<const N: usize>(server: &Server) -> [std::sync::Arc<dyn Store>; N] {
+/// Gateways, each with its own pool. They start at once, on an empty database.
+async fn gateways<const N: usize>(server: &PostgresServer) -> [std::sync::Arc<dyn Store>; N] {
     let options = StoreOptions::at(server.location());
     let opened = futures_util::future::try_join_all((0..N).map(|_| open(&options))).await.unwrap();
-    opened.try_into().unwrap_or_else(|_| unreachable!("as many as were asked for"))
+    opened.try_into().unwrap_or_else(|_| unreachable!("`N` stores were opened"))
 }
 
-/// One more, by compare and swap.
-async fn count(store: &dyn Store) {
+/// Increments a counter by compare and swap.
+async fn increment(store: &dyn Store) {
     loop {
         let old = store.get(SPACE, "count").await.unwrap();
         let number = old.as_ref().map_or(0, |old| std::str::from_utf8(&old.bytes).unwrap().parse().unwrap());
-        let condition = old.map_or(Condition::Absent, |old| Condition::Version(old.version));
-        let put = Put { condition, ..Put::always((number + 1_u32).to_string()) };
+        let condition = old.map_or(WriteCondition::Absent, |old| WriteCondition::Version(old.version));
+        let put = PutRequest { condition, ..PutRequest::always((number + 1_u32).to_string()) };
         if store.put(SPACE, "count", put).await.unwrap().is_some() {
             return;
         }
@@ -47,17 +47,17 @@ async fn count(store: &dyn Store) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_gateways_agree() {
-    let server = Server::start();
+async fn two_gateways_share_values_and_leases() {
+    let server = PostgresServer::start();
     let [one, other] = gateways(&server).await;
 
-    // They add up, whoever is first.
+    // No increment is lost.
     let mut counting = tokio::task::JoinSet::new();
     for number in 0..8 {
         let store = if number % 2 == 0 { one.clone() } else { other.clone() };
         counting.spawn(async move {
             for _ in 0..25 {
-                count(&*store).await;
+                increment(&*store).await;
             }
         });
     }
@@ -67,73 +67,73 @@ async fn two_gateways_agree() {
         assert_eq!(store.revision(SPACE).await.unwrap(), 200);
     }
 
-    // What one has changed, the other knows to look for.
-    one.put(SPACE, "key", Put::always("value")).await.unwrap();
+    // A change by one gateway is visible to the other.
+    one.put(SPACE, "key", PutRequest::always("value")).await.unwrap();
     assert_eq!(other.revision(SPACE).await.unwrap(), 201);
     assert_eq!(other.get(SPACE, "key").await.unwrap().unwrap().bytes, "value");
 
-    // Only one may.
+    // Only one gateway gets the lease.
     let long = Duration::from_secs(3600);
     let (mine, yours) = tokio::join!(one.acquire("work", "one", long), other.acquire("work", "other", long));
     assert_ne!(mine.unwrap().is_some(), yours.unwrap().is_some());
 }
 
 #[tokio::test]
-async fn a_killed_gateway_or_server_loses_nothing_that_was_acknowledged() {
-    let mut server = Server::start();
-    let mut kept = Vec::new();
-    let mut writing = Writing::start(&server.url());
-    writing.wait_for(300, &mut kept);
-    writing.kill(&mut kept);
+async fn killed_gateway_or_server_loses_no_acknowledged_write() {
+    let mut server = PostgresServer::start();
+    let mut keys = Vec::new();
+    let mut writer = WriterProcess::start(&server.url());
+    writer.wait_for(300, &mut keys);
+    writer.kill(&mut keys);
     let [store] = gateways(&server).await;
-    child::assert_kept(&*store, &kept).await;
+    child::assert_stored(&*store, &keys).await;
 
-    let mut writing = Writing::start(&server.url());
-    writing.wait_for(300, &mut kept);
+    let mut writer = WriterProcess::start(&server.url());
+    writer.wait_for(300, &mut keys);
     server.kill();
-    writing.end(&mut kept);
+    writer.finish(&mut keys);
     let error = store.get(SPACE, "key").await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Unavailable, "{error:?}");
+    assert_eq!(error.trouble, StoreErrorKind::Unavailable, "{error:?}");
 
-    // The store that was open all the time finds its server again.
+    // The store, open all the time, reconnects to its server.
     server.run(&[]);
-    child::assert_kept(&*store, &kept).await;
+    child::assert_stored(&*store, &keys).await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_says_where_and_what_to_do() {
-    let server = Server::start();
+async fn postgres_open_errors_name_location_and_remedy() {
+    let server = PostgresServer::start();
     let socket = server.folder().to_str().unwrap();
     drop(gateways::<1>(&server).await);
     server.execute("INSERT INTO toolyard.migration (version) VALUES (99)").await;
-    let parse = |url: &str| Location::Postgres(PostgresUrl::parse(url).unwrap());
+    let parse = |url: &str| DatabaseLocation::Postgres(PostgresUrl::parse(url).unwrap());
     let folder = socket.replace('/', "%2F");
     let cases = [
         (
             server.location(),
-            Trouble::Unreadable,
-            "the store postgres://DIR/postgres is of version 99, and this program knows version 1: use a later \
-             Toolyard, or restore the backup that was made before",
+            StoreErrorKind::Unreadable,
+            "the store postgres://DIR/postgres has version 99, but this program supports version 1 at most: use a newer \
+             Toolyard, or restore a backup from before the upgrade",
         ),
         (
             parse(&format!("postgres://toolyard:hunter2@{folder}/absent")),
-            Trouble::Unavailable,
-            "cannot open the store postgres://DIR/absent: see that it is there, takes this user, and is not \
-             locked by somebody else: the store cannot be reached: db error: FATAL: database \"absent\" does \
+            StoreErrorKind::Unavailable,
+            "cannot open the store postgres://DIR/absent: check that it is running, admits this user, and is not \
+             locked by another process: the store cannot be reached: db error: FATAL: database \"absent\" does \
              not exist",
         ),
         (
             parse("postgres://toolyard:hunter2@127.0.0.1:1/yard"),
-            Trouble::Unavailable,
-            "cannot open the store postgres://127.0.0.1:1/yard: see that it is there, takes this user, and is \
-             not locked by somebody else: the store cannot be reached: error connecting to server: Connection \
+            StoreErrorKind::Unavailable,
+            "cannot open the store postgres://127.0.0.1:1/yard: check that it is running, admits this user, and is \
+             not locked by another process: the store cannot be reached: error connecting to server: Connection \
              refused (os error 111)",
         ),
     ];
     for (location, trouble, expected) in cases {
         let error = open(&StoreOptions::at(location)).await.err().unwrap();
-        assert_eq!(said(&error).replace(socket, "DIR"), expected);
-        assert_eq!(error.trouble(), trouble);
+        assert_eq!(error_chain(&error).replace(socket, "DIR"), expected);
+        assert_eq!(error.kind(), trouble);
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
     assert_eq!(describe(&server.location()).await.unwrap().version, Some(99));
@@ -143,7 +143,7 @@ async fn what_cannot_be_opened_says_where_and_what_to_do() {
 
 #[tokio::test]
 async fn a_description_changes_nothing() {
-    let server = Server::start();
+    let server = PostgresServer::start();
     let described = describe(&server.location()).await.unwrap();
     assert_eq!((described.kind, described.version, described.size), ("postgres", None, 0));
     assert!(!described.location.contains("hunter2"));
@@ -152,37 +152,38 @@ async fn a_description_changes_nothing() {
 
     drop(gateways::<1>(&server).await);
     let described = describe(&server.location()).await.unwrap();
-    assert_eq!((described.version, described.newest), (Some(1), 1));
+    assert_eq!((described.version, described.supported_version), (Some(1), 1));
     assert!(described.size > 0);
 }
 
 #[tokio::test]
 async fn expired_values_are_removed_in_time() {
-    let server = Server::start();
+    let server = PostgresServer::start();
     let [store] = gateways(&server).await;
-    let past = Put { expires: Some(SystemTime::UNIX_EPOCH), ..Put::always("") };
+    let past = PutRequest { expires: Some(SystemTime::UNIX_EPOCH), ..PutRequest::always("") };
     for key in ["first", "second"] {
         store.put(SPACE, key, past.clone()).await.unwrap();
     }
-    // The first was swept by its own write; there is no other within a minute, unless by another gateway.
+    // The first value was removed by the sweep of its own write; the next sweep is a minute later, unless by another
+    // gateway.
     server.execute("DO 'BEGIN ASSERT (SELECT count(*) FROM toolyard.kv) = 1; END'").await;
     let [other] = gateways(&server).await;
-    other.put(SPACE, "third", Put::always("")).await.unwrap();
+    other.put(SPACE, "third", PutRequest::always("")).await.unwrap();
     server
         .execute("DO 'BEGIN ASSERT (SELECT string_agg(key, '''') FROM toolyard.kv) = ''third''; END'")
         .await;
 }
 
-/// Who has all connections makes others wait, and not for ever; who does not fit into the queue is told at once.
+/// Callers wait for a connection for a limited time; callers beyond the queue are refused at once.
 #[tokio::test]
-async fn a_pool_has_a_bound() {
-    let server = Server::start();
+async fn full_pool_refuses_callers() {
+    let server = PostgresServer::start();
     let options = StoreOptions { connections: 1, queue: 2, ..StoreOptions::at(server.location()) };
     let store = open(&options).await.unwrap();
-    store.put(SPACE, "key", Put::always("value")).await.unwrap();
+    store.put(SPACE, "key", PutRequest::always("value")).await.unwrap();
     let all = futures_util::future::join_all((0..10).map(|_| store.get(SPACE, "key"))).await;
     let busy = |got: &Result<_, toolyard_core::store::StoreError>| {
-        got.as_ref().is_err_and(|error| error.trouble == Trouble::Busy)
+        got.as_ref().is_err_and(|error| error.trouble == StoreErrorKind::Busy)
     };
     let refused = all.iter().filter(|got| busy(got)).count();
     assert_eq!(refused, 7, "one has the connection and two wait");

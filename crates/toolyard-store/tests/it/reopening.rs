@@ -1,37 +1,37 @@
-//! A store that is out of order for a while.
+//! A store that is unavailable for a while.
 
 use std::fs;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use toolyard_core::store::{Kv, Put, Space, Trouble};
-use toolyard_store::{Location, OpenError, Reopening, StoreOptions};
+use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreErrorKind};
+use toolyard_store::{DatabaseLocation, ReopeningStore, StoreOpenError, StoreOptions};
 
-const SPACE: Space = Space("reopening");
+const SPACE: KeySpace = KeySpace("reopening");
 
 #[tokio::test(start_paused = true)]
-async fn it_is_opened_when_it_can_be() {
+async fn failed_store_is_opened_later() {
     let folder = TempDir::new().unwrap();
     let obstacle = folder.path().join("state");
     fs::write(&obstacle, "").unwrap();
-    let store = Reopening::new(StoreOptions::at(Location::File(obstacle.join("toolyard.db"))));
-    assert!(matches!(store.open().await, Err(OpenError::Folder { .. })));
+    let store = ReopeningStore::new(StoreOptions::at(DatabaseLocation::File(obstacle.join("toolyard.db"))));
+    assert!(matches!(store.open().await, Err(StoreOpenError::Folder { .. })));
 
     let error = store.get(SPACE, "key").await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Unavailable);
+    assert_eq!(error.trouble, StoreErrorKind::Unavailable);
     assert!(error.source.to_string().contains("File exists"), "{error:?}");
 
-    // Nobody tries at each call.
+    // Not every call tries to open the store.
     fs::remove_file(&obstacle).unwrap();
     assert!(store.get(SPACE, "key").await.is_err());
     tokio::time::advance(Duration::from_secs(6)).await;
     assert_eq!(store.get(SPACE, "key").await.unwrap(), None);
-    assert!(store.put(SPACE, "key", Put::always("value")).await.unwrap().is_some());
+    assert!(store.put(SPACE, "key", PutRequest::always("value")).await.unwrap().is_some());
 }
 
 #[tokio::test]
-async fn it_is_opened_at_its_first_use() {
-    let store = Reopening::new(StoreOptions::at(Location::Memory));
-    assert!(store.put(SPACE, "key", Put::always("value")).await.unwrap().is_some());
+async fn store_is_opened_at_first_use() {
+    let store = ReopeningStore::new(StoreOptions::at(DatabaseLocation::Memory));
+    assert!(store.put(SPACE, "key", PutRequest::always("value")).await.unwrap().is_some());
     assert_eq!(store.get(SPACE, "key").await.unwrap().unwrap().bytes, "value");
 }

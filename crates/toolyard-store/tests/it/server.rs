@@ -1,6 +1,6 @@
 //! A PostgreSQL server that ends with the test that started it.
 
-#![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
+#![expect(clippy::disallowed_methods, reason = "tests start programs of their own")]
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,43 +11,44 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A server with one empty database, reached by a socket in a folder of its own.
-pub(crate) struct Server {
-    /// None while it is dead.
+/// A server with one empty database, reached through a socket in its own folder.
+pub(crate) struct PostgresServer {
+    /// `None` while the server is stopped.
     process: Option<Child>,
     folder: TempDir,
 }
 
-/// PostgreSQL does not run as root. Whoever this is owns nothing else.
-const NOBODY: u32 = 65534;
+/// PostgreSQL refuses to run as root. This user owns no other files.
+const UNPRIVILEGED_UID: u32 = 65534;
 
-/// A program of PostgreSQL. Debian keeps them where no search path leads.
+/// A program of PostgreSQL. Debian installs them outside of the search path.
 fn program(name: &str) -> PathBuf {
     let mut versions: Vec<_> = std::fs::read_dir("/usr/lib/postgresql")
         .map(|versions| versions.flatten().map(|version| version.path().join("bin").join(name)).collect())
         .unwrap_or_default();
     versions.retain(|program: &PathBuf| program.exists());
     versions.sort();
-    versions.pop().expect("PostgreSQL is not there: run `cargo xtask peers`")
+    versions.pop().expect("PostgreSQL is not installed: run `cargo xtask peer-software`")
 }
 
-impl Server {
+impl PostgresServer {
     pub(crate) fn start() -> Self {
         Self::with(&[])
     }
 
-    /// With settings, such as `("ssl", "on")`. Files that they name belong into [`Server::prepare`]d folders.
+    /// Starts a server with settings, such as `("ssl", "on")`. Prepare files that they name in
+    /// [`PostgresServer::prepare`]d folders.
     fn with(settings: &[(&str, &str)]) -> Self {
         Self::prepare().running(settings)
     }
 
-    /// One that does not run yet.
+    /// Creates a server without starting it.
     pub(crate) fn prepare() -> Self {
         let folder = TempDir::new().unwrap();
         if is_root() {
-            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(folder.path(), Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).unwrap();
         }
-        let mut initdb = as_nobody(&program("initdb"));
+        let mut initdb = unprivileged(&program("initdb"));
         initdb.args(["--username=toolyard", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]);
         let done = initdb.arg("--pgdata").arg(folder.path().join("data")).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -59,16 +60,16 @@ impl Server {
         self
     }
 
-    /// Runs it until it can be connected to.
+    /// Runs the server until it accepts connections.
     pub(crate) fn run(&mut self, settings: &[(&str, &str)]) {
-        // A server that was killed leaves children who need a moment to notice; until then there is no other.
+        // Children of a killed server need a moment to end; until then no other server starts.
         self.process = (0..50).find_map(|_| self.try_to_run(settings));
         assert!(self.process.is_some(), "PostgreSQL does not start");
     }
 
     fn try_to_run(&self, settings: &[(&str, &str)]) -> Option<Child> {
-        // The kernel ends it with the thread of the test, however that ends; QUIT is the signal to stop at once.
-        let mut command = as_nobody(Path::new("setpriv"));
+        // The kernel ends the server with the thread of the test; QUIT makes it stop at once.
+        let mut command = unprivileged(Path::new("setpriv"));
         command.args(["--pdeathsig", "QUIT", "--"]).arg(program("postgres"));
         command.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
         for (name, value) in [("listen_addresses", ""), ("max_connections", "50")].iter().chain(settings) {
@@ -81,12 +82,12 @@ impl Server {
             process.wait().unwrap();
             return None;
         }
-        // What it says later is read, so that it does not wait for somebody to.
+        // Drain the rest of the log, so that the server does not block on a full pipe.
         std::thread::spawn(move || log.for_each(drop));
         Some(process)
     }
 
-    /// As a disaster would end it.
+    /// Kills the server without a shutdown.
     pub(crate) fn kill(&mut self) {
         let mut process = self.process.take().unwrap();
         process.kill().unwrap();
@@ -103,10 +104,10 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         if let Some(process) = &mut self.process {
-            // With QUIT its children end before it does, and none writes to the folder that goes next.
+            // With QUIT its children end first, so that none writes to the folder while it is removed.
             let pid = rustix::process::Pid::from_child(process);
             rustix::process::kill_process(pid, rustix::process::Signal::QUIT).ok();
             process.wait().ok();
@@ -114,21 +115,21 @@ impl Drop for Server {
     }
 }
 
-fn as_nobody(program: &Path) -> Command {
+fn unprivileged(program: &Path) -> Command {
     let mut command = Command::new(program);
-    // The folder of the test may be closed to others.
+    // The user may not be allowed to read the folder of the test.
     command.current_dir("/").stdout(Stdio::null());
     if is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(UNPRIVILEGED_UID).gid(UNPRIVILEGED_UID);
     }
     command
 }
 
-/// Gives a file to the user that the server runs as.
-pub(crate) fn give(path: &Path) {
+/// Gives a file to the user that runs the server.
+pub(crate) fn give_to_server(path: &Path) {
     File::open(path).unwrap();
     if is_root() {
-        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(path, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).unwrap();
     }
 }
 

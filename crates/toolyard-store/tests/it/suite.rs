@@ -1,34 +1,36 @@
-//! What every store does, over each of them.
+//! The contract of a store, tested on each of them.
 
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tempfile::TempDir;
-use toolyard_core::store::{Condition, Kept, Put, Query, Record, Space, Store};
-use toolyard_store::{Location, StoreOptions, open};
+use toolyard_core::store::{
+    KeySpace, LogRecord, PutRequest, RecordQuery, Store, StoredRecord, WriteCondition,
+};
+use toolyard_store::{DatabaseLocation, StoreOptions, open};
 
-use crate::server::Server;
+use crate::server::PostgresServer;
 
 #[tokio::test]
 async fn sqlite_in_a_file() {
     let folder = TempDir::new().unwrap();
-    let file = Location::File(folder.path().join("yard/toolyard.db"));
+    let file = DatabaseLocation::File(folder.path().join("yard/toolyard.db"));
     suite(&*open(&StoreOptions::at(file)).await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn sqlite_in_memory() {
-    suite(&*open(&StoreOptions::at(Location::Memory)).await.unwrap()).await;
+    suite(&*open(&StoreOptions::at(DatabaseLocation::Memory)).await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn postgres() {
-    let server = Server::start();
+    let server = PostgresServer::start();
     suite(&*open(&StoreOptions::at(server.location())).await.unwrap()).await;
 }
 
-const A: Space = Space("a");
-const B: Space = Space("b");
+const A: KeySpace = KeySpace("a");
+const B: KeySpace = KeySpace("b");
 
 async fn suite(store: &dyn Store) {
     values(store).await;
@@ -44,60 +46,61 @@ async fn suite(store: &dyn Store) {
     trims(store).await;
 }
 
-/// What callers choose may be any text.
+/// Callers may choose any text as a key.
 const KEYS: [&str; 5] = ["", "plain", "with \0 in it", "Ünï/..%_\\", "\u{10FFFF}"];
 
 async fn values(store: &dyn Store) {
     for key in KEYS {
         assert_eq!(store.get(A, key).await.unwrap(), None);
         let bytes = Bytes::from(vec![0, 255, 10]);
-        let version = store.put(A, key, Put::always(bytes.clone())).await.unwrap().unwrap();
+        let version = store.put(A, key, PutRequest::always(bytes.clone())).await.unwrap().unwrap();
         let value = store.get(A, key).await.unwrap().unwrap();
         assert_eq!((value.bytes, value.version, value.expires), (bytes, version, None));
         assert_eq!(store.get(B, key).await.unwrap(), None);
         assert!(store.delete(A, key).await.unwrap());
         assert!(!store.delete(A, key).await.unwrap());
-        let again = store.put(A, key, Put::always("")).await.unwrap().unwrap();
+        let again = store.put(A, key, PutRequest::always("")).await.unwrap().unwrap();
         assert_ne!(again, version, "no two values of a key have the same version");
         assert!(store.delete(A, key).await.unwrap());
     }
 }
 
-fn put(value: &'static str, condition: Condition) -> Put {
-    Put { condition, ..Put::always(value) }
+fn put(value: &'static str, condition: WriteCondition) -> PutRequest {
+    PutRequest { condition, ..PutRequest::always(value) }
 }
 
 async fn conditions(store: &dyn Store) {
-    let absent = put("one", Condition::Absent);
+    let absent = put("one", WriteCondition::Absent);
     let one = store.put(A, "cas", absent.clone()).await.unwrap().unwrap();
     assert_eq!(store.put(A, "cas", absent).await.unwrap(), None);
-    let two = store.put(A, "cas", put("two", Condition::Version(one))).await.unwrap().unwrap();
+    let two = store.put(A, "cas", put("two", WriteCondition::Version(one))).await.unwrap().unwrap();
     assert_ne!(two, one);
     for stale in [one, two + 1000, u64::MAX] {
-        assert_eq!(store.put(A, "cas", put("three", Condition::Version(stale))).await.unwrap(), None);
+        assert_eq!(store.put(A, "cas", put("three", WriteCondition::Version(stale))).await.unwrap(), None);
     }
     assert_eq!(store.get(A, "cas").await.unwrap().unwrap().bytes, "two");
     store.delete(A, "cas").await.unwrap();
-    assert_eq!(store.put(A, "cas", put("three", Condition::Version(two))).await.unwrap(), None);
+    assert_eq!(store.put(A, "cas", put("three", WriteCondition::Version(two))).await.unwrap(), None);
 }
 
 async fn expiry(store: &dyn Store) {
     let past = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     let future = SystemTime::UNIX_EPOCH + Duration::from_millis(99_999_999_999_123);
-    let put = |expires, condition| Put { expires: Some(expires), condition, ..Put::always("x") };
-    store.put(A, "stays", put(future, Condition::Always)).await.unwrap().unwrap();
+    let put =
+        |expires, condition| PutRequest { expires: Some(expires), condition, ..PutRequest::always("x") };
+    store.put(A, "stays", put(future, WriteCondition::Always)).await.unwrap().unwrap();
     assert_eq!(store.get(A, "stays").await.unwrap().unwrap().expires, Some(future));
 
-    let gone = store.put(A, "gone", put(past, Condition::Always)).await.unwrap().unwrap();
+    let gone = store.put(A, "gone", put(past, WriteCondition::Always)).await.unwrap().unwrap();
     assert_eq!(store.get(A, "gone").await.unwrap(), None);
     assert_eq!(names(store, "", None, 10).await, ["stays"]);
     let before = store.revision(A).await.unwrap();
-    assert_eq!(store.put(A, "gone", put(past, Condition::Version(gone))).await.unwrap(), None);
+    assert_eq!(store.put(A, "gone", put(past, WriteCondition::Version(gone))).await.unwrap(), None);
     assert!(!store.delete(A, "gone").await.unwrap());
-    assert_eq!(store.revision(A).await.unwrap(), before, "that something expired is no change");
+    assert_eq!(store.revision(A).await.unwrap(), before, "expiry is no change");
 
-    store.put(A, "gone", put(past, Condition::Always)).await.unwrap().unwrap();
-    let anew = store.put(A, "gone", put(future, Condition::Absent)).await.unwrap();
+    store.put(A, "gone", put(past, WriteCondition::Always)).await.unwrap().unwrap();
+    let anew = store.put(A, "gone", put(future, WriteCondition::Absent)).await.unwrap();
     assert!(anew.is_some_and(|anew| anew != gone));
     for key in ["stays", "gone"] {
         assert!(store.delete(A, key).await.unwrap());
@@ -109,13 +112,13 @@ async fn names(store: &dyn Store, prefix: &str, after: Option<&str>, limit: usiz
 }
 
 async fn lists(store: &dyn Store) {
-    // In the order of their bytes, whatever the locale.
+    // In byte order, whatever the locale.
     let sorted = ["A", "Z", "a", "a/1", "a/2", "a/\0", "a/ä", "b", "ä", "\u{10FFFF}", "\u{10FFFF}x"];
     let mut expected = sorted;
     expected.sort_unstable();
     for key in sorted {
-        store.put(A, key, Put::always(key)).await.unwrap();
-        store.put(B, key, Put::always("other")).await.unwrap();
+        store.put(A, key, PutRequest::always(key)).await.unwrap();
+        store.put(B, key, PutRequest::always("other")).await.unwrap();
     }
     assert_eq!(names(store, "", None, 100).await, expected);
     assert_eq!(names(store, "", None, 0).await, Vec::<String>::new());
@@ -132,31 +135,31 @@ async fn lists(store: &dyn Store) {
 }
 
 async fn revisions(store: &dyn Store) {
-    let unknown = Space("nobody's");
+    let unknown = KeySpace("nobody's");
     assert_eq!(store.revision(unknown).await.unwrap(), 0);
     let start = store.revision(A).await.unwrap();
-    store.put(A, "r", Put::always("1")).await.unwrap();
+    store.put(A, "r", PutRequest::always("1")).await.unwrap();
     let put = store.revision(A).await.unwrap();
     assert!(put > start);
-    // What was refused is no change, nor is a removal of nothing, nor what happens in another space.
-    assert_eq!(store.put(A, "r", self::put("2", Condition::Absent)).await.unwrap(), None);
+    // Refused puts, deletes of absent keys and changes of other spaces are no changes.
+    assert_eq!(store.put(A, "r", self::put("2", WriteCondition::Absent)).await.unwrap(), None);
     store.delete(A, "absent").await.unwrap();
-    store.put(B, "r", Put::always("1")).await.unwrap();
+    store.put(B, "r", PutRequest::always("1")).await.unwrap();
     assert_eq!(store.revision(A).await.unwrap(), put);
     store.delete(A, "r").await.unwrap();
     assert!(store.revision(A).await.unwrap() > put);
 }
 
 async fn sizes(store: &dyn Store) {
-    let sized = Space("sized");
+    let sized = KeySpace("sized");
     assert_eq!(store.size(sized).await.unwrap(), 0);
-    store.put(sized, "a", Put::always(vec![0; 300_000])).await.unwrap();
-    store.put(sized, "b", Put::always("1234567")).await.unwrap();
-    store.put(Space("other"), "b", Put::always("12")).await.unwrap();
+    store.put(sized, "a", PutRequest::always(vec![0; 300_000])).await.unwrap();
+    store.put(sized, "b", PutRequest::always("1234567")).await.unwrap();
+    store.put(KeySpace("other"), "b", PutRequest::always("12")).await.unwrap();
     assert_eq!(store.size(sized).await.unwrap(), 300_007);
     let expires = Some(SystemTime::now() - Duration::from_secs(1));
-    store.put(sized, "a", Put { expires, ..Put::always("gone") }).await.unwrap();
-    store.put(sized, "b", Put::always("")).await.unwrap();
+    store.put(sized, "a", PutRequest { expires, ..PutRequest::always("gone") }).await.unwrap();
+    store.put(sized, "b", PutRequest::always("")).await.unwrap();
     assert_eq!(store.size(sized).await.unwrap(), 0);
 }
 
@@ -185,34 +188,35 @@ async fn leases(store: &dyn Store) {
     store.release("work", "me").await.unwrap();
     let second = store.acquire("work", "you", Duration::ZERO).await.unwrap().unwrap();
     assert!(second > first);
-    // Nobody prolonged it.
+    // The lease has expired.
     let third = store.acquire("work", "me", Duration::ZERO).await.unwrap().unwrap();
     assert!(third > second);
     assert!(store.acquire("work", "me", long).await.unwrap().is_some_and(|late| late > third));
 }
 
-fn at(seconds: u64) -> SystemTime {
+fn unix_seconds(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-fn record(seconds: u64, tags: &[(&'static str, &str)]) -> Record {
+fn record(seconds: u64, tags: &[(&'static str, &str)]) -> LogRecord {
     let tags: Vec<_> = tags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    Record { time: at(seconds), tags, body: format!("{{\"n\":{seconds}}}") }
+    LogRecord { time: unix_seconds(seconds), tags, body: format!("{{\"n\":{seconds}}}") }
 }
 
-fn query(tags: &[(&'static str, &str)]) -> Query {
+fn query(tags: &[(&'static str, &str)]) -> RecordQuery {
     let tags = tags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    Query { tags, since: None, until: None, before: None, limit: 100 }
+    RecordQuery { tags, since: None, until: None, before: None, limit: 100 }
 }
 
-/// The seconds of the records that a query finds.
-async fn found(store: &dyn Store, query: Query) -> Vec<u64> {
-    let kept = store.read(A, query).await.unwrap();
-    assert!(kept.is_sorted_by_key(|kept| std::cmp::Reverse(kept.number)));
-    kept.iter()
-        .map(|kept| {
-            let seconds = kept.time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-            assert_eq!(kept.body, format!("{{\"n\":{seconds}}}"));
+/// The seconds of the records that match a query.
+async fn matching_seconds(store: &dyn Store, query: RecordQuery) -> Vec<u64> {
+    let records = store.read(A, query).await.unwrap();
+    assert!(records.is_sorted_by_key(|record| std::cmp::Reverse(record.number)));
+    records
+        .iter()
+        .map(|record| {
+            let seconds = record.time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+            assert_eq!(record.body, format!("{{\"n\":{seconds}}}"));
             seconds
         })
         .collect()
@@ -220,7 +224,7 @@ async fn found(store: &dyn Store, query: Query) -> Vec<u64> {
 
 async fn records(store: &dyn Store) {
     store.append(A, Vec::new()).await.unwrap();
-    assert_eq!(found(store, query(&[])).await, Vec::<u64>::new());
+    assert_eq!(matching_seconds(store, query(&[])).await, Vec::<u64>::new());
     let search = ("tool", "search");
     let odd = ("caller", "with \0 in it");
     store
@@ -229,27 +233,31 @@ async fn records(store: &dyn Store) {
         .unwrap();
     store.append(A, vec![record(4, &[])]).await.unwrap();
     store.append(B, vec![record(5, &[search])]).await.unwrap();
-    assert_eq!(found(store, query(&[])).await, [4, 3, 2, 1]);
-    assert_eq!(found(store, query(&[search])).await, [2, 1]);
-    assert_eq!(found(store, query(&[odd])).await, [3, 1]);
-    assert_eq!(found(store, query(&[odd, search])).await, [1]);
-    assert_eq!(found(store, query(&[search, search])).await, [2, 1]);
+    assert_eq!(matching_seconds(store, query(&[])).await, [4, 3, 2, 1]);
+    assert_eq!(matching_seconds(store, query(&[search])).await, [2, 1]);
+    assert_eq!(matching_seconds(store, query(&[odd])).await, [3, 1]);
+    assert_eq!(matching_seconds(store, query(&[odd, search])).await, [1]);
+    assert_eq!(matching_seconds(store, query(&[search, search])).await, [2, 1]);
     for absent in [("tool", "searc"), ("caller", "search")] {
-        assert_eq!(found(store, query(&[absent])).await, Vec::<u64>::new());
-        assert_eq!(found(store, query(&[search, absent])).await, Vec::<u64>::new());
+        assert_eq!(matching_seconds(store, query(&[absent])).await, Vec::<u64>::new());
+        assert_eq!(matching_seconds(store, query(&[search, absent])).await, Vec::<u64>::new());
     }
-    let between = |tags: &[_]| Query { since: Some(at(2)), until: Some(at(4)), ..query(tags) };
-    assert_eq!(found(store, between(&[])).await, [3, 2]);
-    assert_eq!(found(store, between(&[odd])).await, [3]);
+    let between = |tags: &[_]| RecordQuery {
+        since: Some(unix_seconds(2)),
+        until: Some(unix_seconds(4)),
+        ..query(tags)
+    };
+    assert_eq!(matching_seconds(store, between(&[])).await, [3, 2]);
+    assert_eq!(matching_seconds(store, between(&[odd])).await, [3]);
 }
 
 async fn pages(store: &dyn Store) {
     for tags in [&[][..], &[("tool", "search")]] {
         let all = store.read(A, query(tags)).await.unwrap();
-        let mut paged: Vec<Kept> = Vec::new();
+        let mut paged: Vec<StoredRecord> = Vec::new();
         loop {
             let before = paged.last().map(|last| last.number);
-            let page = store.read(A, Query { before, limit: 1, ..query(tags) }).await.unwrap();
+            let page = store.read(A, RecordQuery { before, limit: 1, ..query(tags) }).await.unwrap();
             if page.is_empty() {
                 break;
             }
@@ -257,18 +265,18 @@ async fn pages(store: &dyn Store) {
         }
         assert_eq!(paged, all);
     }
-    let late = Query { before: Some(u64::MAX), ..query(&[]) };
-    assert_eq!(found(store, late).await.len(), 4);
+    let late = RecordQuery { before: Some(u64::MAX), ..query(&[]) };
+    assert_eq!(matching_seconds(store, late).await.len(), 4);
 }
 
 async fn trims(store: &dyn Store) {
-    // More than is removed at a time.
+    // More than one batch.
     let many = (0..2500).map(|_| record(0, &[("tool", "many")])).collect();
     store.append(A, many).await.unwrap();
-    assert_eq!(store.trim(A, at(3)).await.unwrap(), 2502);
-    assert_eq!(store.trim(A, at(3)).await.unwrap(), 0);
-    assert_eq!(found(store, query(&[])).await, [4, 3]);
-    assert_eq!(found(store, query(&[("tool", "search")])).await, Vec::<u64>::new());
+    assert_eq!(store.trim(A, unix_seconds(3)).await.unwrap(), 2502);
+    assert_eq!(store.trim(A, unix_seconds(3)).await.unwrap(), 0);
+    assert_eq!(matching_seconds(store, query(&[])).await, [4, 3]);
+    assert_eq!(matching_seconds(store, query(&[("tool", "search")])).await, Vec::<u64>::new());
     let other = store.read(B, query(&[("tool", "search")])).await.unwrap();
     assert_eq!(other.len(), 1, "another space is not touched");
 }

@@ -1,18 +1,18 @@
-//! Connections that are encrypted: to whom the certificate says, or not at all.
+//! Encrypted connections: the certificate must match, and unencrypted ones are refused.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 
-use toolyard_store::{Location, PostgresUrl, StoreOptions, open};
+use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions, open};
 
 use crate::child;
-use crate::opening::said;
-use crate::server::{Server, give};
+use crate::opening::error_chain;
+use crate::server::{PostgresServer, give_to_server};
 
-/// A server that takes nobody unencrypted, and where it is.
-fn encrypted() -> (Server, String) {
-    let server = Server::prepare();
+/// A server that refuses unencrypted connections, and its URL.
+fn tls_server() -> (PostgresServer, String) {
+    let server = PostgresServer::prepare();
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let files = [
         ("server.crt", certified.cert.pem()),
@@ -23,7 +23,7 @@ fn encrypted() -> (Server, String) {
         let path = server.folder().join(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        give(&path);
+        give_to_server(&path);
     }
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let file = |name: &str| server.folder().join(name).to_str().unwrap().to_owned();
@@ -38,21 +38,21 @@ fn encrypted() -> (Server, String) {
     (server.running(&settings), format!("postgres://toolyard@localhost:{port}/postgres"))
 }
 
-async fn refusal(url: &str) -> String {
+async fn open_error(url: &str) -> String {
     let url = PostgresUrl::parse(url).unwrap();
-    said(&open(&StoreOptions::at(Location::Postgres(url))).await.err().unwrap())
+    error_chain(&open(&StoreOptions::at(DatabaseLocation::Postgres(url))).await.err().unwrap())
 }
 
 #[tokio::test]
 async fn certificates_are_checked() {
-    let (server, plain) = encrypted();
+    let (server, plain) = tls_server();
     let require = format!("{plain}?sslmode=require");
 
-    let unencrypted = refusal(&plain).await;
+    let unencrypted = open_error(&plain).await;
     assert!(unencrypted.contains("no encryption"), "{unencrypted}");
-    let unknown = refusal(&require).await;
+    let unknown = open_error(&require).await;
     assert!(unknown.contains("invalid peer certificate: UnknownIssuer"), "{unknown}");
-    let other_name = refusal(&require.replace("localhost", "127.0.0.1")).await;
+    let other_name = open_error(&require.replace("localhost", "127.0.0.1")).await;
     assert!(other_name.contains("invalid peer certificate"), "{other_name}");
 
     let mut trusting = child::command("open", &require);

@@ -1,32 +1,32 @@
-//! What shares a transaction, and what does not.
+//! Group commit: jobs that share a transaction.
 
 use std::sync::mpsc;
 
 use rusqlite::Connection;
 use tokio::join;
-use toolyard_core::store::{StoreError, Trouble};
+use toolyard_core::store::{StoreError, StoreErrorKind};
 
 use super::super::{file, migration};
-use super::Writer;
+use super::SqliteWriter;
 
-fn writer() -> Writer {
-    let mut connection = file::in_memory().unwrap();
+fn writer() -> SqliteWriter {
+    let mut connection = file::open_in_memory().unwrap();
     assert!(migration::migrate(&mut connection).is_ok());
-    Writer::start(connection, 10).unwrap()
+    SqliteWriter::start(connection, 10).unwrap()
 }
 
-/// Adds a record, and fails or not.
-fn add(connection: &Connection, body: &str) -> rusqlite::Result<()> {
+/// Inserts a record.
+fn insert(connection: &Connection, body: &str) -> rusqlite::Result<()> {
     connection.execute("INSERT INTO log (space, time_ms, body) VALUES ('a', 0, ?1)", [body]).map(drop)
 }
 
-fn fail(connection: &Connection) -> rusqlite::Result<()> {
-    add(connection, "half of it")?;
+fn insert_then_fail(connection: &Connection) -> rusqlite::Result<()> {
+    insert(connection, "half of it")?;
     connection.execute("INSERT INTO absent VALUES (1)", []).map(drop)
 }
 
-/// Is done, but makes the commit fail: what it refers to is not there.
-fn spoil(connection: &Connection) -> rusqlite::Result<()> {
+/// Succeeds, but makes the commit fail with a dangling foreign key.
+fn break_commit(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "CREATE TABLE one (number INTEGER PRIMARY KEY);
          CREATE TABLE other (number INTEGER REFERENCES one (number) DEFERRABLE INITIALLY DEFERRED);
@@ -34,82 +34,82 @@ fn spoil(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-async fn bodies(writer: &Writer) -> Vec<String> {
+async fn bodies(writer: &SqliteWriter) -> Vec<String> {
     let read = |connection: &Connection| {
         connection.prepare("SELECT body FROM log")?.query_map([], |row| row.get(0))?.collect()
     };
     writer.write(read).await.unwrap()
 }
 
-/// Writes three while the thread is busy, so that they become one group.
-async fn group(
-    writer: &Writer,
+/// Writes three jobs while the thread is busy, so that they become one group.
+async fn write_group(
+    writer: &SqliteWriter,
     second: fn(&Connection) -> rusqlite::Result<()>,
 ) -> [Result<(), StoreError>; 3] {
     let (go, wait) = mpsc::channel::<()>();
-    let (begin, begun) = tokio::sync::oneshot::channel();
+    let (started_tx, started) = tokio::sync::oneshot::channel();
     let hold = writer.write(move |_| {
-        begin.send(()).unwrap();
-        // Until it is dropped.
+        started_tx.send(()).unwrap();
+        // Until the sender is dropped.
         let _dropped = wait.recv();
         Ok(())
     });
     let three = async {
-        begun.await.unwrap();
+        started.await.unwrap();
         let release = async { drop(go) };
         let (first, second, third, ()) = join!(
-            writer.write(|connection| add(connection, "first")),
+            writer.write(|connection| insert(connection, "first")),
             writer.write(second),
-            writer.write(|connection| add(connection, "third")),
+            writer.write(|connection| insert(connection, "third")),
             release,
         );
         [first, second, third]
     };
-    let (held, three) = join!(hold, three);
-    held.unwrap();
+    let (hold_outcome, three) = join!(hold, three);
+    hold_outcome.unwrap();
     three
 }
 
 #[tokio::test]
-async fn one_that_fails_does_not_fail_the_others() {
+async fn failed_write_does_not_fail_its_group() {
     let writer = writer();
-    let [first, second, third] = group(&writer, fail).await;
+    let [first, second, third] = write_group(&writer, insert_then_fail).await;
     assert!(first.is_ok() && third.is_ok());
     assert!(second.unwrap_err().source.to_string().contains("no such table"));
     assert_eq!(bodies(&writer).await, ["first", "third"]);
 }
 
-/// Nobody is told that something is kept before it is committed.
+/// No write is acknowledged before its commit.
 #[tokio::test]
-async fn a_commit_that_fails_is_told_to_all_that_share_it() {
+async fn failed_commit_fails_all_writes_of_its_group() {
     let writer = writer();
-    for outcome in group(&writer, spoil).await {
+    for outcome in write_group(&writer, break_commit).await {
         let error = outcome.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Unavailable);
+        assert_eq!(error.trouble, StoreErrorKind::Unavailable);
         assert!(error.source.to_string().contains("FOREIGN KEY"), "{error:?}");
     }
     assert_eq!(bodies(&writer).await, Vec::<String>::new());
-    // The next group is another one.
-    assert!(writer.write(|connection| add(connection, "later")).await.is_ok());
+    // The next group has a transaction of its own.
+    assert!(writer.write(|connection| insert(connection, "later")).await.is_ok());
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_is_not_begun() {
+async fn withdrawn_write_is_not_started() {
     let writer = writer();
     let (go, wait) = mpsc::channel::<()>();
-    let (begin, begun) = tokio::sync::oneshot::channel();
+    let (started_tx, started) = tokio::sync::oneshot::channel();
     let hold = writer.write(move |_| {
-        begin.send(()).unwrap();
+        started_tx.send(()).unwrap();
         let _dropped = wait.recv();
         Ok(())
     });
     let withdrawn = async {
-        begun.await.unwrap();
-        let write = writer.write(|connection| add(connection, "withdrawn"));
+        started.await.unwrap();
+        let write = writer.write(|connection| insert(connection, "withdrawn"));
         assert!(futures_util::FutureExt::now_or_never(write).is_none());
         drop(go);
     };
-    let (held, ()) = join!(hold, withdrawn);
-    held.unwrap();
+    let (hold_outcome, ()) = join!(hold, withdrawn);
+    hold_outcome.unwrap();
     assert_eq!(bodies(&writer).await, Vec::<String>::new());
 }
