@@ -1,75 +1,82 @@
-//! From a text to the trees of its documents, within bounds.
+//! Parses a text into the trees of its documents, within limits.
 //!
-//! JSON needs no reader of its own: but for one kind of escape it is YAML, tabs included.
+//! JSON needs no parser of its own: except for surrogate escapes it is a subset of YAML, tabs included.
 
 use std::{borrow::Cow, collections::HashMap};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
 use crate::{
-    problem::{FieldPath, Place, Position, Problem, quoted},
-    report::Report,
+    problem::{FieldPath, ManifestProblem, SourceLocation, SourcePosition, quoted},
+    report::ProblemReport,
     scalar,
-    source::Source,
-    tree::{Content, Member, Node},
+    source::ManifestSource,
+    tree::{NodeContent, ObjectMember, TreeNode},
 };
 
-/// How many lists and objects may stand in one another. No document of ours needs ten; the bound keeps the
-/// functions that walk a tree from exhausting the stack.
-const DEEPEST: usize = 64;
+/// Maximum nesting depth of lists and objects. No manifest needs ten levels; the limit keeps the functions that walk a
+/// tree from exhausting the stack.
+const MAX_DEPTH: usize = 64;
 
-/// How many bytes the trees of a file may take. Aliases count as often as they are used, so that a few lines
-/// of them cannot fill the memory.
-const HEAVIEST: usize = 64 << 20;
+/// Maximum size of the trees of a file, in bytes. Each use of an alias counts, so that a few lines of aliases cannot
+/// exhaust the memory.
+const MAX_TREE_BYTES: usize = 64 << 20;
 
-/// The documents of a source, without the empty ones.
+/// Returns the documents of a source, without the empty ones.
 ///
-/// Problems go to the report. What is complete before a text stops making sense is still returned, so that
-/// one run tells as much as it can.
-pub(crate) fn documents(source: &Source, report: &Report<'_>) -> Vec<Node> {
-    let mut builder = Builder::new(source, report);
+/// Problems go to the report. Documents that are complete before a syntax error are still returned, so that one run
+/// reports as many problems as possible.
+pub(crate) fn documents(source: &ManifestSource, report: &ProblemReport<'_>) -> Vec<TreeNode> {
+    let mut builder = TreeBuilder::new(source, report);
     match builder.read(&source.text) {
-        Ok(()) | Err(Reported) => builder.documents,
+        Ok(()) | Err(AlreadyReported) => builder.documents,
     }
 }
 
-/// Why the rest of a text is not read: the report says it.
-struct Reported;
+/// Marker for an error that is already in the report.
+struct AlreadyReported;
 
-struct Builder<'a> {
-    source: &'a Source,
-    report: &'a Report<'a>,
-    documents: Vec<Node>,
-    /// The lists and objects around the next event, the outermost first.
-    open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
-    weight: usize,
+struct TreeBuilder<'a> {
+    source: &'a ManifestSource,
+    report: &'a ProblemReport<'a>,
+    documents: Vec<TreeNode>,
+    /// The lists and objects around the next event, outermost first.
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, TreeNode>,
+    memory_bytes: usize,
 }
 
 /// A list or an object that is not complete yet.
-struct Open {
-    items: Items,
+struct OpenCollection {
+    items: CollectionItems,
     anchor: usize,
-    position: Position,
+    position: SourcePosition,
 }
 
-enum Items {
-    List(Vec<Node>),
-    /// The members so far, and the name of the next one once it has been read.
-    Object(Vec<Member>, Option<(String, Position)>),
+enum CollectionItems {
+    List(Vec<TreeNode>),
+    /// The members so far, and the name of the next one after it is read.
+    Object(Vec<ObjectMember>, Option<(String, SourcePosition)>),
 }
 
-impl<'a> Builder<'a> {
-    fn new(source: &'a Source, report: &'a Report<'a>) -> Self {
-        Self { source, report, documents: Vec::new(), open: Vec::new(), anchors: HashMap::new(), weight: 0 }
+impl<'a> TreeBuilder<'a> {
+    fn new(source: &'a ManifestSource, report: &'a ProblemReport<'a>) -> Self {
+        Self {
+            source,
+            report,
+            documents: Vec::new(),
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            memory_bytes: 0,
+        }
     }
 
-    fn read(&mut self, text: &str) -> Result<(), Reported> {
-        let text = if is_json(text) { without_surrogates(text) } else { text.into() };
+    fn read(&mut self, text: &str) -> Result<(), AlreadyReported> {
+        let text = if is_json(text) { merge_surrogates(text) } else { text.into() };
         let mut parser = Parser::new_from_str(&text);
         while let Some(next) = parser.next_event() {
             let (event, span) = next.map_err(|error| {
-                let message = format!("this is neither YAML nor JSON: {}", error.info());
+                let message = format!("invalid YAML or JSON: {}", error.info());
                 self.report(self.problem(position(error.marker()), message))
             })?;
             self.event(event, position(&span.start))?;
@@ -77,18 +84,18 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<'_>, at: Position) -> Result<(), Reported> {
+    fn event(&mut self, event: Event<'_>, at: SourcePosition) -> Result<(), AlreadyReported> {
         match event {
-            // An anchor reaches no further than its document.
+            // The scope of an anchor is its document.
             Event::DocumentStart(_) => self.anchors.clear(),
             Event::Scalar(text, style, anchor, tag) => {
                 self.scalar(&text, style, anchor, tag.as_deref(), at)?
             }
             Event::SequenceStart(anchor, tag) => {
-                self.open(Items::List(Vec::new()), anchor, tag.as_deref(), at)?;
+                self.open(CollectionItems::List(Vec::new()), anchor, tag.as_deref(), at)?;
             }
             Event::MappingStart(anchor, tag) => {
-                self.open(Items::Object(Vec::new(), None), anchor, tag.as_deref(), at)?;
+                self.open(CollectionItems::Object(Vec::new(), None), anchor, tag.as_deref(), at)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close()?,
             Event::Alias(anchor) => self.alias(anchor, at)?,
@@ -103,149 +110,161 @@ impl<'a> Builder<'a> {
         style: ScalarStyle,
         anchor: usize,
         tag: Option<&Tag>,
-        at: Position,
-    ) -> Result<(), Reported> {
+        at: SourcePosition,
+    ) -> Result<(), AlreadyReported> {
         let content = match tag {
-            None => scalar::resolve(text, style),
-            Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => Content::Text(text.to_owned()),
-            Some(_) => return Err(self.tagged(at)),
+            None => scalar::resolve_scalar(text, style),
+            Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => {
+                NodeContent::Text(text.to_owned())
+            }
+            Some(_) => return Err(self.report_tag(at)),
         };
-        let node = Node { content, position: at };
-        self.spend(node.weight(), at)?;
-        self.remember(anchor, &node)?;
+        let node = TreeNode { content, position: at };
+        self.charge_memory(node.memory_bytes(), at)?;
+        self.store_anchor(anchor, &node)?;
         match self.open.last_mut() {
-            Some(Open { items: Items::Object(_, name @ None), .. }) => *name = Some((text.to_owned(), at)),
+            Some(OpenCollection { items: CollectionItems::Object(_, name @ None), .. }) => {
+                *name = Some((text.to_owned(), at))
+            }
             _ => self.add(node),
         }
         Ok(())
     }
 
-    fn open(&mut self, items: Items, anchor: usize, tag: Option<&Tag>, at: Position) -> Result<(), Reported> {
+    fn open(
+        &mut self,
+        items: CollectionItems,
+        anchor: usize,
+        tag: Option<&Tag>,
+        at: SourcePosition,
+    ) -> Result<(), AlreadyReported> {
         if tag.is_some() {
-            return Err(self.tagged(at));
+            return Err(self.report_tag(at));
         }
-        self.check_place(0, at)?;
-        self.spend(size_of::<Member>(), at)?;
-        self.open.push(Open { items, anchor, position: at });
+        self.check_nesting(0, at)?;
+        self.charge_memory(size_of::<ObjectMember>(), at)?;
+        self.open.push(OpenCollection { items, anchor, position: at });
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Reported> {
-        let Some(Open { items, anchor, position }) = self.open.pop() else { return Ok(()) };
+    fn close(&mut self) -> Result<(), AlreadyReported> {
+        let Some(OpenCollection { items, anchor, position }) = self.open.pop() else { return Ok(()) };
         let content = match items {
-            Items::List(items) => Content::List(items),
-            Items::Object(members, _) => Content::Object(self.unique(members)),
+            CollectionItems::List(items) => NodeContent::List(items),
+            CollectionItems::Object(members, _) => NodeContent::Object(self.without_duplicates(members)),
         };
-        let node = Node { content, position };
-        self.remember(anchor, &node)?;
+        let node = TreeNode { content, position };
+        self.store_anchor(anchor, &node)?;
         self.add(node);
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, at: Position) -> Result<(), Reported> {
+    fn alias(&mut self, anchor: usize, at: SourcePosition) -> Result<(), AlreadyReported> {
         let Some(node) = self.anchors.get(&anchor).cloned() else {
-            let problem = self.problem(at, "this alias stands for a value that is not complete here");
+            let problem = self.problem(at, "this alias refers to a value that contains it");
             return Err(self.report(problem));
         };
-        self.check_place(node.depth(), at)?;
-        self.spend(node.weight(), at)?;
+        self.check_nesting(node.depth(), at)?;
+        self.charge_memory(node.memory_bytes(), at)?;
         self.add(node);
         Ok(())
     }
 
-    /// Puts a complete value where it belongs.
-    fn add(&mut self, node: Node) {
+    /// Adds a complete value to the innermost open collection, or to the documents.
+    fn add(&mut self, node: TreeNode) {
         match self.open.last_mut().map(|open| &mut open.items) {
-            Some(Items::List(items)) => items.push(node),
-            Some(Items::Object(members, name)) => {
+            Some(CollectionItems::List(items)) => items.push(node),
+            Some(CollectionItems::Object(members, name)) => {
                 if let Some((name, position)) = name.take() {
-                    members.push(Member { name, position, value: node });
+                    members.push(ObjectMember { name, position, value: node });
                 }
             }
-            None if matches!(node.content, Content::Null) => {}
+            None if matches!(node.content, NodeContent::Null) => {}
             None => self.documents.push(node),
         }
     }
 
-    /// Keeps a copy of what has an anchor. Zero is the parser's way to say that there is none.
-    fn remember(&mut self, anchor: usize, node: &Node) -> Result<(), Reported> {
+    /// Stores a copy of a value that has an anchor. The parser reports "no anchor" as zero.
+    fn store_anchor(&mut self, anchor: usize, node: &TreeNode) -> Result<(), AlreadyReported> {
         if anchor != 0 {
-            self.spend(node.weight(), node.position)?;
+            self.charge_memory(node.memory_bytes(), node.position)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(())
     }
 
-    /// Whether a list, an object or an alias of the given depth may begin here.
-    fn check_place(&self, depth: usize, at: Position) -> Result<(), Reported> {
-        if matches!(self.open.last(), Some(Open { items: Items::Object(_, None), .. })) {
-            return Err(self.report(self.problem(at, "the name of a field has to be a plain text")));
+    /// Checks that a list, an object or an alias of the given depth may start here.
+    fn check_nesting(&self, depth: usize, at: SourcePosition) -> Result<(), AlreadyReported> {
+        if matches!(self.open.last(), Some(OpenCollection { items: CollectionItems::Object(_, None), .. })) {
+            return Err(self.report(self.problem(at, "a field name must be a plain string")));
         }
-        if self.open.len() + depth >= DEEPEST {
-            let message = format!("lists and objects are nested more than {DEEPEST} deep");
+        if self.open.len() + depth >= MAX_DEPTH {
+            let message = format!("lists and objects are nested more than {MAX_DEPTH} deep");
             return Err(self.report(self.problem(at, message)));
         }
         Ok(())
     }
 
-    fn spend(&mut self, weight: usize, at: Position) -> Result<(), Reported> {
-        self.weight = self.weight.saturating_add(weight);
-        if self.weight > HEAVIEST {
+    fn charge_memory(&mut self, weight: usize, at: SourcePosition) -> Result<(), AlreadyReported> {
+        self.memory_bytes = self.memory_bytes.saturating_add(weight);
+        if self.memory_bytes > MAX_TREE_BYTES {
             let message =
-                format!("the documents of this file take more than {} MiB of memory", HEAVIEST >> 20);
-            let problem = self.problem(at, message).hint("an alias counts as often as it is used");
+                format!("the documents of this file take more than {} MiB of memory", MAX_TREE_BYTES >> 20);
+            let problem = self.problem(at, message).hint("every use of an alias counts");
             return Err(self.report(problem));
         }
         Ok(())
     }
 
-    /// The members of an object that has ended: of several with one name the first, and the others as
-    /// problems.
-    fn unique(&self, members: Vec<Member>) -> Vec<Member> {
-        let mut first: HashMap<String, Position> = HashMap::new();
-        let mut kept = Vec::new();
+    /// Returns the members of a complete object. Of duplicates it keeps the first and reports the others.
+    fn without_duplicates(&self, members: Vec<ObjectMember>) -> Vec<ObjectMember> {
+        let mut first: HashMap<String, SourcePosition> = HashMap::new();
+        let mut unique_members = Vec::new();
         for member in members {
             match first.get(&member.name) {
                 Some(position) => {
-                    let place =
-                        Place { path: self.path().field(&member.name), ..self.place(member.position) };
-                    let problem = Problem::new(place, format!("{} is given twice", quoted(&member.name)));
-                    self.report.add(problem.hint(format!("it was first given at {position}")));
+                    let place = SourceLocation {
+                        path: self.path().field(&member.name),
+                        ..self.location(member.position)
+                    };
+                    let problem =
+                        ManifestProblem::new(place, format!("duplicate field {}", quoted(&member.name)));
+                    self.report.add(problem.hint(format!("first defined at {position}")));
                 }
                 None => {
                     first.insert(member.name.clone(), member.position);
-                    kept.push(member);
+                    unique_members.push(member);
                 }
             }
         }
-        kept
+        unique_members
     }
 
     /// The path of the value that is being read.
     fn path(&self) -> FieldPath {
         self.open.iter().fold(FieldPath::default(), |path, open| match &open.items {
-            Items::List(items) => path.item(items.len()),
-            Items::Object(_, Some((name, _))) => path.field(name),
-            Items::Object(_, None) => path,
+            CollectionItems::List(items) => path.item(items.len()),
+            CollectionItems::Object(_, Some((name, _))) => path.field(name),
+            CollectionItems::Object(_, None) => path,
         })
     }
 
-    fn place(&self, position: Position) -> Place {
-        Place::at(&self.source.name, position)
+    fn location(&self, position: SourcePosition) -> SourceLocation {
+        SourceLocation::at(&self.source.name, position)
     }
 
-    fn problem(&self, at: Position, message: impl Into<String>) -> Problem {
-        Problem::new(Place { path: self.path(), ..self.place(at) }, message)
+    fn problem(&self, at: SourcePosition, message: impl Into<String>) -> ManifestProblem {
+        ManifestProblem::new(SourceLocation { path: self.path(), ..self.location(at) }, message)
     }
 
-    fn tagged(&self, at: Position) -> Reported {
+    fn report_tag(&self, at: SourcePosition) -> AlreadyReported {
         let problem = self.problem(at, "tags are not supported");
         self.report(problem.expected("a value without a tag, or with `!!str`"))
     }
 
-    fn report(&self, problem: Problem) -> Reported {
+    fn report(&self, problem: ManifestProblem) -> AlreadyReported {
         self.report.add(problem);
-        Reported
+        AlreadyReported
     }
 }
 
@@ -253,30 +272,30 @@ fn is_json(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
 }
 
-/// JSON in which a character is one escape: where JSON writes a pair of surrogates, YAML has `\U`. (What stands
-/// behind one on its line is then two columns further to the left than it was.)
-fn without_surrogates(text: &str) -> Cow<'_, str> {
+/// Replaces surrogate pairs of JSON by `\U` escapes of YAML. Text after one on its line then has a column that is two
+/// less than in the file.
+fn merge_surrogates(text: &str) -> Cow<'_, str> {
     let mut whole = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         whole.push_str(before);
-        // An escape is as long as it says; here it matters only that `\\` is over behind its second character.
-        let (kept, behind) = match surrogates(escape) {
+        // The length of an escape matters only for `\\`, which ends after its second character.
+        let (piece, behind) = match surrogate_pair(escape) {
             Some((character, behind)) => (Cow::from(format!("\\U{:08x}", u32::from(character))), behind),
             None => {
                 let end = escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end);
                 (Cow::from(&escape[..end]), &escape[end..])
             }
         };
-        whole.push_str(&kept);
+        whole.push_str(&piece);
         rest = behind;
     }
     if whole.is_empty() { text.into() } else { (whole + rest).into() }
 }
 
-/// The character of a pair of surrogates with which a text begins, and what is behind them.
-fn surrogates(text: &str) -> Option<(char, &str)> {
+/// Returns the character of a surrogate pair at the start of a text, and the rest.
+fn surrogate_pair(text: &str) -> Option<(char, &str)> {
     let unit = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
     let high = unit(text)?;
     let behind = text.get(6..)?;
@@ -285,6 +304,6 @@ fn surrogates(text: &str) -> Option<(char, &str)> {
     (character.len_utf16() == 2).then_some((character, behind.get(6..)?))
 }
 
-fn position(marker: &Marker) -> Position {
-    Position { line: marker.line(), column: marker.col() + 1 }
+fn position(marker: &Marker) -> SourcePosition {
+    SourcePosition { line: marker.line(), column: marker.col() + 1 }
 }

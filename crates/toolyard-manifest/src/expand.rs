@@ -1,8 +1,8 @@
-//! `${…}` in a string stands for something outside of the document; `$${` writes a `${`.
+//! Expands references in strings: `${…}` refers to a value outside the document, and `$${` is a literal `${`.
 //!
-//! - `${NAME}`: a variable of the environment;
-//! - `${NAME:-default}`: the same, and another text where it is not set or empty;
-//! - `${file:PATH}`: what is in a file, without the line end behind it.
+//! - `${NAME}`: an environment variable;
+//! - `${NAME:-default}`: the variable, or the default if it is unset or empty;
+//! - `${file:PATH}`: the content of a file, without the final line end.
 
 use std::{
     fs::File,
@@ -10,58 +10,58 @@ use std::{
     path::Path,
 };
 
-use crate::{problem::quoted, report::Environment};
+use crate::{problem::quoted, report::EnvironmentLookup};
 
-/// The longest file that a string may refer to. Secrets and their like are shorter.
-const LONGEST: u64 = 64 << 10;
+/// Maximum size of a referenced file, in bytes. Secrets and certificates are smaller.
+const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// What references refer to.
+/// The environment and folder that references are resolved against.
 #[derive(Clone, Copy)]
-pub(crate) struct Outside<'a> {
-    pub(crate) environment: &'a Environment<'a>,
-    /// Where the paths of files begin that are not absolute.
+pub(crate) struct ReferenceScope<'a> {
+    pub(crate) environment: &'a EnvironmentLookup<'a>,
+    /// The folder of relative paths.
     pub(crate) folder: &'a Path,
 }
 
-/// Why a reference could not be replaced. It repeats what is written, never what it refers to.
+/// The reason why a reference cannot be expanded. It quotes the document, never the value of a reference.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BadReference {
+pub(crate) enum ReferenceError {
     #[error("the environment variable {} is not set", quoted(.0))]
     Unset(String),
     #[error("{} is not the name of an environment variable", quoted(.0))]
-    NotAName(String),
+    InvalidName(String),
     #[error("the file {} cannot be read: {error}", quoted(.path))]
     Unreadable { path: String, error: io::Error },
     #[error("a `${{` has no `}}`")]
     Unclosed,
 }
 
-impl BadReference {
-    /// What its author may want to know.
+impl ReferenceError {
+    /// A remedy for the author.
     pub(crate) const fn hint(&self) -> &'static str {
         match self {
-            Self::Unreadable { .. } => "a path that is not absolute begins at the folder of the manifest",
-            Self::Unset(_) | Self::NotAName(_) | Self::Unclosed => {
+            Self::Unreadable { .. } => "relative paths start at the folder of the manifest",
+            Self::Unset(_) | Self::InvalidName(_) | Self::Unclosed => {
                 "`${NAME}` stands for an environment variable, and `$${` for the characters `${`"
             }
         }
     }
 }
 
-/// A text whose references were replaced.
+/// A text with expanded references.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedText {
     pub(crate) text: String,
-    /// What came from outside. Defaults did not: they are written down in the document.
-    pub(crate) from_outside: Vec<String>,
+    /// The values of the references, without defaults, which are part of the document.
+    pub(crate) reference_values: Vec<String>,
 }
 
-/// `text` with its references replaced, or everything that is wrong with them.
+/// Expands the references of `text`, or returns all their errors.
 ///
-/// What comes from outside is not looked at again: a value that holds `${` stays as it is.
-pub(crate) fn expand(text: &str, outside: Outside<'_>) -> Result<Expanded, Vec<BadReference>> {
-    let (mut expanded, mut from_outside) = (String::new(), Vec::new());
-    let mut bad = Vec::new();
+/// Values are not expanded again: a `${` in a value remains.
+pub(crate) fn expand(text: &str, outside: ReferenceScope<'_>) -> Result<ExpandedText, Vec<ReferenceError>> {
+    let (mut expanded, mut reference_values) = (String::new(), Vec::new());
+    let mut errors = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         if let Some(before) = before.strip_suffix('$') {
@@ -71,64 +71,67 @@ pub(crate) fn expand(text: &str, outside: Outside<'_>) -> Result<Expanded, Vec<B
         }
         expanded.push_str(before);
         let Some((reference, after)) = after.split_once('}') else {
-            bad.push(BadReference::Unclosed);
+            errors.push(ReferenceError::Unclosed);
             rest = "";
             break;
         };
         match resolve(reference, outside) {
-            Ok(Replacement::Default(value)) => expanded.push_str(value),
-            Ok(Replacement::Outside(value)) => {
+            Ok(ReferenceValue::Default(value)) => expanded.push_str(value),
+            Ok(ReferenceValue::External(value)) => {
                 expanded.push_str(&value);
-                from_outside.push(value);
+                reference_values.push(value);
             }
-            Err(problem) => bad.push(problem),
+            Err(problem) => errors.push(problem),
         }
         rest = after;
     }
     expanded.push_str(rest);
-    if bad.is_empty() { Ok(Expanded { text: expanded, from_outside }) } else { Err(bad) }
+    if errors.is_empty() { Ok(ExpandedText { text: expanded, reference_values }) } else { Err(errors) }
 }
 
-/// What stands in the place of a reference.
-enum Replacement<'a> {
+/// The value of a reference.
+enum ReferenceValue<'a> {
     Default(&'a str),
-    Outside(String),
+    External(String),
 }
 
-fn resolve<'a>(reference: &'a str, outside: Outside<'_>) -> Result<Replacement<'a>, BadReference> {
+fn resolve<'a>(
+    reference: &'a str,
+    outside: ReferenceScope<'_>,
+) -> Result<ReferenceValue<'a>, ReferenceError> {
     if let Some(path) = reference.strip_prefix("file:") {
-        return contents(&outside.folder.join(path))
-            .map(Replacement::Outside)
-            .map_err(|error| BadReference::Unreadable { path: path.to_owned(), error });
+        return read_file(&outside.folder.join(path))
+            .map(ReferenceValue::External)
+            .map_err(|error| ReferenceError::Unreadable { path: path.to_owned(), error });
     }
     let (name, default) = match reference.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (reference, None),
     };
-    if !is_name(name) {
-        return Err(BadReference::NotAName(name.to_owned()));
+    if !is_variable_name(name) {
+        return Err(ReferenceError::InvalidName(name.to_owned()));
     }
     let value = (outside.environment)(name);
     match default {
         Some(default) => {
             let value = value.filter(|value| !value.is_empty());
-            Ok(value.map_or(Replacement::Default(default), Replacement::Outside))
+            Ok(value.map_or(ReferenceValue::Default(default), ReferenceValue::External))
         }
-        None => value.map(Replacement::Outside).ok_or_else(|| BadReference::Unset(name.to_owned())),
+        None => value.map(ReferenceValue::External).ok_or_else(|| ReferenceError::Unset(name.to_owned())),
     }
 }
 
-fn contents(path: &Path) -> io::Result<String> {
+fn read_file(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST {
-        return Err(io::Error::other(format!("it is longer than {} KiB", LONGEST >> 10)));
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::other(format!("it is longer than {} KiB", MAX_FILE_BYTES >> 10)));
     }
     text.truncate(text.trim_end_matches(['\r', '\n']).len());
     Ok(text)
 }
 
-pub(crate) fn is_name(text: &str) -> bool {
+pub(crate) fn is_variable_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.chars().all(inner) && !text.starts_with(|c: char| c.is_ascii_digit()) && !text.is_empty()
 }
@@ -145,13 +148,13 @@ mod tests {
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        let outside = Outside { environment: &environment, folder: Path::new("fixtures/secrets") };
-        let found = expand(text, outside)
+        let outside = ReferenceScope { environment: &environment, folder: Path::new("fixtures/secrets") };
+        let actual = expand(text, outside)
             .map(|expanded| expanded.text)
             .map_err(|bad| bad.iter().map(ToString::to_string).collect::<Vec<_>>());
         let expected =
             expected.map(str::to_owned).map_err(|bad| bad.iter().map(|s| (*s).to_owned()).collect());
-        assert_eq!(found, expected, "{text}");
+        assert_eq!(actual, expected, "{text}");
     }
 
     #[test]
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubled_dollar_escapes() {
+    fn doubled_dollar_is_an_escape() {
         check("$${HOST}", Ok("${HOST}"));
         check("$$${HOST} ${HOST}", Ok("$${HOST} example.com"));
     }
@@ -182,22 +185,22 @@ mod tests {
     }
 
     #[test]
-    fn a_default_stands_in_for_what_is_not_set() {
+    fn default_replaces_unset_and_empty_variables() {
         check("${MISSING:-http://a:1}/${EMPTY:-x}${HOST:-y}${MISSING:-}", Ok("http://a:1/xexample.com"));
         check("${:-x}", Err(&["`` is not the name of an environment variable"]));
     }
 
     #[test]
-    fn what_comes_from_outside_is_told_from_what_is_written_down() {
+    fn reference_values_exclude_defaults() {
         let environment = |name: &str| (name == "TOKEN").then(|| "hunter2".to_owned());
-        let outside = Outside { environment: &environment, folder: Path::new("fixtures/secrets") };
+        let outside = ReferenceScope { environment: &environment, folder: Path::new("fixtures/secrets") };
         let expanded = expand("a ${TOKEN} ${HOST:-b} ${TOKEN:-c} ${file:token}", outside).unwrap();
         assert_eq!(expanded.text, "a hunter2 b hunter2 hunter2");
-        assert_eq!(expanded.from_outside, ["hunter2", "hunter2", "hunter2"]);
+        assert_eq!(expanded.reference_values, ["hunter2", "hunter2", "hunter2"]);
     }
 
     #[test]
-    fn files_are_read_without_the_line_end() {
+    fn final_line_end_of_a_file_is_removed() {
         check("Bearer ${file:token}!", Ok("Bearer hunter2!"));
         check("${file:../secrets/token}", Ok("hunter2"));
         let here = std::env::current_dir().unwrap();

@@ -12,116 +12,122 @@ mod secrets;
 
 use std::time::Duration;
 
-use toolyard_core::{access::Price, overrides::Chunking};
+use toolyard_core::{access::CallPrice, overrides::ChunkingPolicy};
 
 pub use self::{
-    auth::{Auth, AuthScheme, Credential, Secret},
+    auth::{AuthScheme, CredentialSource, RequestAuth, SecretString},
     function::{CortexOneHandler, FunctionHandler, FunctionSource},
-    grpc::{GrpcHandler, GrpcRetry, Tls},
-    http::{HttpHandler, HttpRetry, Mapping, StaticBody, ToolDefinition, Url},
-    mcp::{Args, Env, Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, ToolFilter},
-    names::{Argument, Change, Override, Prefix},
+    grpc::{GrpcHandler, GrpcRetry, GrpcTls},
+    http::{HttpHandler, HttpRetry, HttpUrl, JmesPathMapping, StaticBody, ToolDefinition},
+    mcp::{
+        CommandArgs, CommandEnv, ConnectionSharing, McpHandler, McpHttp, McpHttpStyle, McpToolFilter,
+        McpTransport,
+    },
+    names::{ArgumentOverride, DefinitionPin, PrefixMode, ToolModification, ToolOverride},
     openapi::{OAuthClient, OpenApiHandler, OpenApiSpec, OperationFilter, SchemeCredential},
     retry::RetryPolicy,
 };
 
-use crate::{forms::HandlerName, process::Builtins};
+use crate::{formats::HandlerName, process::BuiltinSettings};
 
-/// What nothing is tried again by.
-const ONCE: RetryPolicy = RetryPolicy::attempts(1);
+/// The retry policy of handlers that are never retried.
+const NO_RETRY: RetryPolicy = RetryPolicy::attempts(1);
 
-/// How long a call of a built-in tool may take: a script has up to five minutes, and its packages may have to be installed.
+/// Time-out of a call of a built-in tool: a script may run for five minutes, after the installation of its packages.
 const BUILTIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Where tools come from.
+/// A handler of a manifest: a source of tools.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Handler {
-    /// Unique among the handlers of all registries.
+pub struct HandlerConfig {
+    /// Name, unique among the handlers of all registries.
     pub name: HandlerName,
-    /// The name of the registry that declares it.
+    /// Name of the registry that declares it.
     pub registry: String,
-    /// How long one attempt of a call may take; 30 s unless the handler says otherwise.
+    /// Time limit of one attempt of a call. Default: 30 s.
     pub timeout: Duration,
-    /// `prefix`: when its name stands before those of its tools.
-    pub prefix: Prefix,
-    /// `overrides`: what is changed about its tools, by the names that its server has for them.
-    pub overrides: Vec<(String, Override)>,
-    /// `price`: what a call costs of those of its tools that have no price of their own. Where it is not said, a hosted function
-    /// has its own, and all else costs nothing.
-    pub price: Option<Price>,
-    /// `displayName`: what people call its server. None: by its name.
+    /// `prefix`: when tool names get the name of the handler as a prefix.
+    pub prefix: PrefixMode,
+    /// `pin`: the treatment of tools whose definitions change.
+    pub pin: DefinitionPin,
+    /// `overrides`: changes of its tools, by their upstream names.
+    pub overrides: Vec<(String, ToolOverride)>,
+    /// `price`: the price of a call of tools without a price of their own. Default: the price of the hosted function,
+    /// else free.
+    pub price: Option<CallPrice>,
+    /// `displayName`: the display name of its server. Default: the name.
     pub display_name: Option<String>,
-    /// `description`: what its server is for, as a summary for those who look for one. None: it is written from its tools.
+    /// `description`: a summary of its server, for searches. Default: one is generated from its tools.
     pub description: Option<String>,
-    /// `chunk` and `chunkThreshold`: what becomes of large results of its tools, where their overrides do not say.
-    pub chunking: Chunking,
-    /// `probe` of its registry: how a server that hangs is found. `None`: it is not.
-    pub probe: Option<Probe>,
-    /// How to reach it.
+    /// `chunk` and `chunkThreshold`: the treatment of large results, unless an override sets it.
+    pub chunking: ChunkingPolicy,
+    /// `probe` of its registry: liveness checks of its server. `None` disables them.
+    pub probe: Option<ProbeSettings>,
+    /// The type of its server and how to reach it.
     pub kind: HandlerKind,
-    /// What its references stood for: see [`Handler::secrets`].
-    pub from_outside: Vec<Secret>,
+    /// Values of its references: see [`HandlerConfig::secrets`].
+    pub reference_values: Vec<SecretString>,
 }
 
-impl Handler {
-    /// The name of the handler that is the gateway itself, which no other has.
+impl HandlerConfig {
+    /// The reserved name of the handler of the built-in tools.
     pub const BUILTINS: &str = "builtins";
 
-    /// The handler that is the gateway itself.
-    pub(crate) fn of_builtins(builtins: Builtins) -> Option<Self> {
+    /// Returns the handler of the built-in tools.
+    pub(crate) fn for_builtins(builtins: BuiltinSettings) -> Option<Self> {
         Some(Self {
             name: HandlerName::parse(Self::BUILTINS).ok()?,
             registry: Self::BUILTINS.to_owned(),
             timeout: BUILTIN_TIMEOUT,
-            prefix: Prefix::default(),
+            prefix: PrefixMode::default(),
+            pin: DefinitionPin::default(),
             overrides: Vec::new(),
             price: None,
             display_name: None,
             description: None,
-            chunking: Chunking::default(),
+            chunking: ChunkingPolicy::default(),
             probe: None,
             kind: HandlerKind::Builtins(Box::new(builtins)),
-            from_outside: Vec::new(),
+            reference_values: Vec::new(),
         })
     }
 }
 
-/// How servers that are connected and silent are asked whether they are there.
+/// Liveness checks of servers that are connected and silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// `interval`: how long one is silent before it is asked, and then asked again. 60 s.
+pub struct ProbeSettings {
+    /// `interval`: silence before the first check, and the time between two checks. Default: 60 s.
     pub interval: Duration,
-    /// `timeout`: how long it may take to answer. 5 s.
+    /// `timeout`: time limit of the answer. Default: 5 s.
     pub timeout: Duration,
 }
 
-impl Default for Probe {
+impl Default for ProbeSettings {
     fn default() -> Self {
         Self { interval: Duration::from_secs(60), timeout: Duration::from_secs(5) }
     }
 }
 
-/// What kind of server is behind a handler.
+/// The type of the server behind a handler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandlerKind {
-    /// An MCP server, which tells by itself which tools it has.
+    /// An MCP server, which lists its tools itself.
     Mcp(Box<McpHandler>),
     /// An HTTP endpoint that is one tool.
     Http(Box<HttpHandler>),
     /// A gRPC service that is one tool.
     Grpc(Box<GrpcHandler>),
-    /// A service with a description of its operations, which are its tools.
+    /// A service with an OpenAPI description, whose operations are tools.
     OpenApi(Box<OpenApiHandler>),
-    /// The gateway itself. No registry declares it: `builtins` of the process does.
-    Builtins(Box<Builtins>),
-    /// A function that this gateway hosts: an MCP server, or one tool.
+    /// The built-in tools of the gateway. `builtins` of the process declares them, not a registry.
+    Builtins(Box<BuiltinSettings>),
+    /// A function that this gateway hosts: an MCP server or one tool.
     Function(Box<FunctionHandler>),
-    /// The same on the `CortexOne` platform.
+    /// A function on the `CortexOne` platform: an MCP server or one tool.
     CortexOne(Box<CortexOneHandler>),
 }
 
 impl HandlerKind {
-    /// What the manifest calls it.
+    /// The `type` in the manifest.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -135,29 +141,30 @@ impl HandlerKind {
         }
     }
 
-    /// Where its calls go, for people: a URL without its query, or `stdio://` and a command without its arguments.
+    /// The target of its calls, for display: a URL without its query, or `stdio://` and a command without its
+    /// arguments.
     fn endpoint(&self) -> String {
         match self {
             Self::Mcp(mcp) => match &mcp.transport {
-                McpTransport::Http(http) => http.endpoint.shown(),
+                McpTransport::Http(http) => http.endpoint.display_url(),
                 McpTransport::Stdio { command, .. } => format!("stdio://{command}"),
             },
             Self::Http(http) => match &http.url {
-                Url::Fixed(endpoint) => endpoint.shown(),
-                Url::Template(template) => template.shown().to_owned(),
+                HttpUrl::Fixed(endpoint) => endpoint.display_url(),
+                HttpUrl::Template(template) => template.display_url().to_owned(),
             },
             Self::Grpc(grpc) => grpc.endpoint.to_string(),
             Self::OpenApi(openapi) => match &openapi.base_url {
-                Some(base_url) => base_url.shown(),
-                None => openapi.spec.shown(),
+                Some(base_url) => base_url.display_url(),
+                None => openapi.spec.display_location(),
             },
             Self::Builtins(_) => "the gateway itself".to_owned(),
-            Self::Function(function) => function.source.shown(),
+            Self::Function(function) => function.source.display_location(),
             Self::CortexOne(function) => function.url(),
         }
     }
 
-    /// How often a call is tried, and after which waits.
+    /// The retry policy of its calls.
     #[must_use]
     pub const fn retry(&self) -> &RetryPolicy {
         match self {
@@ -165,7 +172,7 @@ impl HandlerKind {
             Self::Http(http) => &http.retry.policy,
             Self::Grpc(grpc) => &grpc.retry.policy,
             Self::OpenApi(openapi) => &openapi.retry.policy,
-            Self::Builtins(_) => &ONCE,
+            Self::Builtins(_) => &NO_RETRY,
             Self::Function(function) => &function.retry,
             Self::CortexOne(function) => &function.retry.policy,
         }

@@ -1,23 +1,25 @@
 //! The documents that configure Toolyard.
 //!
-//! [`load`] reads `ToolRegistry` documents, which declare handlers, and the one `Toolyard` document, which
-//! configures the process. A manifest is valid as a whole or not at all: a mistake is reported with its file,
-//! its position, what was expected and often what was meant, and all mistakes are reported at once.
+//! [`load`] reads `ToolRegistry` documents, which declare handlers, and the one `Toolyard` document, which configures
+//! the process. A manifest is valid as a whole or not at all: each problem has a file, a position, the expected value
+//! and often a suggestion, and one run reports all problems.
 //!
-//! This crate does not connect to anything and starts nothing: a [`Handler`] is a description.
+//! This crate connects to nothing and starts nothing: a [`HandlerConfig`] is a description.
 //!
-//! The modules, in the order in which a text goes through them: `source` finds it, `builder` makes trees of
-//! it (`tree`, `scalar`), `cursor` and `fields` read the trees, `forms` the strings in them and `value` any JSON,
-//! `registry`, `process` and `listener` say what belongs where, and `report` collects what is wrong. `import` makes documents
-//! of other software's files, `yaml` writes them, and `draft`
-//! adds to what people wrote.
+//! The modules, in the order in which a text passes through them: `source` finds files, `builder` parses them into
+//! trees (`tree`, `scalar`), `cursor` and `fields` read the trees, `formats` the strings in them and `value` arbitrary
+//! JSON. `registry`, `process` and `listener` read the documents, and `report` collects problems. `import` converts the
+//! configuration files of MCP clients, `yaml` writes documents, `editor` adds handlers to existing files, and
+//! `edit_check` compares a manifest with its predecessor.
 
 mod builder;
 mod cursor;
-mod draft;
+mod edit_check;
+mod editor;
 mod expand;
 mod fields;
-mod forms;
+mod fingerprint;
+mod formats;
 mod handler;
 mod import;
 mod limits;
@@ -31,7 +33,6 @@ mod report;
 mod scalar;
 pub mod schema;
 mod source;
-mod stamp;
 mod suggest;
 mod telemetry;
 #[cfg(test)]
@@ -41,28 +42,30 @@ mod value;
 mod yaml;
 
 pub use self::{
-    draft::{Draft, NotAdded},
-    forms::{Endpoint, HandlerName, Invalid, Listen, UrlTemplate},
+    editor::{AddHandlerError, ManifestEditor},
+    fingerprint::ManifestFingerprint,
+    formats::{EndpointUrl, FormatError, HandlerName, ListenAddress, UrlTemplate},
     handler::{
-        Args, Argument, Auth, AuthScheme, Change, CortexOneHandler, Credential, Env, FunctionHandler,
-        FunctionSource, GrpcHandler, GrpcRetry, Handler, HandlerKind, HttpHandler, HttpRetry, Lane, Mapping,
-        McpHandler, McpHttp, McpHttpStyle, McpTransport, OAuthClient, OpenApiHandler, OpenApiSpec,
-        OperationFilter, Override, Prefix, Probe, RetryPolicy, SchemeCredential, Secret, StaticBody, Tls,
-        ToolDefinition, ToolFilter, Url,
+        ArgumentOverride, AuthScheme, CommandArgs, CommandEnv, ConnectionSharing, CortexOneHandler,
+        CredentialSource, DefinitionPin, FunctionHandler, FunctionSource, GrpcHandler, GrpcRetry, GrpcTls,
+        HandlerConfig, HandlerKind, HttpHandler, HttpRetry, HttpUrl, JmesPathMapping, McpHandler, McpHttp,
+        McpHttpStyle, McpToolFilter, McpTransport, OAuthClient, OpenApiHandler, OpenApiSpec, OperationFilter,
+        PrefixMode, ProbeSettings, RequestAuth, RetryPolicy, SchemeCredential, SecretString, StaticBody,
+        ToolDefinition, ToolModification, ToolOverride,
     },
-    import::{Import, Note, import},
-    limits::{Limits, Timeouts},
+    import::{ImportNote, ImportedManifest, import},
+    limits::{ProcessLimits, ProcessTimeouts},
     listener::ListenerTls,
     manifest::{Manifest, load, load_and_import, load_with, parse, parse_with},
-    problem::{FieldPath, Place, Position, Problem, Problems},
+    problem::{FieldPath, ManifestProblem, ManifestProblems, SourceLocation, SourcePosition},
     process::{
-        AllowedServers, AuditTrail, Builtins, Cluster, Disclosure, FunctionHosting, Isolation, KeptArguments,
-        Llm, ManagementSettings, MemorySettings, PodSettings, Process, QuerySettings, ResultSettings,
-        SandboxPolicy, ScriptRunner, Scripts, SearchSettings, SkillSettings, StorePlace,
+        AllowedServers, ArgumentRecording, AuditTrail, BuiltinSettings, ClusterSettings, FunctionHosting,
+        IsolationPolicy, LlmSettings, ManagementSettings, MemorySettings, PodSettings, ProcessSettings,
+        QuerySettings, ResultSettings, SandboxPolicy, ScriptRunner, ScriptSettings, SearchSettings,
+        SkillSettings, StoreSettings, ToolDisclosure, UidSettings, VariableGrant,
     },
-    registry::Guide,
-    report::Environment,
-    source::{Source, files},
-    stamp::Stamp,
-    telemetry::{LogFormat, Logs, Otlp, OtlpProtocol, Telemetry},
+    registry::ToolGuide,
+    report::EnvironmentLookup,
+    source::{ManifestSource, files},
+    telemetry::{LogFormat, LogSettings, OtlpProtocol, OtlpSettings, TelemetrySettings},
 };

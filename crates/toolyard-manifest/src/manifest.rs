@@ -1,146 +1,159 @@
-//! From files to a manifest: the whole of it, or everything that is wrong with it.
+//! Reads files into a manifest: the whole of it, or all its problems.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
     builder,
-    cursor::{Choice, Cursor},
-    handler::Handler,
-    import::{self, Names, Note},
-    problem::Problems,
-    process::{self, Builtins, Process},
-    registry::{self, Guide},
-    report::{Environment, Report},
-    source::{self, Source},
+    cursor::{KeywordChoice, ValueCursor},
+    handler::HandlerConfig,
+    import::{self, ImportNote, NameAllocator},
+    problem::ManifestProblems,
+    process::{self, BuiltinSettings, ProcessSettings},
+    registry::{self, ToolGuide},
+    report::{EnvironmentLookup, ProblemReport},
+    source::{self, ManifestSource},
 };
 
-/// What the documents of a gateway say together.
+/// The content of all documents of a gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
-    /// How the gateway runs.
-    pub process: Process,
-    /// The handlers of all registries, in the order in which they are written: on a clash of tool names the
-    /// first wins.
-    pub handlers: Vec<Handler>,
-    /// `guides` of all registries, in the order in which they are written. They are read where there are `builtins`.
-    pub guides: Vec<Guide>,
+    /// Settings of the process.
+    pub process: ProcessSettings,
+    /// The handlers of all registries, in document order: if tool names clash, the first wins.
+    pub handlers: Vec<HandlerConfig>,
+    /// `guides` of all registries, in document order. They are only read with `builtins`.
+    pub guides: Vec<ToolGuide>,
+    /// Number of handlers per source with a `ToolRegistry` document, by the name of the source.
+    pub registry_sizes: BTreeMap<String, usize>,
 }
 
-/// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name. The
-/// path `-` is standard input.
+/// Reads files, and the `*.yaml`, `*.yml` and `*.json` files of folders, in the given order and then by name. The path
+/// `-` is standard input.
 ///
-/// In a string of a specification `${NAME}` stands for a variable of the process's environment, and
-/// `${file:PATH}` for what is in a file; in JSON schemas and JMESPath expressions both stand for themselves.
-pub fn load(paths: &[PathBuf]) -> Result<Manifest, Problems> {
+/// In strings of a `spec`, `${NAME}` stands for an environment variable of the process, and `${file:PATH}` for the
+/// content of a file. In JSON schemas and JMESPath expressions both are literal.
+pub fn load(paths: &[PathBuf]) -> Result<Manifest, ManifestProblems> {
     load_with(paths, &process_environment)
 }
 
-/// [`load`] with an environment of the caller's own.
-pub fn load_with(paths: &[PathBuf], environment: &Environment<'_>) -> Result<Manifest, Problems> {
-    let report = Report::new(environment);
+/// [`load`] with a custom environment.
+pub fn load_with(
+    paths: &[PathBuf],
+    environment: &EnvironmentLookup<'_>,
+) -> Result<Manifest, ManifestProblems> {
+    let report = ProblemReport::new(environment);
     let sources = source::read_all(paths, &report);
     let manifest = read(&sources, &report);
     report.finish(manifest)
 }
 
-/// [`load`] for manifests and, behind them, the servers in other software's files, which [`import`](crate::import())
-/// describes. The notes are about these.
-pub fn load_and_import(paths: &[PathBuf], imports: &[PathBuf]) -> Result<(Manifest, Vec<Note>), Problems> {
-    let report = Report::new(&process_environment);
+/// [`load`] for manifests, followed by the servers in clients' files, which [`import`](crate::import()) describes. The
+/// notes are about these files.
+pub fn load_and_import(
+    paths: &[PathBuf],
+    imports: &[PathBuf],
+) -> Result<(Manifest, Vec<ImportNote>), ManifestProblems> {
+    let report = ProblemReport::new(&process_environment);
     let mut manifest = read(&source::read_all(paths, &report), &report);
-    let mut names = Names::default();
+    let mut names = NameAllocator::default();
     let mut notes = Vec::new();
     for path in imports {
         let Some(source) = source::read_file(path, &report) else { continue };
-        let Some(imported) = import::imported(&source, &mut names, &report) else { continue };
-        document(Cursor::document(&source.name, &imported.document, &report), &mut manifest);
+        let Some(imported) = import::import_document(&source, &mut names, &report) else { continue };
+        let cursor = ValueCursor::document(&source.name, &imported.document, &report);
+        add_document(&source.name, cursor, &mut manifest);
         notes.extend(imported.notes);
     }
     report.finish((manifest, notes))
 }
 
-/// Reads texts that the caller already has.
+/// Parses texts that are already in memory.
 ///
-/// What [`load`] says of references holds here, too: a path in one begins at the folder of its source's name.
-pub fn parse(sources: &[Source]) -> Result<Manifest, Problems> {
+/// References work as in [`load`]; a relative path starts at the folder of its source's name.
+pub fn parse(sources: &[ManifestSource]) -> Result<Manifest, ManifestProblems> {
     parse_with(sources, &process_environment)
 }
 
-/// [`parse`] with an environment of the caller's own.
-pub fn parse_with(sources: &[Source], environment: &Environment<'_>) -> Result<Manifest, Problems> {
-    let report = Report::new(environment);
+/// [`parse`] with a custom environment.
+pub fn parse_with(
+    sources: &[ManifestSource],
+    environment: &EnvironmentLookup<'_>,
+) -> Result<Manifest, ManifestProblems> {
+    let report = ProblemReport::new(environment);
     let manifest = read(sources, &report);
     report.finish(manifest)
 }
 
-/// A variable that is not text is as good as none.
+/// Looks up a variable of the process. A value that is not UTF-8 counts as unset.
 pub(crate) fn process_environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn read(sources: &[Source], report: &Report<'_>) -> Manifest {
+fn read(sources: &[ManifestSource], report: &ProblemReport<'_>) -> Manifest {
     let mut manifest = Manifest::default();
-    let bounded = |source: &&Source| source::is_bounded(&source.name, source.text.len(), report);
+    let bounded =
+        |source: &&ManifestSource| source::is_within_size_limit(&source.name, source.text.len(), report);
     for source in sources.iter().filter(bounded) {
         for node in builder::documents(source, report) {
-            document(Cursor::document(&source.name, &node, report), &mut manifest);
+            add_document(&source.name, ValueCursor::document(&source.name, &node, report), &mut manifest);
         }
     }
     if manifest.process.secrets_dir.is_none() {
-        report.refuse_keys();
+        report.report_missing_secrets_dir();
     }
-    // First, so that its tools have the names that their descriptions and results say.
-    let builtins = manifest.process.builtins.clone().map(|builtins| Builtins {
+    // The built-in tools come first, so that they get the names that their descriptions and results mention.
+    let builtins = manifest.process.builtins.clone().map(|builtins| BuiltinSettings {
         registry_guides: manifest.guides.clone(),
         llm: manifest.process.llm.clone(),
         ..builtins
     });
-    let builtins = builtins.and_then(Handler::of_builtins);
+    let builtins = builtins.and_then(HandlerConfig::for_builtins);
     manifest.handlers.splice(0..0, builtins);
     manifest
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ManifestKind {
     ToolRegistry,
     Toolyard,
 }
 
-const KIND: Choice<Kind> = Choice {
+const KIND: KeywordChoice<ManifestKind> = KeywordChoice {
     noun: "kind of document",
-    words: &[("ToolRegistry", Kind::ToolRegistry), ("Toolyard", Kind::Toolyard)],
-    not_yet: &["LanguageTool", "ToolPolicy"],
+    words: &[("ToolRegistry", ManifestKind::ToolRegistry), ("Toolyard", ManifestKind::Toolyard)],
+    unsupported: &["LanguageTool", "ToolPolicy"],
 };
 
 /// The `apiVersion` of a `ToolRegistry`.
 pub(crate) const REGISTRY_API: &str = "omnia.altairalabs.ai/v1alpha1";
 
-const REGISTRY_VERSION: Choice<()> =
-    Choice { noun: "version of ToolRegistry", words: &[(REGISTRY_API, ())], not_yet: &[] };
+const REGISTRY_VERSION: KeywordChoice<()> =
+    KeywordChoice { noun: "version of ToolRegistry", words: &[(REGISTRY_API, ())], unsupported: &[] };
 
-const TOOLYARD_VERSION: Choice<()> =
-    Choice { noun: "version of Toolyard", words: &[("toolyard.dev/v1alpha1", ())], not_yet: &[] };
+const TOOLYARD_VERSION: KeywordChoice<()> =
+    KeywordChoice { noun: "version of Toolyard", words: &[("toolyard.dev/v1alpha1", ())], unsupported: &[] };
 
-/// Reports what is wrong with a document.
-pub(crate) fn check(cursor: Cursor<'_>) {
-    document(cursor, &mut Manifest::default());
+/// Reports the problems of a document.
+pub(crate) fn check(cursor: ValueCursor<'_>) {
+    add_document("", cursor, &mut Manifest::default());
 }
 
-/// Adds what a document says. One of an unknown kind is a single problem, not one for each of its fields.
-fn document(cursor: Cursor<'_>, manifest: &mut Manifest) {
+/// Adds the content of a document. A document of unknown kind is a single problem, not one for each of its fields.
+fn add_document(source: &str, cursor: ValueCursor<'_>, manifest: &mut Manifest) {
     let Some(mut fields) = cursor.clone().fields() else { return };
     match fields.required("kind", |cursor| cursor.choice(&KIND)) {
-        Some(Kind::ToolRegistry) => {
+        Some(ManifestKind::ToolRegistry) => {
             fields.required("apiVersion", |cursor| cursor.choice(&REGISTRY_VERSION));
-            let declared = registry::declared(fields).unwrap_or_default();
+            let declared = registry::registry_document(fields).unwrap_or_default();
+            *manifest.registry_sizes.entry(source.to_owned()).or_default() += declared.handlers.len();
             manifest.handlers.extend(declared.handlers);
             manifest.guides.extend(declared.guides);
         }
-        Some(Kind::Toolyard) => {
+        Some(ManifestKind::Toolyard) => {
             fields.required("apiVersion", |cursor| cursor.choice(&TOOLYARD_VERSION));
-            cursor.declare("document of the kind `Toolyard`", "");
+            cursor.declare("`Toolyard` document", "");
             manifest.process = process::process(fields);
         }
-        None => fields.abandon(),
+        None => fields.finish_unread(),
     }
 }

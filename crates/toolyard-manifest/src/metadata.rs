@@ -1,10 +1,10 @@
 //! The reader of `metadata`, which every document may have.
 
-use crate::{cursor::Cursor, forms};
+use crate::{cursor::ValueCursor, formats};
 
-/// What an API server writes into a resource. A document that was read back from a cluster is still a
+/// Fields that an API server writes into a resource. A document that was exported from a cluster is still a valid
 /// manifest.
-const WRITTEN_BY_SERVERS: &[&str] = &[
+const SERVER_FIELDS: &[&str] = &[
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -17,24 +17,24 @@ const WRITTEN_BY_SERVERS: &[&str] = &[
     "uid",
 ];
 
-/// What identifies a resource.
-pub(crate) struct Metadata {
+/// The identity of a resource.
+pub(crate) struct ResourceMetadata {
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
 }
 
-pub(crate) fn metadata(cursor: Cursor<'_>) -> Option<Metadata> {
+pub(crate) fn metadata(cursor: ValueCursor<'_>) -> Option<ResourceMetadata> {
     let mut fields = cursor.fields()?;
-    let name = fields.required("name", |cursor| cursor.parse(forms::registry_name));
-    let namespace = fields.optional("namespace", |cursor| cursor.parse(forms::namespace));
+    let name = fields.required("name", |cursor| cursor.parse(formats::registry_name));
+    let namespace = fields.optional("namespace", |cursor| cursor.parse(formats::namespace));
     fields.optional("labels", texts);
     fields.optional("annotations", texts);
-    fields.ignore(WRITTEN_BY_SERVERS);
+    fields.ignore(SERVER_FIELDS);
     fields.finish();
-    Some(Metadata { name: name?, namespace })
+    Some(ResourceMetadata { name: name?, namespace })
 }
 
-/// Labels and annotations are checked and not read, so a `${` in them is nobody's business.
-fn texts(cursor: Cursor<'_>) -> Option<()> {
-    cursor.entries(forms::any_name, |cursor| cursor.literal().map(drop)).map(drop)
+/// Checks labels and annotations. They are not read, so a `${` in them has no meaning.
+fn texts(cursor: ValueCursor<'_>) -> Option<()> {
+    cursor.entries(formats::any_name, |cursor| cursor.literal_text().map(drop)).map(drop)
 }

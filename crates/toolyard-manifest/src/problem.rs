@@ -1,53 +1,53 @@
-//! What is wrong with a document, where, and what would be right.
+//! Problems of documents: location, message and remedy.
 
 use std::{cmp::Ordering, fmt};
 
-/// A position in a file, both parts counted from one. A column counts characters, not bytes.
+/// A position in a file. Both parts start at one; a column counts characters, not bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// The line.
+pub struct SourcePosition {
+    /// Line number.
     pub line: usize,
-    /// The column.
+    /// Column number.
     pub column: usize,
 }
 
-/// A place in a document.
+/// A location in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The name of the source, usually the path of a file.
+pub struct SourceLocation {
+    /// Name of the source, usually the path of a file.
     pub source: String,
-    /// Absent where the trouble is the file as a whole.
-    pub position: Option<Position>,
-    /// The way through the document, such as `spec.handlers[2].mcpConfig`; empty at its root.
+    /// Position in the source. `None` if the problem is the file as a whole.
+    pub position: Option<SourcePosition>,
+    /// Path through the document, such as `spec.handlers[2].mcpConfig`; empty at its root.
     pub path: FieldPath,
 }
 
-/// The way from the root of a document to one of its values.
+/// The path from the root of a document to one of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldPath(String);
 
-/// One thing that is wrong.
+/// A problem of a document.
 ///
-/// A problem quotes what is written in the file, never what the environment put in its place.
+/// It quotes the text of the file, never the values of references.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where it is.
-    pub place: Place,
-    /// What is wrong.
+pub struct ManifestProblem {
+    /// Location of the problem.
+    pub location: SourceLocation,
+    /// Description of the problem.
     pub message: String,
-    /// What would have been right, to follow the word "expected".
+    /// The expected value, as a continuation of the word "expected".
     pub expected: Option<String>,
-    /// What the author may want to do about it.
+    /// A suggestion for the author.
     pub hint: Option<String>,
 }
 
-/// Everything that is wrong with the documents: at least one problem, ordered by file and position.
+/// All problems of the documents, at least one, ordered by file and position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct ManifestProblems(Vec<ManifestProblem>);
 
 // === impl Position ===
 
-impl fmt::Display for Position {
+impl fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -55,24 +55,24 @@ impl fmt::Display for Position {
 
 // === impl Place ===
 
-impl Place {
-    /// A source as a whole.
+impl SourceLocation {
+    /// The location of a source as a whole.
     pub(crate) fn file(source: impl Into<String>) -> Self {
         Self { source: source.into(), position: None, path: FieldPath::default() }
     }
 
-    /// A position in a source, where the way through the document is not known.
-    pub(crate) fn at(source: impl Into<String>, position: Position) -> Self {
+    /// A position in a source, without a path through the document.
+    pub(crate) fn at(source: impl Into<String>, position: SourcePosition) -> Self {
         Self { position: Some(position), ..Self::file(source) }
     }
 
-    /// As a person reads: by file, then from top to bottom.
+    /// Compares by file, then by position.
     pub(crate) fn reading_order(&self, other: &Self) -> Ordering {
         self.source.cmp(&other.source).then(self.position.cmp(&other.position))
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)?;
         if let Some(position) = self.position {
@@ -85,7 +85,7 @@ impl fmt::Display for Place {
 // === impl FieldPath ===
 
 impl FieldPath {
-    /// The path of a member of the object at this path.
+    /// Returns the path of a member of the object at this path.
     pub(crate) fn field(&self, name: &str) -> Self {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         Self(match (self.0.as_str(), name) {
@@ -97,7 +97,7 @@ impl FieldPath {
         })
     }
 
-    /// The path of an item of the list at this path, counted from zero.
+    /// Returns the path of an item of the list at this path, counted from zero.
     pub(crate) fn item(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))
     }
@@ -111,9 +111,9 @@ impl fmt::Display for FieldPath {
 
 // === impl Problem ===
 
-impl Problem {
-    pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
-        Self { place, message: message.into(), expected: None, hint: None }
+impl ManifestProblem {
+    pub(crate) fn new(place: SourceLocation, message: impl Into<String>) -> Self {
+        Self { location: place, message: message.into(), expected: None, hint: None }
     }
 
     pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
@@ -129,9 +129,9 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ManifestProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)?;
+        write!(f, "{}: {}", self.location, self.message)?;
         if let Some(expected) = &self.expected {
             write!(f, "\n  expected {expected}")?;
         }
@@ -144,14 +144,14 @@ impl fmt::Display for Problem {
 
 // === impl Problems ===
 
-impl Problems {
-    /// `None` when there is nothing to complain about.
-    pub(crate) fn from_found(mut found: Vec<Problem>) -> Option<Self> {
-        found.sort_by(|a, b| a.place.reading_order(&b.place));
-        (!found.is_empty()).then_some(Self(found))
+impl ManifestProblems {
+    /// Sorts problems; returns `None` if there are none.
+    pub(crate) fn from_unsorted(mut problems: Vec<ManifestProblem>) -> Option<Self> {
+        problems.sort_by(|a, b| a.location.reading_order(&b.location));
+        (!problems.is_empty()).then_some(Self(problems))
     }
 
-    /// How many there are.
+    /// Number of problems.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -159,21 +159,21 @@ impl Problems {
     }
 
     /// The problems, ordered by file and position.
-    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+    pub fn iter(&self) -> std::slice::Iter<'_, ManifestProblem> {
         self.0.iter()
     }
 }
 
-impl<'a> IntoIterator for &'a Problems {
-    type Item = &'a Problem;
-    type IntoIter = std::slice::Iter<'a, Problem>;
+impl<'a> IntoIterator for &'a ManifestProblems {
+    type Item = &'a ManifestProblem;
+    type IntoIter = std::slice::Iter<'a, ManifestProblem>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ManifestProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.iter().enumerate() {
             let line_end = if index == 0 { "" } else { "\n" };
@@ -183,32 +183,32 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ManifestProblems {}
 
 // === texts ===
 
-/// A text of the document, in backticks for a message.
+/// Quotes a text of the document in backticks.
 pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", printable(text))
 }
 
-/// The words of which one is right.
-pub(crate) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+/// Lists the valid words.
+pub(crate) fn choice_list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<_> = words.into_iter().collect();
     let several = if words.len() > 1 { "one of " } else { "" };
     format!("{several}{}", words.join(", "))
 }
 
-/// Without control characters, which could steer the reader's terminal, and of bounded length.
+/// Escapes control characters, which could affect the reader's terminal, and limits the length.
 fn printable(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let mut shown = String::new();
+    const MAX_CHARS: usize = 60;
+    let mut output = String::new();
     for (index, c) in text.chars().enumerate() {
         match c {
-            _ if index == LONGEST => return shown + "…",
-            c if c.is_control() => shown.extend(c.escape_default()),
-            c => shown.push(c),
+            _ if index == MAX_CHARS => return output + "…",
+            c if c.is_control() => output.extend(c.escape_default()),
+            c => output.push(c),
         }
     }
-    shown
+    output
 }

@@ -1,4 +1,4 @@
-//! The process itself, and the reader of `Toolyard` documents.
+//! The reader of `Toolyard` documents, which configure the process.
 
 mod audit;
 mod builtins;
@@ -16,74 +16,73 @@ use std::{
 use ipnet::IpNet;
 
 use crate::{
-    cursor::Cursor,
-    fields::Fields,
-    forms::{self, Listen},
-    limits::{Limits, Timeouts, limits, timeouts},
+    cursor::ValueCursor,
+    fields::ObjectFields,
+    formats::{self, ListenAddress},
+    limits::{ProcessLimits, ProcessTimeouts, limits, timeouts},
     listener::{self, ListenerTls},
     metadata::metadata,
-    telemetry::{Logs, Telemetry, logs, telemetry},
+    telemetry::{LogSettings, TelemetrySettings, logs, telemetry},
 };
 
-pub use self::audit::{AuditTrail, KeptArguments};
+pub use self::audit::{ArgumentRecording, AuditTrail};
 pub use self::builtins::{
-    AllowedServers, Builtins, Disclosure, ManagementSettings, MemorySettings, PodSettings, QuerySettings,
-    ResultSettings, ScriptRunner, Scripts, SearchSettings, SkillSettings,
+    AllowedServers, BuiltinSettings, ManagementSettings, MemorySettings, PodSettings, QuerySettings,
+    ResultSettings, ScriptRunner, ScriptSettings, SearchSettings, SkillSettings, ToolDisclosure,
 };
-pub use self::cluster::Cluster;
-pub use self::functions::FunctionHosting;
-pub use self::llm::Llm;
-pub use self::sandbox::{Isolation, SandboxPolicy};
-pub use self::store::StorePlace;
+pub use self::cluster::ClusterSettings;
+pub use self::functions::{FunctionHosting, VariableGrant};
+pub use self::llm::LlmSettings;
+pub use self::sandbox::{IsolationPolicy, SandboxPolicy, UidSettings};
+pub use self::store::StoreSettings;
 
-/// How the gateway runs: `spec` of the `Toolyard` document, or the defaults where there is none.
+/// Settings of the gateway process: `spec` of the `Toolyard` document, or the defaults without one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Process {
-    /// `listen`: the places to serve on, at least one. 127.0.0.1:8080: nobody else's machine reaches it unless
-    /// somebody wants that.
-    pub listen: Vec<Listen>,
-    /// `tls`: how connections on TCP are encrypted. None: they are not.
+pub struct ProcessSettings {
+    /// `listen`: the addresses to listen on, at least one. Default: 127.0.0.1:8080, which other machines cannot reach.
+    pub listen: Vec<ListenAddress>,
+    /// `tls`: encryption of TCP connections. `None`: plain text.
     pub tls: Option<ListenerTls>,
-    /// `proxyProtocol.from`: the networks of those who say by the PROXY protocol whom they speak for. Empty: nobody is
-    /// believed that.
+    /// `proxyProtocol.from`: networks of load balancers that send the client address with the PROXY protocol. Empty:
+    /// the protocol is disabled.
     pub proxy_protocol: Vec<IpNet>,
-    /// `allowUnauthenticated`: whether callers need no key. False: it has to be somebody's decision.
+    /// `allowUnauthenticated`: serve requests without a key. Default: false, so that open access is a decision.
     pub allow_unauthenticated: bool,
-    /// `allowedHosts`: what a request may name as its host, beside the address that is listened on.
+    /// `allowedHosts`: accepted values of the `Host` header, in addition to the listening address.
     pub allowed_hosts: Vec<String>,
-    /// `allowedOrigins`: which web pages may send requests.
+    /// `allowedOrigins`: origins of web pages that may send requests.
     pub allowed_origins: Vec<String>,
-    /// `secretsDir`: the folder with the secrets that handlers name, as a cluster mounts them: the key `token`
-    /// of the secret `api` is the file `api/token`. None: handlers cannot name any.
+    /// `secretsDir`: the folder with the secrets of `secretRef`, as a cluster mounts them: the key `token` of the
+    /// secret `api` is the file `api/token`. `None`: handlers cannot use `secretRef`.
     pub secrets_dir: Option<PathBuf>,
-    /// `store`: where is kept what outlives the process. None: in the usual file of this user.
-    pub store: Option<StorePlace>,
-    /// `cluster`: the gateways that this is one of. None: it is the only one.
-    pub cluster: Option<Cluster>,
-    /// `audit`: who called what.
+    /// `store`: the location of persistent data. `None`: the default file of this user.
+    pub store: Option<StoreSettings>,
+    /// `cluster`: the group of gateways that this one belongs to. `None`: it is the only one.
+    pub cluster: Option<ClusterSettings>,
+    /// `audit`: the audit trail of calls.
     pub audit: AuditTrail,
-    /// `sandbox`: where functions and scripts run.
+    /// `sandbox`: the sandbox of functions and scripts.
     pub sandbox: SandboxPolicy,
-    /// `functions`: how hosted functions run.
+    /// `functions`: the hosting of functions.
     pub functions: FunctionHosting,
-    /// `builtins`: the tools of the gateway itself. None: there are none.
-    pub builtins: Option<Builtins>,
-    /// `llm`: a language model that the gateway itself may ask. None: it asks none.
-    pub llm: Option<Llm>,
-    /// `limits`.
-    pub limits: Limits,
-    /// `timeouts`.
-    pub timeouts: Timeouts,
-    /// `telemetry`.
-    pub telemetry: Telemetry,
-    /// `logs`.
-    pub logs: Logs,
+    /// `builtins`: the built-in tools. `None`: there are none.
+    pub builtins: Option<BuiltinSettings>,
+    /// `llm`: a language model for the gateway's own use. `None`: it uses none.
+    pub llm: Option<LlmSettings>,
+    /// `limits`: upper limits of resources.
+    pub limits: ProcessLimits,
+    /// `timeouts`: time limits.
+    pub timeouts: ProcessTimeouts,
+    /// `telemetry`: metrics and traces.
+    pub telemetry: TelemetrySettings,
+    /// `logs`: the log of the process.
+    pub logs: LogSettings,
 }
 
-impl Default for Process {
+impl Default for ProcessSettings {
     fn default() -> Self {
         Self {
-            listen: vec![Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))],
+            listen: vec![ListenAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))],
             tls: None,
             proxy_protocol: Vec::new(),
             allow_unauthenticated: false,
@@ -97,26 +96,26 @@ impl Default for Process {
             functions: FunctionHosting::default(),
             builtins: None,
             llm: None,
-            limits: Limits::default(),
-            timeouts: Timeouts::default(),
-            telemetry: Telemetry::default(),
-            logs: Logs::default(),
+            limits: ProcessLimits::default(),
+            timeouts: ProcessTimeouts::default(),
+            telemetry: TelemetrySettings::default(),
+            logs: LogSettings::default(),
         }
     }
 }
 
-/// The process of a document, whose `apiVersion` and `kind` have been taken.
-pub(crate) fn process(mut fields: Fields<'_>) -> Process {
+/// Reads a document whose `apiVersion` and `kind` have been read.
+pub(crate) fn process(mut fields: ObjectFields<'_>) -> ProcessSettings {
     fields.optional("metadata", metadata);
-    let process = fields.with_default("spec", spec, Process::default());
+    let process = fields.with_default("spec", spec, ProcessSettings::default());
     fields.finish();
     process
 }
 
-fn spec(cursor: Cursor<'_>) -> Option<Process> {
+fn spec(cursor: ValueCursor<'_>) -> Option<ProcessSettings> {
     let mut fields = cursor.fields()?;
-    let default = Process::default();
-    let process = Process {
+    let default = ProcessSettings::default();
+    let process = ProcessSettings {
         listen: fields.with_default("listen", listener::listen, default.listen),
         tls: fields.optional("tls", listener::tls),
         proxy_protocol: fields.with_default(
@@ -126,12 +125,12 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
         ),
         allow_unauthenticated: fields.with_default(
             "allowUnauthenticated",
-            Cursor::flag,
+            ValueCursor::flag,
             default.allow_unauthenticated,
         ),
         allowed_hosts: fields.with_default("allowedHosts", hosts, default.allowed_hosts),
         allowed_origins: fields.with_default("allowedOrigins", origins, default.allowed_origins),
-        secrets_dir: fields.optional("secretsDir", |cursor| cursor.parse(forms::folder)),
+        secrets_dir: fields.optional("secretsDir", |cursor| cursor.parse(formats::folder)),
         store: fields.optional("store", store::store),
         cluster: fields.optional("cluster", cluster::cluster),
         audit: fields.with_default("audit", audit::audit, default.audit),
@@ -148,10 +147,10 @@ fn spec(cursor: Cursor<'_>) -> Option<Process> {
     Some(process)
 }
 
-fn hosts(cursor: Cursor<'_>) -> Option<Vec<String>> {
-    cursor.list(|item| item.parse(forms::host))
+fn hosts(cursor: ValueCursor<'_>) -> Option<Vec<String>> {
+    cursor.list(|item| item.parse(formats::host))
 }
 
-fn origins(cursor: Cursor<'_>) -> Option<Vec<String>> {
-    cursor.list(|item| item.parse(forms::origin))
+fn origins(cursor: ValueCursor<'_>) -> Option<Vec<String>> {
+    cursor.list(|item| item.parse(formats::origin))
 }

@@ -1,7 +1,7 @@
 //! The reader of `ToolRegistry` documents.
 //!
-//! The contract knows more than this release serves. A field of it that cannot be honoured yet is refused by
-//! its name: ignoring `selector` would be worse than not starting.
+//! The contract has fields that this release does not support yet. They are rejected by name: ignoring `selector` would
+//! be worse than not starting.
 
 mod auth;
 mod endpoint;
@@ -22,19 +22,19 @@ use std::time::Duration;
 use ::http::HeaderName;
 
 use crate::{
-    cursor::{Choice, Cursor},
-    fields::Fields,
-    forms::{self, HandlerName},
-    handler::{Handler, HandlerKind, Probe, Secret},
-    metadata::{Metadata, metadata},
+    cursor::{KeywordChoice, ValueCursor},
+    fields::ObjectFields,
+    formats::{self, HandlerName},
+    handler::{HandlerConfig, HandlerKind, ProbeSettings, SecretString},
+    metadata::{ResourceMetadata, metadata},
 };
 
-pub use guides::Guide;
+pub use guides::ToolGuide;
 
-/// What the contract gives a handler that does not say how long its calls may take.
+/// The default time-out of the contract.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-const HANDLER_TYPE: Choice<HandlerType> = Choice {
+const HANDLER_TYPE: KeywordChoice<HandlerType> = KeywordChoice {
     noun: "handler type",
     words: &[
         ("mcp", HandlerType::Mcp),
@@ -44,14 +44,14 @@ const HANDLER_TYPE: Choice<HandlerType> = Choice {
         ("function", HandlerType::Function),
         ("cortexone", HandlerType::CortexOne),
     ],
-    not_yet: &["client"],
+    unsupported: &["client"],
 };
 
-/// Handler fields of the contract, then those that only the contract's own software has.
-const HANDLER_NOT_YET: &[&str] = &["selector", "serviceRef", "clientConfig"];
+/// Unsupported fields of the contract, followed by those that only the contract's own software has.
+const UNSUPPORTED_FIELDS: &[&str] = &["selector", "serviceRef", "clientConfig"];
 
-/// The fields that only some types have, and where they belong.
-const ONLY: &[(&str, &[HandlerType], &str)] = &[
+/// Fields that only some types have, with these types and a hint.
+const TYPE_SPECIFIC_FIELDS: &[(&str, &[HandlerType], &str)] = &[
     ("mcpConfig", &[HandlerType::Mcp], "it belongs to the type `mcp`"),
     ("httpConfig", &[HandlerType::Http], "it belongs to the type `http`"),
     ("grpcConfig", &[HandlerType::Grpc], "it belongs to the type `grpc`"),
@@ -66,11 +66,11 @@ const ONLY: &[(&str, &[HandlerType], &str)] = &[
     ),
 ];
 
-/// What no two have.
-pub(crate) const HANDLER_NAME: &str = "handler of this name";
+/// The noun for duplicate handler names.
+pub(crate) const DUPLICATE_HANDLER: &str = "handler name";
 
-/// What all types have.
-const RESILIENCE: &[&str] = &["retries", "retryPolicy", "auth"];
+/// Fields that all types have.
+const COMMON_FIELDS: &[&str] = &["retries", "retryPolicy", "auth"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandlerType {
@@ -82,82 +82,80 @@ enum HandlerType {
     CortexOne,
 }
 
-/// What a document says.
+/// The content of a document.
 #[derive(Default)]
-pub(crate) struct Declared {
-    pub(crate) handlers: Vec<Handler>,
-    pub(crate) guides: Vec<Guide>,
+pub(crate) struct RegistryDocument {
+    pub(crate) handlers: Vec<HandlerConfig>,
+    pub(crate) guides: Vec<ToolGuide>,
 }
 
-/// What a document says whose `apiVersion` and `kind` have been taken.
-pub(crate) fn declared(mut fields: Fields<'_>) -> Option<Declared> {
-    // Operators write it. It says how things were, not how they should be.
+/// Reads a document whose `apiVersion` and `kind` have been read.
+pub(crate) fn registry_document(mut fields: ObjectFields<'_>) -> Option<RegistryDocument> {
+    // Operators write `status`. It describes the actual state, not the desired one.
     fields.ignore(&["status"]);
-    let registry = fields.required("metadata", registry).unwrap_or_default();
+    let registry = fields.required("metadata", registry_identity).unwrap_or_default();
     let declared = fields.required("spec", |cursor| spec(cursor, &registry));
     fields.finish();
     declared
 }
 
-/// What a handler needs to know of its registry.
+/// The part of a registry's metadata that its handlers need.
 #[derive(Default)]
-struct Registry {
+struct RegistryIdentity {
     name: String,
     namespace: Option<String>,
 }
 
-/// What identifies the registry. A cluster would keep only the second of two registries of one name.
-fn registry(cursor: Cursor<'_>) -> Option<Registry> {
-    let Metadata { name, namespace } = metadata(cursor.clone())?;
-    cursor.declare(
-        "ToolRegistry of this name",
-        &format!("{}/{name}", namespace.as_deref().unwrap_or_default()),
-    );
-    Some(Registry { name, namespace })
+/// Reads the identity of a registry. A cluster would keep only the second of two registries with the same name.
+fn registry_identity(cursor: ValueCursor<'_>) -> Option<RegistryIdentity> {
+    let ResourceMetadata { name, namespace } = metadata(cursor.clone())?;
+    cursor.declare("ToolRegistry name", &format!("{}/{name}", namespace.as_deref().unwrap_or_default()));
+    Some(RegistryIdentity { name, namespace })
 }
 
-fn spec(cursor: Cursor<'_>, registry: &Registry) -> Option<Declared> {
+fn spec(cursor: ValueCursor<'_>, registry: &RegistryIdentity) -> Option<RegistryDocument> {
     let mut fields = cursor.fields()?;
-    let mut handlers =
-        fields.required("handlers", |cursor| cursor.non_empty_list(|item| handler(item, registry)));
-    let probe = fields.with_default("probe", probe::probe, Some(Probe::default()));
+    let mut handlers = fields.required("handlers", |cursor| cursor.list(|item| handler(item, registry)));
+    let probe = fields.with_default("probe", probe::probe, Some(ProbeSettings::default()));
     let guides = fields.with_default("guides", guides::guides, Vec::new());
     fields.finish();
     handlers.iter_mut().flatten().for_each(|handler| handler.probe = probe);
-    Some(Declared { handlers: handlers.unwrap_or_default(), guides })
+    Some(RegistryDocument { handlers: handlers.unwrap_or_default(), guides })
 }
 
-fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
+fn handler(cursor: ValueCursor<'_>, registry: &RegistryIdentity) -> Option<HandlerConfig> {
     let mut fields = cursor.clone().fields()?;
-    // That of others is not its own.
-    cursor.take_from_outside();
+    // Discard the references of fields outside this handler.
+    cursor.take_reference_values();
     let name = fields.required("name", handler_name);
     let kind = match fields.required("type", |cursor| cursor.choice(&HANDLER_TYPE)) {
-        Some(handler_type) => kind(handler_type, &mut fields, registry, &cursor),
+        Some(handler_type) => handler_kind(handler_type, &mut fields, registry, &cursor),
         None => {
             fields.optional("mcpConfig", mcp::config);
-            for (field, ..) in ONLY {
+            for (field, ..) in TYPE_SPECIFIC_FIELDS {
                 fields.ignore(&[field]);
             }
-            fields.ignore(RESILIENCE);
+            fields.ignore(COMMON_FIELDS);
             None
         }
     };
-    let timeout = fields.with_default("timeout", Cursor::timeout, DEFAULT_TIMEOUT);
+    let timeout = fields.with_default("timeout", ValueCursor::timeout, DEFAULT_TIMEOUT);
     let (prefix, overrides) = (names::prefix(&mut fields), names::overrides(&mut fields));
-    let price = fields.optional("price", |cursor| cursor.parse(forms::price));
-    let display_name = fields.optional("displayName", |cursor| cursor.parse(forms::display_name));
-    let description = fields.optional("description", Cursor::text);
+    let pin = names::pin(&mut fields);
+    let price = fields.optional("price", |cursor| cursor.parse(formats::price));
+    let display_name = fields.optional("displayName", |cursor| cursor.parse(formats::display_name));
+    let description = fields.optional("description", ValueCursor::text);
     let chunking = names::chunking(&mut fields);
-    fields.not_yet(HANDLER_NOT_YET);
-    fields.misplaced(&["probe"], "it belongs to `spec`, and is for all handlers");
+    fields.reject_unsupported(UNSUPPORTED_FIELDS);
+    fields.reject_misplaced(&["probe"], "it belongs to `spec` and applies to all handlers");
     fields.finish();
-    let (registry, kind, from_outside) = (registry.name.clone(), kind?, cursor.take_from_outside());
-    Some(Handler {
+    let (registry, kind, from_outside) = (registry.name.clone(), kind?, cursor.take_reference_values());
+    Some(HandlerConfig {
         name: name?,
         registry,
         timeout,
         prefix,
+        pin,
         overrides,
         price,
         display_name,
@@ -165,20 +163,20 @@ fn handler(cursor: Cursor<'_>, registry: &Registry) -> Option<Handler> {
         chunking,
         probe: None,
         kind,
-        from_outside,
+        reference_values: from_outside,
     })
 }
 
-fn kind(
+fn handler_kind(
     handler_type: HandlerType,
-    fields: &mut Fields<'_>,
-    registry: &Registry,
-    handler: &Cursor<'_>,
+    fields: &mut ObjectFields<'_>,
+    registry: &RegistryIdentity,
+    handler: &ValueCursor<'_>,
 ) -> Option<HandlerKind> {
     let namespace = registry.namespace.as_deref().unwrap_or("default");
-    for (field, types, reason) in ONLY {
+    for (field, types, reason) in TYPE_SPECIFIC_FIELDS {
         if !types.contains(&handler_type) {
-            fields.misplaced(&[field], reason);
+            fields.reject_misplaced(&[field], reason);
         }
     }
     match handler_type {
@@ -193,27 +191,27 @@ fn kind(
             openapi::handler(fields).map(|openapi| HandlerKind::OpenApi(Box::new(openapi)))
         }
         HandlerType::Function => {
-            function::hosted(fields).map(|function| HandlerKind::Function(Box::new(function)))
+            function::hosted_function(fields).map(|function| HandlerKind::Function(Box::new(function)))
         }
         HandlerType::CortexOne => {
-            function::on_platform(fields).map(|function| HandlerKind::CortexOne(Box::new(function)))
+            function::platform_function(fields).map(|function| HandlerKind::CortexOne(Box::new(function)))
         }
     }
 }
 
-fn handler_name(cursor: Cursor<'_>) -> Option<HandlerName> {
+fn handler_name(cursor: ValueCursor<'_>) -> Option<HandlerName> {
     let name = cursor.clone().parse(HandlerName::parse)?;
-    cursor.declare(HANDLER_NAME, name.as_str());
+    cursor.declare(DUPLICATE_HANDLER, name.as_str());
     Some(name)
 }
 
-/// Headers that an author sets; `is_name` says which there may be.
+/// Reads custom headers; `is_name` checks their names.
 pub(crate) fn headers(
-    cursor: Cursor<'_>,
-    is_name: fn(&str) -> Result<(), forms::Invalid>,
-) -> Option<Vec<(HeaderName, Secret)>> {
-    let value = |cursor: Cursor<'_>| cursor.parse_secret(forms::secret_header_value);
+    cursor: ValueCursor<'_>,
+    is_name: fn(&str) -> Result<(), formats::FormatError>,
+) -> Option<Vec<(HeaderName, SecretString)>> {
+    let value = |cursor: ValueCursor<'_>| cursor.parse_secret(formats::secret_header_value);
     let entries = cursor.entries(is_name, value)?;
-    let named = |(name, value): (String, Secret)| Some((forms::header_name(&name).ok()?, value));
+    let named = |(name, value): (String, SecretString)| Some((formats::header_name(&name).ok()?, value));
     Some(entries.into_iter().filter_map(named).collect())
 }

@@ -1,93 +1,92 @@
-//! What the readers of all documents share: where problems go, the environment, and what was declared so far.
+//! The state that the readers of all documents share: problems, the environment, and declared names.
 
 use std::{cell::RefCell, collections::HashMap};
 
 use crate::{
-    expand::BadReference,
-    problem::{Place, Problem, Problems},
+    expand::ReferenceError,
+    problem::{ManifestProblem, ManifestProblems, SourceLocation},
 };
 
-/// Looks up an environment variable. It is handed in, so that a manifest depends on nothing that a test
-/// cannot see.
-pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
+/// Looks up an environment variable. It is a parameter, so that tests control the whole input of a manifest.
+pub type EnvironmentLookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Readers go on after a problem; that is how one run reports them all.
-pub(crate) struct Report<'a> {
-    pub(crate) environment: &'a Environment<'a>,
-    /// Whether what references refer to may be missing.
-    is_forgiving: bool,
-    problems: RefCell<Vec<Problem>>,
-    declared: RefCell<HashMap<(&'static str, String), Place>>,
-    keys: RefCell<Vec<Place>>,
-    from_outside: RefCell<Vec<String>>,
+/// Collects problems. Readers continue after a problem, so that one run reports them all.
+pub(crate) struct ProblemReport<'a> {
+    pub(crate) environment: &'a EnvironmentLookup<'a>,
+    /// True if the targets of references may be missing.
+    allows_missing: bool,
+    problems: RefCell<Vec<ManifestProblem>>,
+    declarations: RefCell<HashMap<(&'static str, String), SourceLocation>>,
+    secret_references: RefCell<Vec<SourceLocation>>,
+    reference_values: RefCell<Vec<String>>,
 }
 
-impl<'a> Report<'a> {
-    pub(crate) fn new(environment: &'a Environment<'a>) -> Self {
+impl<'a> ProblemReport<'a> {
+    pub(crate) fn new(environment: &'a EnvironmentLookup<'a>) -> Self {
         Self {
             environment,
-            is_forgiving: false,
+            allows_missing: false,
             problems: RefCell::default(),
-            declared: RefCell::default(),
-            keys: RefCell::default(),
-            from_outside: RefCell::default(),
+            declarations: RefCell::default(),
+            secret_references: RefCell::default(),
+            reference_values: RefCell::default(),
         }
     }
 
-    /// A report for documents that are not used yet: what their references refer to may come later.
-    pub(crate) fn forgiving(environment: &'a Environment<'a>) -> Self {
-        Self { is_forgiving: true, ..Self::new(environment) }
+    /// Creates a report for documents that are not used yet: the targets of their references may be missing.
+    pub(crate) fn lenient(environment: &'a EnvironmentLookup<'a>) -> Self {
+        Self { allows_missing: true, ..Self::new(environment) }
     }
 
-    pub(crate) const fn forgives(&self, reference: &BadReference) -> bool {
-        self.is_forgiving && matches!(reference, BadReference::Unset(_) | BadReference::Unreadable { .. })
+    pub(crate) const fn tolerates(&self, reference: &ReferenceError) -> bool {
+        self.allows_missing
+            && matches!(reference, ReferenceError::Unset(_) | ReferenceError::Unreadable { .. })
     }
 
-    /// How many problems were reported so far.
+    /// Number of problems so far.
     pub(crate) fn count(&self) -> usize {
         self.problems.borrow().len()
     }
 
-    pub(crate) fn add(&self, problem: Problem) {
+    pub(crate) fn add(&self, problem: ManifestProblem) {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// Reports the second of two things that have one name; `noun` says in a message what they are.
+    /// Registers a name, and reports the second value with the same noun and name.
     ///
-    /// The message does not repeat the name, which may have come from the environment.
-    pub(crate) fn declare(&self, noun: &'static str, name: &str, place: Place) {
+    /// The message does not repeat the name, which may come from the environment.
+    pub(crate) fn declare(&self, noun: &'static str, name: &str, location: SourceLocation) {
         let first = self
-            .declared
+            .declarations
             .borrow_mut()
             .entry((noun, name.to_owned()))
-            .or_insert_with(|| place.clone())
+            .or_insert_with(|| location.clone())
             .clone();
-        if first != place {
-            let problem = Problem::new(place, format!("a second {noun}"));
-            self.add(problem.hint(format!("the first one is at {first}")));
+        if first != location {
+            let problem = ManifestProblem::new(location, format!("duplicate {noun}"));
+            self.add(problem.hint(format!("first defined at {first}")));
         }
     }
 
-    /// Remembers what references stood for.
-    pub(crate) fn came_from_outside(&self, values: Vec<String>) {
-        self.from_outside.borrow_mut().extend(values);
+    /// Stores the values of references.
+    pub(crate) fn add_reference_values(&self, values: Vec<String>) {
+        self.reference_values.borrow_mut().extend(values);
     }
 
-    /// What they stood for that were read since this was last asked for.
-    pub(crate) fn take_from_outside(&self) -> Vec<String> {
-        self.from_outside.take()
+    /// Returns the values of references since the last call.
+    pub(crate) fn take_reference_values(&self) -> Vec<String> {
+        self.reference_values.take()
     }
 
-    /// Remembers where the key of a mounted secret is named: the document that says where they are mounted may
-    /// come later.
-    pub(crate) fn key(&self, place: Place) {
-        self.keys.borrow_mut().push(place);
+    /// Stores the location of a reference to a mounted secret: the document with `secretsDir` may come later.
+    pub(crate) fn add_secret_reference(&self, location: SourceLocation) {
+        self.secret_references.borrow_mut().push(location);
     }
 
-    /// Reports every such place, because no document said it.
-    pub(crate) fn refuse_keys(&self) {
-        for place in self.keys.take() {
-            let problem = Problem::new(place, "there is no folder with secrets");
+    /// Reports all references to mounted secrets, because `secretsDir` is not set.
+    pub(crate) fn report_missing_secrets_dir(&self) {
+        for place in self.secret_references.take() {
+            let problem = ManifestProblem::new(place, "`secretsDir` is not set");
             self.add(problem.hint(
                 "set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file \
                  `api/token` in it",
@@ -95,8 +94,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// `value`, if nothing was reported.
-    pub(crate) fn finish<T>(self, value: T) -> Result<T, Problems> {
-        Problems::from_found(self.problems.into_inner()).map_or(Ok(value), Err)
+    /// Returns `value` if there are no problems.
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, ManifestProblems> {
+        ManifestProblems::from_unsorted(self.problems.into_inner()).map_or(Ok(value), Err)
     }
 }

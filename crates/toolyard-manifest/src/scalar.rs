@@ -1,27 +1,27 @@
-//! What a scalar stands for, by the core schema of YAML 1.2.
+//! Resolves scalars by the core schema of YAML 1.2.
 //!
-//! Unlike YAML 1.1, `yes`, `no`, `on` and `off` are strings, and `010` is ten.
+//! Unlike in YAML 1.1, `yes`, `no`, `on` and `off` are strings, and `010` is ten.
 
 use saphyr_parser::ScalarStyle;
 
-use crate::tree::Content;
+use crate::tree::NodeContent;
 
-/// Only a plain scalar may be something other than a string; quotes and blocks always make one.
-pub(crate) fn resolve(text: &str, style: ScalarStyle) -> Content {
+/// Resolves a scalar. Quotes and blocks are always strings.
+pub(crate) fn resolve_scalar(text: &str, style: ScalarStyle) -> NodeContent {
     match style {
         ScalarStyle::Plain => plain(text),
-        _ => Content::Text(text.to_owned()),
+        _ => NodeContent::Text(text.to_owned()),
     }
 }
 
-fn plain(text: &str) -> Content {
+fn plain(text: &str) -> NodeContent {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Content::Null,
-        "true" | "True" | "TRUE" => Content::Bool(true),
-        "false" | "False" | "FALSE" => Content::Bool(false),
-        number if is_integer(number) => integer(number).map_or_else(|| float(number), Content::Integer),
+        "" | "~" | "null" | "Null" | "NULL" => NodeContent::Null,
+        "true" | "True" | "TRUE" => NodeContent::Bool(true),
+        "false" | "False" | "FALSE" => NodeContent::Bool(false),
+        number if is_integer(number) => integer(number).map_or_else(|| float(number), NodeContent::Integer),
         number if is_float(number) => float(number),
-        text => Content::Text(text.to_owned()),
+        text => NodeContent::Text(text.to_owned()),
     }
 }
 
@@ -44,12 +44,12 @@ fn integer(text: &str) -> Option<i64> {
     }
 }
 
-/// Infinities, and what is too large to be an integer without being decimal, become no number.
-fn float(text: &str) -> Content {
-    Content::Float(text.parse().ok().filter(|number: &f64| number.is_finite()).unwrap_or(f64::NAN))
+/// Parses a float. Infinities, and integers beyond 64 bits that are not decimal, become NaN.
+fn float(text: &str) -> NodeContent {
+    NodeContent::Float(text.parse().ok().filter(|number: &f64| number.is_finite()).unwrap_or(f64::NAN))
 }
 
-/// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, infinity, or not a number.
+/// Matches `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, infinity, or NaN.
 fn is_float(text: &str) -> bool {
     if matches!(text, ".nan" | ".NaN" | ".NAN") {
         return true;

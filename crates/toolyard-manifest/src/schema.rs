@@ -1,6 +1,6 @@
-//! What may stand in documents, as JSON Schema 2020-12.
+//! JSON schemas (2020-12) of the documents.
 //!
-//! The schemas are written by hand, for the people whose editors show them; the tests hold them to the readers.
+//! The schemas are written by hand, for authors whose editors show them; tests compare them with the readers.
 
 /// The schema of a `ToolRegistry` document.
 pub const TOOL_REGISTRY: &str = include_str!("../../../schema/toolregistry.json");

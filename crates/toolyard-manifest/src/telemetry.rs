@@ -1,42 +1,43 @@
-//! What the gateway tells those who run it: metrics, traces and logs.
+//! The reader of `telemetry` and `logs`.
 
 use std::time::Duration;
 
 use http::HeaderName;
 
 use crate::{
-    cursor::{Choice, Cursor},
-    forms::{self, Endpoint},
-    handler::Secret,
+    cursor::{KeywordChoice, ValueCursor},
+    formats::{self, EndpointUrl},
+    handler::SecretString,
     registry::headers,
 };
 
-/// Metrics and traces: `telemetry` of the `Toolyard` document. What it leaves open, the variables of the environment say
-/// that all software with OpenTelemetry reads.
+/// `telemetry` of a `Toolyard` document: metrics and traces. Absent settings come from the standard environment
+/// variables of OpenTelemetry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Telemetry {
-    /// `prefix`: what the names of our own metrics begin with. `toolyard`.
+pub struct TelemetrySettings {
+    /// `prefix`: the prefix of the gateway's own metrics. Default: `toolyard`.
     pub prefix: String,
-    /// `otlp`: where metrics and traces are sent. None: nowhere, unless the environment says so.
-    pub otlp: Option<Otlp>,
-    /// `traces.sample`: the share of traces that is kept, of those that begin here. None: as the environment says, or all.
+    /// `otlp`: the collector of metrics and traces. `None`: that of the environment, if any.
+    pub otlp: Option<OtlpSettings>,
+    /// `traces.sample`: the fraction of traces to keep, of those that start here. `None`: as in the environment, or
+    /// all.
     pub sample: Option<f64>,
 }
 
-/// A collector that takes metrics and traces by OTLP.
+/// A collector of metrics and traces with OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Otlp {
-    /// `endpoint`: its URL. For HTTP, what stands before `/v1/traces` and `/v1/metrics`.
-    pub endpoint: Endpoint,
-    /// `protocol`: how it is spoken to. gRPC.
+pub struct OtlpSettings {
+    /// `endpoint`: its URL. For HTTP, the part before `/v1/traces` and `/v1/metrics`.
+    pub endpoint: EndpointUrl,
+    /// `protocol`: the protocol of the collector. Default: gRPC.
     pub protocol: OtlpProtocol,
-    /// `headers`: what each request carries.
-    pub headers: Vec<(HeaderName, Secret)>,
-    /// `interval`: how often metrics are sent. 60 s: what the specification of OpenTelemetry has.
+    /// `headers`: headers of each request.
+    pub headers: Vec<(HeaderName, SecretString)>,
+    /// `interval`: time between two exports of metrics. Default: 60 s, as in the specification of OpenTelemetry.
     pub interval: Duration,
 }
 
-/// How a collector is spoken to.
+/// The protocol of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtlpProtocol {
     /// gRPC, commonly on port 4317.
@@ -45,59 +46,59 @@ pub enum OtlpProtocol {
     Http,
 }
 
-/// What is logged: `logs` of the `Toolyard` document.
+/// `logs` of a `Toolyard` document: format and filter of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logs {
-    /// `format`: how lines look. For humans.
+pub struct LogSettings {
+    /// `format`: the format of lines. Default: `human`.
     pub format: LogFormat,
-    /// `filter`: what is logged, by level and by target, as in `info,toolyard_mcp=debug`. `info`. An edit of it is applied
-    /// at once.
+    /// `filter`: the log filter, by level and target, as in `info,toolyard_mcp=debug`. Default: `info`. Edits apply
+    /// immediately.
     pub filter: String,
 }
 
-/// How lines of the log look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people who read them.
+    /// Text for people.
     Human,
-    /// One JSON object a line, for programs.
+    /// One JSON object per line, for programs.
     Json,
 }
 
-impl Default for Telemetry {
+impl Default for TelemetrySettings {
     fn default() -> Self {
         Self { prefix: "toolyard".to_owned(), otlp: None, sample: None }
     }
 }
 
-impl Otlp {
-    /// How often metrics are sent where nothing else is said.
+impl OtlpSettings {
+    /// Default time between two exports of metrics.
     pub const INTERVAL: Duration = Duration::from_secs(60);
 }
 
-impl Default for Logs {
+impl Default for LogSettings {
     fn default() -> Self {
         Self { format: LogFormat::Human, filter: "info".to_owned() }
     }
 }
 
-const PROTOCOL: Choice<OtlpProtocol> = Choice {
+const PROTOCOL: KeywordChoice<OtlpProtocol> = KeywordChoice {
     noun: "protocol",
     words: &[("grpc", OtlpProtocol::Grpc), ("http", OtlpProtocol::Http)],
-    not_yet: &[],
+    unsupported: &[],
 };
 
-const FORMAT: Choice<LogFormat> = Choice {
+const FORMAT: KeywordChoice<LogFormat> = KeywordChoice {
     noun: "format of the log",
     words: &[("human", LogFormat::Human), ("json", LogFormat::Json)],
-    not_yet: &[],
+    unsupported: &[],
 };
 
-pub(crate) fn telemetry(cursor: Cursor<'_>) -> Option<Telemetry> {
+pub(crate) fn telemetry(cursor: ValueCursor<'_>) -> Option<TelemetrySettings> {
     let mut fields = cursor.fields()?;
-    let default = Telemetry::default();
-    let telemetry = Telemetry {
-        prefix: fields.with_default("prefix", |cursor| cursor.parse(forms::metric_prefix), default.prefix),
+    let default = TelemetrySettings::default();
+    let telemetry = TelemetrySettings {
+        prefix: fields.with_default("prefix", |cursor| cursor.parse(formats::metric_prefix), default.prefix),
         otlp: fields.optional("otlp", otlp),
         sample: fields.optional("traces", sample),
     };
@@ -105,29 +106,30 @@ pub(crate) fn telemetry(cursor: Cursor<'_>) -> Option<Telemetry> {
     Some(telemetry)
 }
 
-fn otlp(cursor: Cursor<'_>) -> Option<Otlp> {
+fn otlp(cursor: ValueCursor<'_>) -> Option<OtlpSettings> {
     let mut fields = cursor.fields()?;
-    let endpoint = fields.required("endpoint", |cursor| cursor.parse_secret(Endpoint::parse));
+    let endpoint = fields.required("endpoint", |cursor| cursor.parse_secret(EndpointUrl::parse));
     let protocol = fields.with_default("protocol", |cursor| cursor.choice(&PROTOCOL), OtlpProtocol::Grpc);
-    let headers = fields.with_default("headers", |cursor| headers(cursor, forms::is_header_name), Vec::new());
-    let interval = fields.with_default("interval", Cursor::timeout, Otlp::INTERVAL);
+    let headers =
+        fields.with_default("headers", |cursor| headers(cursor, formats::is_header_name), Vec::new());
+    let interval = fields.with_default("interval", ValueCursor::timeout, OtlpSettings::INTERVAL);
     fields.finish();
-    Some(Otlp { endpoint: endpoint?, protocol, headers, interval })
+    Some(OtlpSettings { endpoint: endpoint?, protocol, headers, interval })
 }
 
-fn sample(cursor: Cursor<'_>) -> Option<f64> {
+fn sample(cursor: ValueCursor<'_>) -> Option<f64> {
     let mut fields = cursor.fields()?;
-    let sample = fields.optional("sample", Cursor::share);
+    let sample = fields.optional("sample", ValueCursor::share);
     fields.finish();
     sample
 }
 
-pub(crate) fn logs(cursor: Cursor<'_>) -> Option<Logs> {
+pub(crate) fn logs(cursor: ValueCursor<'_>) -> Option<LogSettings> {
     let mut fields = cursor.fields()?;
-    let default = Logs::default();
-    let logs = Logs {
+    let default = LogSettings::default();
+    let logs = LogSettings {
         format: fields.with_default("format", |cursor| cursor.choice(&FORMAT), default.format),
-        filter: fields.with_default("filter", |cursor| cursor.parse(forms::log_filter), default.filter),
+        filter: fields.with_default("filter", |cursor| cursor.parse(formats::log_filter), default.filter),
     };
     fields.finish();
     Some(logs)

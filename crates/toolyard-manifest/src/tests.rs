@@ -1,4 +1,4 @@
-//! What the crate does as a whole: texts and files in, a manifest or problems out.
+//! Tests of the whole crate: texts and files in, a manifest or problems out.
 
 mod any_text;
 mod complete_example;
@@ -14,57 +14,58 @@ mod mcp;
 mod names;
 mod openapi;
 mod process;
+mod process_settings;
 mod references;
 mod registry;
 mod schema;
 mod secrets;
 mod syntax;
 
-use crate::{HandlerKind, Manifest, McpTransport, Problems, Source, parse_with};
+use crate::{HandlerKind, Manifest, ManifestProblems, ManifestSource, McpTransport, parse_with};
 
-/// What the tests' environment holds; no problem may ever show it.
-const SECRET: &str = "hunter2";
+/// A value of the tests' environment that no problem may quote.
+const SECRET_VALUE: &str = "hunter2";
 
 fn environment(name: &str) -> Option<String> {
     match name {
-        "TOKEN" => Some(SECRET.to_owned()),
+        "TOKEN" => Some(SECRET_VALUE.to_owned()),
         "TIMEOUT" => Some("5s".to_owned()),
         "URL" => Some("http://a/mcp/in-path?k=in-query".to_owned()),
         _ => None,
     }
 }
 
-fn source(name: &str, text: &str) -> Source {
-    Source { name: name.to_owned(), text: text.to_owned() }
+fn source(name: &str, text: &str) -> ManifestSource {
+    ManifestSource { name: name.to_owned(), text: text.to_owned() }
 }
 
-fn read(text: &str) -> Result<Manifest, Problems> {
+fn read(text: &str) -> Result<Manifest, ManifestProblems> {
     parse_with(&[source("tools.yaml", text)], &environment)
 }
 
-/// What a text says that is right, for its schemas too.
+/// Parses a valid text, and checks it against its schemas.
 #[track_caller]
 fn valid(text: &str) -> Manifest {
     schema::accepts(text);
     read(text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// How the first handler of a valid manifest is reached, which is an MCP server.
+/// The transport of the first handler of a valid manifest, which is an MCP server.
 #[track_caller]
 fn transport(text: &str) -> McpTransport {
     let HandlerKind::Mcp(mcp) = valid(text).handlers.remove(0).kind else { panic!("it is no MCP server") };
     mcp.transport
 }
 
-/// The problems of a text that has some.
+/// The problems of an invalid text.
 #[track_caller]
 fn problems(text: &str) -> String {
     let problems = read(text).expect_err("the text has a mistake").to_string();
-    assert!(!problems.contains(SECRET), "{problems}");
+    assert!(!problems.contains(SECRET_VALUE), "{problems}");
     problems
 }
 
-/// A registry with these handlers, which begin in line 6.
+/// A registry with these handlers, which start in line 6.
 fn registry(handlers: &str) -> String {
     format!(
         "apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: agent-tools}}\n\
@@ -72,7 +73,7 @@ fn registry(handlers: &str) -> String {
     )
 }
 
-/// A registry with one stdio handler; `fields` are others of the handler, in line 9.
+/// A registry with one stdio handler; `fields` are additional fields of the handler, in line 9.
 fn handler(fields: &str) -> String {
     registry(&format!(
         "  - name: files\n    type: mcp\n    mcpConfig: {{transport: stdio, command: x}}\n    {fields}\n"

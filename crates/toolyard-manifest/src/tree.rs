@@ -1,54 +1,54 @@
-//! A document as a tree of values that know their positions. It says nothing about what the values mean.
+//! A document as a tree of values with positions, without any meaning.
 
-use crate::problem::Position;
+use crate::problem::SourcePosition;
 
-/// A value and where it begins.
+/// A value and its position.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) content: Content,
-    pub(crate) position: Position,
+pub(crate) struct TreeNode {
+    pub(crate) content: NodeContent,
+    pub(crate) position: SourcePosition,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
+pub(crate) enum NodeContent {
     Null,
     Bool(bool),
     Integer(i64),
-    /// A fraction, or an integer beyond 64 bits; not a number where 64-bit floats have none for it.
+    /// A fraction, or an integer beyond 64 bits; NaN if a 64-bit float cannot represent it.
     Float(f64),
     Text(String),
-    List(Vec<Node>),
-    Object(Vec<Member>),
+    List(Vec<TreeNode>),
+    Object(Vec<ObjectMember>),
 }
 
-/// A key of an object and its value. The names within an object are unique.
+/// A key of an object and its value. The names in an object are unique.
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct ObjectMember {
     pub(crate) name: String,
-    /// Where the name begins; the value has a position of its own.
-    pub(crate) position: Position,
-    pub(crate) value: Node,
+    /// Position of the name; the value has its own.
+    pub(crate) position: SourcePosition,
+    pub(crate) value: TreeNode,
 }
 
 // === impl Node ===
 
-impl Node {
-    /// About how many bytes this value takes with all that is in it.
-    pub(crate) fn weight(&self) -> usize {
+impl TreeNode {
+    /// Approximate size of this value and its contents in memory, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
         let inner = match &self.content {
-            Content::Text(text) => text.len(),
-            Content::List(items) => items.iter().map(Node::weight).sum(),
-            Content::Object(members) => members.iter().map(Member::weight).sum(),
-            Content::Null | Content::Bool(_) | Content::Integer(_) | Content::Float(_) => 0,
+            NodeContent::Text(text) => text.len(),
+            NodeContent::List(items) => items.iter().map(TreeNode::memory_bytes).sum(),
+            NodeContent::Object(members) => members.iter().map(ObjectMember::memory_bytes).sum(),
+            NodeContent::Null | NodeContent::Bool(_) | NodeContent::Integer(_) | NodeContent::Float(_) => 0,
         };
         size_of::<Self>() + inner
     }
 
-    /// How many lists and objects stand in one another here.
+    /// Nesting depth of lists and objects in this value.
     pub(crate) fn depth(&self) -> usize {
         match &self.content {
-            Content::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
-            Content::Object(members) => 1 + members.iter().map(|m| m.value.depth()).max().unwrap_or(0),
+            NodeContent::List(items) => 1 + items.iter().map(TreeNode::depth).max().unwrap_or(0),
+            NodeContent::Object(members) => 1 + members.iter().map(|m| m.value.depth()).max().unwrap_or(0),
             _ => 0,
         }
     }
@@ -56,8 +56,8 @@ impl Node {
 
 // === impl Content ===
 
-impl Content {
-    /// What to call this in a message.
+impl NodeContent {
+    /// The noun for this type of value in messages.
     pub(crate) fn noun(&self) -> &'static str {
         match self {
             Self::Null => "nothing (null)",
@@ -72,8 +72,8 @@ impl Content {
 
 // === impl Member ===
 
-impl Member {
-    fn weight(&self) -> usize {
-        size_of::<Self>() - size_of::<Node>() + self.name.len() + self.value.weight()
+impl ObjectMember {
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() - size_of::<TreeNode>() + self.name.len() + self.value.memory_bytes()
     }
 }

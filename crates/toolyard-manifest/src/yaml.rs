@@ -1,21 +1,21 @@
-//! Writes a document as a person would.
+//! Writes a document as YAML in the style of a person.
 
 use saphyr_parser::ScalarStyle;
 use serde_json::Value;
 
-use crate::{scalar, tree::Content};
+use crate::{scalar, tree::NodeContent};
 
-/// The widest list on one line.
-const WIDEST: usize = 80;
+/// Maximum width of a list on one line.
+const MAX_LINE_WIDTH: usize = 80;
 
-/// The text of an object, with the end of its last line.
-pub(crate) fn written(document: &Value) -> String {
+/// Formats an object, with a final line end.
+pub(crate) fn to_yaml(document: &Value) -> String {
     let mut text = String::new();
     block(document, 0, &mut text);
     text
 }
 
-/// A value below the line that names it.
+/// Writes a value below the line with its name.
 fn block(value: &Value, depth: usize, text: &mut String) {
     match value {
         Value::Object(members) if !members.is_empty() => {
@@ -23,7 +23,7 @@ fn block(value: &Value, depth: usize, text: &mut String) {
                 indent(depth, text);
                 text.push_str(&string(name));
                 text.push(':');
-                behind(value, depth, text);
+                member_value(value, depth, text);
             }
         }
         Value::Array(items) if !items.is_empty() => {
@@ -43,13 +43,13 @@ fn block(value: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// A value behind its name: on the same line if it is short.
-fn behind(value: &Value, depth: usize, text: &mut String) {
+/// Writes a value after its name: on the same line if it is short.
+fn member_value(value: &Value, depth: usize, text: &mut String) {
     let is_plain = |value: &Value| !value.is_object() && !value.is_array();
     let line = match value {
         Value::Object(members) if !members.is_empty() => None,
         Value::Array(items) if !items.iter().all(is_plain) => None,
-        value => Some(inline(value)).filter(|line| !value.is_array() || line.len() <= WIDEST),
+        value => Some(inline(value)).filter(|line| !value.is_array() || line.len() <= MAX_LINE_WIDTH),
     };
     match line {
         Some(line) => text.extend([" ", &line, "\n"]),
@@ -68,15 +68,15 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A string, in quotes unless every reader of YAML takes it for a string anyway.
+/// Formats a string, in quotes unless every YAML parser reads it as a string anyway.
 fn string(text: &str) -> String {
     let inner = |c: char| c.is_ascii_alphanumeric() || "_./:@+-".contains(c);
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text.chars().all(inner)
         && !text.ends_with(':')
-        // Booleans of YAML 1.1, which Kubernetes reads.
+        // Booleans of YAML 1.1, which Kubernetes accepts.
         && !["y", "n", "yes", "no", "on", "off"].contains(&text.to_ascii_lowercase().as_str())
-        && matches!(scalar::resolve(text, ScalarStyle::Plain), Content::Text(_));
+        && matches!(scalar::resolve_scalar(text, ScalarStyle::Plain), NodeContent::Text(_));
     if is_plain { text.to_owned() } else { Value::from(text).to_string() }
 }
 

@@ -1,14 +1,14 @@
-//! What says on whose behalf requests are made.
+//! Authentication of upstream requests.
 
 use std::{fmt, path::PathBuf};
 
-/// How a request says on whose behalf it is made.
+/// The authentication of upstream requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Auth {
+pub struct RequestAuth {
     /// `bearer` or `basic`.
     pub scheme: AuthScheme,
     /// The token, or `user:password`.
-    pub credential: Credential,
+    pub credential: CredentialSource,
 }
 
 /// The scheme of an `Authorization` header.
@@ -16,48 +16,48 @@ pub struct Auth {
 pub enum AuthScheme {
     /// A token (RFC 6750).
     Bearer,
-    /// A name and a password with a colon between them (RFC 7617).
+    /// A user name and a password with a colon between them (RFC 7617).
     Basic,
 }
 
-/// Where a secret is.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credential {
-    /// In the manifest, by way of the environment.
-    Value(Secret),
-    /// `file:PATH`: in a file, which is read at each call, so that it can be replaced.
+pub enum CredentialSource {
+    /// In the manifest, usually from an environment variable.
+    Value(SecretString),
+    /// `file:PATH`: a file that is read at each call, so that it can be replaced.
     File(PathBuf),
-    /// In the file `NAME/KEY` of the folder [`secretsDir`](crate::Process::secrets_dir), which is how a
-    /// cluster mounts its secrets.
+    /// The file `NAME/KEY` in the folder [`secretsDir`](crate::ProcessSettings::secrets_dir), which is how a cluster
+    /// mounts its secrets.
     Key {
-        /// The name of the secret.
+        /// Name of the secret.
         name: String,
-        /// The key in it.
+        /// Key in the secret.
         key: String,
     },
 }
 
 /// A string that may be secret: `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct SecretString(String);
 
 // === impl Secret ===
 
-impl Secret {
-    /// Keeps a string from being shown.
+impl SecretString {
+    /// Wraps a string.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The string, for where it is used.
+    /// The string itself.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
+        f.write_str("SecretString")
     }
 }

@@ -1,32 +1,32 @@
-//! Handlers of the types `function` and `cortexone`: functions that this gateway hosts, and those of the platform.
+//! Handlers of the types `function` and `cortexone`: functions of this gateway, and of the `CortexOne` platform.
 
 use std::path::PathBuf;
 
-use super::{Credential, HttpRetry, RetryPolicy, ToolDefinition};
-use crate::forms::Endpoint;
+use super::{CredentialSource, HttpRetry, RetryPolicy, ToolDefinition};
+use crate::formats::EndpointUrl;
 
-/// A function that runs here.
+/// A function that this gateway hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionHandler {
-    /// `functionConfig`.
+    /// `functionConfig`: the source of its code.
     pub source: FunctionSource,
-    /// `tool`: the one tool that it is. None: it is an MCP server, and tells by itself which tools it has.
+    /// `tool`: the one tool that it implements. `None`: it is an MCP server, which lists its tools itself.
     pub tool: Option<ToolDefinition>,
-    /// `retryPolicy`, or what `retries` stands for: calls that did not reach it, or broke off.
+    /// `retryPolicy` or `retries`: the policy for calls that did not reach it or broke off.
     pub retry: RetryPolicy,
 }
 
-/// Where the code of a function is.
+/// The source of a function's code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FunctionSource {
-    /// It was published to this gateway.
+    /// A function that was published to this gateway.
     Published {
         /// `id`.
         id: String,
-        /// `version`: a whole version, the newest of several, or the draft. `latest`.
+        /// `version`: a full version, a prefix that selects the newest one, or `draft`. Default: `latest`.
         version: String,
     },
-    /// `path`: in a folder, where its author works on it.
+    /// `path`: a folder with code under development.
     Folder(PathBuf),
 }
 
@@ -37,21 +37,21 @@ pub struct CortexOneHandler {
     pub id: String,
     /// `version`.
     pub version: String,
-    /// `baseURL`: where the platform is, without a query. <https://cortexconnect.rival.io>
-    pub base_url: Endpoint,
-    /// `apiKey` or `apiKeySecretRef`: what calls are paid with.
-    pub api_key: Credential,
-    /// `tool`: the one tool that it is. None: it is an MCP server, and tells by itself which tools it has.
+    /// `baseURL`: the base URL of the platform, without a query. Default: <https://cortexconnect.rival.io>
+    pub base_url: EndpointUrl,
+    /// `apiKey` or `apiKeySecretRef`: the key that pays for calls.
+    pub api_key: CredentialSource,
+    /// `tool`: the one tool that it implements. `None`: it is an MCP server, which lists its tools itself.
     pub tool: Option<ToolDefinition>,
-    /// `retryPolicy`, or what `retries` stands for.
+    /// `retryPolicy` or `retries`.
     pub retry: HttpRetry,
 }
 
 // === impl FunctionSource ===
 
 impl FunctionSource {
-    /// Where it is, for people.
-    pub(super) fn shown(&self) -> String {
+    /// The location of the code, for display.
+    pub(super) fn display_location(&self) -> String {
         match self {
             Self::Published { id, version } => format!("function://{id}/{version}"),
             Self::Folder(path) => format!("file:{}", path.display()),
@@ -62,7 +62,7 @@ impl FunctionSource {
 // === impl CortexOneHandler ===
 
 impl CortexOneHandler {
-    /// The URL that everything about this version of the function begins with.
+    /// The base URL of this version of the function.
     #[must_use]
     pub fn url(&self) -> String {
         let base = self.base_url.uri().to_string();

@@ -4,45 +4,44 @@ use std::path::PathBuf;
 
 use http::uri::Authority;
 
-use super::{Auth, RetryPolicy, ToolDefinition};
+use super::{RequestAuth, RetryPolicy, ToolDefinition};
 
-/// A tool, and where the service is that runs it.
+/// A tool and the gRPC service that implements it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrpcHandler {
-    /// `tool`.
+    /// `tool`: the definition of the tool.
     pub tool: ToolDefinition,
     /// `endpoint` or `grpcConfig.endpoint`: a host and a port.
     pub endpoint: Authority,
-    /// `tls` and what belongs to it. None: nothing is encrypted.
-    pub tls: Option<Tls>,
-    /// `auth`.
-    pub auth: Option<Auth>,
-    /// `retryPolicy`, or what `retries` stands for.
+    /// `tls` and the related fields. `None`: plain text.
+    pub tls: Option<GrpcTls>,
+    /// `auth`: the authentication of its requests.
+    pub auth: Option<RequestAuth>,
+    /// `retryPolicy` or `retries`.
     pub retry: GrpcRetry,
 }
 
-/// How a connection is encrypted.
+/// The encryption of a gRPC connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
-    /// `tlsCertPath` and `tlsKeyPath`: how the gateway says who it is. None: it does not.
+pub struct GrpcTls {
+    /// `tlsCertPath` and `tlsKeyPath`: the client certificate and its key. `None`: no client certificate.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// `tlsCAPath`: who vouches for the server. None: those whom the system trusts.
+    /// `tlsCAPath`: the certificate authorities of the server. `None`: those of the system.
     pub authority: Option<PathBuf>,
-    /// `tlsInsecureSkipVerify`: whether anybody may be the server. False.
+    /// `tlsInsecureSkipVerify`: accept any server certificate. Default: false.
     pub skips_verification: bool,
 }
 
-/// When and how often a request that failed is sent again.
+/// The retry policy of gRPC requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrpcRetry {
-    /// How often, and after which waits.
+    /// Number of attempts and backoff.
     pub policy: RetryPolicy,
-    /// `retryableStatusCodes`: the statuses after which it is sent again. UNAVAILABLE, DEADLINE_EXCEEDED,
-    /// RESOURCE_EXHAUSTED.
+    /// `retryableStatusCodes`: the retryable status codes. Default: UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED.
     pub retryable_status_codes: Vec<&'static str>,
 }
 
-/// With the defaults of the contract.
+/// Applies the default status codes of the contract.
 impl From<RetryPolicy> for GrpcRetry {
     fn from(policy: RetryPolicy) -> Self {
         let retryable_status_codes = vec!["UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"];

@@ -5,75 +5,75 @@ use std::fmt;
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Map, Value};
 
-use super::{Auth, RetryPolicy, Secret};
-use crate::forms::{Endpoint, UrlTemplate};
+use super::{RequestAuth, RetryPolicy, SecretString};
+use crate::formats::{EndpointUrl, UrlTemplate};
 
-/// A tool, and how its calls become requests.
+/// A tool and the mapping of its calls to requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpHandler {
-    /// `tool`.
+    /// `tool`: the definition of the tool.
     pub tool: ToolDefinition,
-    /// `endpoint`, `httpConfig.endpoint` or `httpConfig.urlTemplate`: where requests go.
-    pub url: Url,
-    /// `method`. POST.
+    /// `endpoint`, `httpConfig.endpoint` or `httpConfig.urlTemplate`: the URL of requests.
+    pub url: HttpUrl,
+    /// `method`. Default: POST.
     pub method: Method,
-    /// `headers`: what every request carries.
-    pub headers: Vec<(HeaderName, Secret)>,
-    /// `contentType`: what a body is called. application/json.
+    /// `headers`: headers of every request.
+    pub headers: Vec<(HeaderName, SecretString)>,
+    /// `contentType`: the content type of bodies. Default: application/json.
     pub content_type: HeaderValue,
-    /// `auth`, or `httpConfig.authType` and what belongs to it.
-    pub auth: Option<Auth>,
-    /// `queryParams`: the arguments that go into the query, with a method that has a body; with any other
-    /// one, the only arguments that go there.
+    /// `auth`, or `httpConfig.authType` and the related fields.
+    pub auth: Option<RequestAuth>,
+    /// `queryParams`: for methods with a body, the arguments that go into the query. For other methods, the only
+    /// arguments that go there.
     pub query_params: Option<Vec<String>>,
     /// `headerParams`: arguments that go into headers.
     pub header_params: Vec<(String, HeaderName)>,
-    /// `staticQuery`: what every query carries.
-    pub static_query: Vec<(String, Secret)>,
-    /// `staticBody`: what every body carries; an argument of the same name counts instead.
+    /// `staticQuery`: query parameters of every request.
+    pub static_query: Vec<(String, SecretString)>,
+    /// `staticBody`: members of every body; an argument of the same name takes precedence.
     pub static_body: Option<StaticBody>,
-    /// `bodyMapping`: makes the body of what would be the body.
-    pub body_mapping: Option<Mapping>,
-    /// `responseMapping`: makes the result of what is in the response.
-    pub response_mapping: Option<Mapping>,
-    /// `redact`: members of the response that nobody is to see.
+    /// `bodyMapping`: transforms the body.
+    pub body_mapping: Option<JmesPathMapping>,
+    /// `responseMapping`: transforms the response into the result.
+    pub response_mapping: Option<JmesPathMapping>,
+    /// `redact`: members that are removed from responses.
     pub redact: Vec<String>,
-    /// `retryPolicy`, or what `retries` stands for.
+    /// `retryPolicy` or `retries`.
     pub retry: HttpRetry,
 }
 
-/// What the model is told of a tool.
+/// The definition of a tool, as models see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolDefinition {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// The JSON schema of its arguments.
+    /// JSON schema of its arguments.
     pub input_schema: Value,
-    /// The JSON schema of its result.
+    /// JSON schema of its result.
     pub output_schema: Option<Value>,
 }
 
-/// Where requests go.
+/// The URL of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Url {
-    /// Always to the same place, the query apart.
-    Fixed(Endpoint),
-    /// Where the arguments say.
+pub enum HttpUrl {
+    /// A constant URL; arguments only affect its query.
+    Fixed(EndpointUrl),
+    /// A URL that arguments are part of.
     Template(UrlTemplate),
 }
 
-/// When and how often a request that failed is sent again.
+/// The retry policy of HTTP requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpRetry {
-    /// How often, and after which waits.
+    /// Number of attempts and backoff.
     pub policy: RetryPolicy,
-    /// `retryOn`: the statuses after which it is sent again. 408, 429, 500, 502, 503, 504.
+    /// `retryOn`: the retryable status codes. Default: 408, 429, 500, 502, 503, 504.
     pub retry_on: Vec<u16>,
-    /// `retryOnNetworkError`: whether it is where no response came, or not in time. True.
+    /// `retryOnNetworkError`: retry if there is no response, or none in time. Default: true.
     pub retry_on_network_error: bool,
-    /// `respectRetryAfter`: whether a server may ask for a longer wait. True.
+    /// `respectRetryAfter`: honour a longer wait that the server requests. Default: true.
     pub respect_retry_after: bool,
 }
 
@@ -83,12 +83,12 @@ pub struct StaticBody(pub(crate) Map<String, Value>);
 
 /// A JMESPath expression that compiles.
 #[derive(Clone)]
-pub struct Mapping(pub(crate) jmespath::Expression<'static>);
+pub struct JmesPathMapping(pub(crate) jmespath::Expression<'static>);
 
 // === impl Url ===
 
-impl Url {
-    /// Whether requests go over TLS.
+impl HttpUrl {
+    /// True if requests use TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         match self {
@@ -100,7 +100,7 @@ impl Url {
 
 // === impl HttpRetry ===
 
-/// With what the contract has where it is silent about HTTP.
+/// Applies the defaults for HTTP, which the contract does not define.
 impl From<RetryPolicy> for HttpRetry {
     fn from(policy: RetryPolicy) -> Self {
         Self {
@@ -130,22 +130,22 @@ impl fmt::Debug for StaticBody {
 
 // === impl Mapping ===
 
-impl Mapping {
-    /// The expression.
+impl JmesPathMapping {
+    /// The compiled expression.
     #[must_use]
     pub const fn expression(&self) -> &jmespath::Expression<'static> {
         &self.0
     }
 }
 
-impl PartialEq for Mapping {
+impl PartialEq for JmesPathMapping {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_str() == other.0.as_str()
     }
 }
 
-impl fmt::Debug for Mapping {
+impl fmt::Debug for JmesPathMapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mapping({})", self.0.as_str())
+        write!(f, "JmesPathMapping({})", self.0.as_str())
     }
 }

@@ -1,133 +1,133 @@
-//! A handler of the type `mcp`: a server that tells by itself which tools it has.
+//! A handler of the type `mcp`: a server that lists its tools itself.
 
 use std::{fmt, path::PathBuf};
 
 use http::HeaderName;
 
-use super::{Auth, RetryPolicy, Secret};
-use crate::forms::Endpoint;
+use super::{RequestAuth, RetryPolicy, SecretString};
+use crate::formats::EndpointUrl;
 
-/// An MCP server, and which of its tools are served.
+/// An MCP server and the filter of its tools.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpHandler {
-    /// How messages reach it.
+    /// The transport to the server.
     pub transport: McpTransport,
-    /// `lane`: whose its connections are. Unset, clients share one, but for those that can be asked something by a
-    /// server of the era in which questions do not say which call they belong to.
-    pub lane: Option<Lane>,
-    /// `toolFilter`: all its tools unless set.
-    pub filter: ToolFilter,
-    /// `retryPolicy`, or what `retries` stands for: calls that did not reach the server, or whose connection
-    /// broke before it had said anything.
+    /// `lane`: the sharing of its connections. Default: clients share one, except for clients that accept server
+    /// requests when the server's protocol revision does not relate them to a call.
+    pub lane: Option<ConnectionSharing>,
+    /// `toolFilter`. Default: all tools.
+    pub filter: McpToolFilter,
+    /// `retryPolicy` or `retries`: the policy for calls that did not reach the server, or whose connection broke before
+    /// any response.
     pub retry: RetryPolicy,
 }
 
-/// Whose the connections to a server are.
+/// The sharing of connections to a server between clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Everybody's: there is one. No client is asked anything by a server of the old era.
+pub enum ConnectionSharing {
+    /// One connection for all clients. Requests of a server with a session-based protocol revision reach no client.
     Shared,
-    /// One client's each, so that what the server remembers is that client's.
+    /// A dedicated connection for each client, so that the state of the server belongs to that client.
     Client,
 }
 
-/// How messages reach an MCP server.
+/// The transport to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpTransport {
-    /// Over HTTP to a server that runs by itself.
+    /// HTTP to a running server.
     Http(McpHttp),
-    /// Over the standard streams of a process that the gateway starts.
+    /// The standard streams of a process that the gateway starts.
     Stdio {
         /// The program: a path, or a name that is looked up in `PATH`.
         command: String,
-        /// Its arguments.
-        args: Args,
-        /// Where it runs; the gateway's own folder unless set.
+        /// The arguments of the program.
+        args: CommandArgs,
+        /// The working directory. Default: that of the gateway.
         work_dir: Option<PathBuf>,
-        /// Variables that it gets beside those it inherits.
-        env: Env,
+        /// Additional environment variables.
+        env: CommandEnv,
     },
 }
 
 /// A server that is reached over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpHttp {
-    /// `transport`: what is tried first. A server that speaks the other one is found all the same.
+    /// `transport`: the transport to try first. A server with the other one is detected.
     pub style: McpHttpStyle,
-    /// Where it listens.
-    pub endpoint: Endpoint,
-    /// `headers`: what every request carries beside what the protocol says.
-    pub headers: Vec<(HeaderName, Secret)>,
-    /// `auth` of the handler, or `authType` and what belongs to it. Goes into every request, and takes the place of
-    /// an `Authorization` among the headers.
-    pub auth: Option<Auth>,
+    /// The URL of the server.
+    pub endpoint: EndpointUrl,
+    /// `headers`: headers of every request, in addition to those of the protocol.
+    pub headers: Vec<(HeaderName, SecretString)>,
+    /// `auth` of the handler, or `authType` and the related fields. Applies to every request and replaces an
+    /// `Authorization` among the headers.
+    pub auth: Option<RequestAuth>,
 }
 
-/// The two ways in which MCP uses HTTP.
+/// The two HTTP transports of MCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum McpHttpStyle {
-    /// One endpoint for everything.
+    /// Streamable HTTP: one endpoint.
     Streamable,
-    /// The older one: a stream for what the server says, and another endpoint for what it is told.
+    /// HTTP+SSE, the older one: a stream for server messages, and another endpoint for client messages.
     Sse,
 }
 
-/// Which tools of a server are served. Names are compared exactly, as everywhere in MCP: case matters.
+/// The filter of a server's tools. Names are compared exactly, as everywhere in MCP: case matters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolFilter {
-    /// `allowlist`: these and no others, whatever the other list says. Empty, it allows all.
+pub struct McpToolFilter {
+    /// `allowlist`: only these, regardless of the block list. An empty list allows all.
     pub allow: Vec<String>,
     /// `blocklist`: all but these.
     pub block: Vec<String>,
 }
 
-/// The arguments of a command. They may hold tokens, so `Debug` shows only how many there are.
+/// The arguments of a command. They may contain tokens, so `Debug` shows only their number.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Args(Vec<String>);
+pub struct CommandArgs(Vec<String>);
 
-/// Variables of a process's environment. Their values may be secret, so `Debug` shows only the names.
+/// Environment variables of a process. Their values may be secret, so `Debug` shows only the names.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Env(Vec<(String, String)>);
+pub struct CommandEnv(Vec<(String, String)>);
 
 // === impl Args ===
 
-impl Args {
+impl CommandArgs {
     /// The arguments, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 }
 
-impl FromIterator<String> for Args {
+impl FromIterator<String> for CommandArgs {
     fn from_iter<I: IntoIterator<Item = String>>(args: I) -> Self {
         Self(args.into_iter().collect())
     }
 }
 
-impl fmt::Debug for Args {
+impl fmt::Debug for CommandArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Args({} hidden)", self.0.len())
+        write!(f, "CommandArgs({} hidden)", self.0.len())
     }
 }
 
 // === impl Env ===
 
-impl Env {
+impl CommandEnv {
     /// Names and values, in the order of the document.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
-impl FromIterator<(String, String)> for Env {
+impl FromIterator<(String, String)> for CommandEnv {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
         Self(variables.into_iter().collect())
     }
 }
 
-impl fmt::Debug for Env {
+impl fmt::Debug for CommandEnv {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Env")?;
+        f.write_str("CommandEnv")?;
         f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()
     }
 }

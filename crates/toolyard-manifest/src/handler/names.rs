@@ -1,62 +1,72 @@
-//! What a manifest changes about the tools of a handler: what they are called, and what callers see of them.
+//! Changes that a manifest makes to the tools of a handler: their names and definitions.
 
 use serde_json::Value;
-use toolyard_core::{access::Price, overrides::Chunking};
+use toolyard_core::{access::CallPrice, overrides::ChunkingPolicy};
 
-/// `prefix`: when the name of a handler stands before those of its tools and prompts.
+/// `prefix`: when tools and prompts get the name of their handler as a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prefix {
-    /// `on-clash`: where a tool's own name is taken, or illegal.
+pub enum PrefixMode {
+    /// `on-clash`: if the name is already in use, or invalid.
     #[default]
     OnClash,
-    /// `always`: before each of them.
+    /// `always`: on each of them.
     Always,
-    /// `never`: before none. What has the same name as something else is not published.
+    /// `never`: on none. A tool whose name is already in use is not published.
     Never,
 }
 
-/// What is changed about one tool.
+/// `pin`: the treatment of tools whose definitions change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefinitionPin {
+    /// `warn`: serve the new definitions and report the change.
+    #[default]
+    Warn,
+    /// `hold`: serve the old definitions until the change is accepted, and no new tools.
+    Hold,
+}
+
+/// A change of one tool.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Override {
-    /// `hide: true`: no caller sees it, or can call it.
+pub enum ToolOverride {
+    /// `hide: true`: callers can neither see nor call it.
     Hide,
     /// Callers see it changed.
-    Change(Change),
+    Change(ToolModification),
 }
 
-/// How a tool differs from what its server says of it.
+/// The changes of a tool's definition.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Change {
-    /// `name`: what it is called, in full.
+pub struct ToolModification {
+    /// `name`: the complete name.
     pub name: Option<String>,
-    /// `title`: what people read as its name.
+    /// `title`: the display name.
     pub title: Option<String>,
-    /// `description`: what it does.
+    /// `description`: the description.
     pub description: Option<String>,
     /// `arguments`, by their names, in the order of the document.
-    pub arguments: Vec<(String, Argument)>,
-    /// `price`: what a call costs.
-    pub price: Option<Price>,
-    /// `chunk` and `chunkThreshold`: what becomes of its large results.
-    pub chunking: Chunking,
+    pub arguments: Vec<(String, ArgumentOverride)>,
+    /// `price`: the price of a call.
+    pub price: Option<CallPrice>,
+    /// `chunk` and `chunkThreshold`: the treatment of its large results.
+    pub chunking: ChunkingPolicy,
 }
 
-/// What is changed about one argument.
+/// A change of one argument.
 #[derive(Clone, PartialEq)]
-pub enum Argument {
-    /// `pin`: every call has this value. Callers neither see the argument nor may send it.
+pub enum ArgumentOverride {
+    /// `pin`: the fixed value of the argument. Callers neither see the argument nor may send it.
     Pin(Value),
     /// Callers see it changed.
     Show {
-        /// `default`: what it is where a caller does not send it.
+        /// `default`: the value if a caller sends none.
         default: Option<Value>,
-        /// `description`: what it is for.
+        /// `description`: the description of the argument.
         description: Option<String>,
     },
 }
 
-/// Values may be secret, so only what happens is shown.
-impl std::fmt::Debug for Argument {
+/// Shows only the variant, because values may be secret.
+impl std::fmt::Debug for ArgumentOverride {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Pin(_) => "Pin",

@@ -1,22 +1,22 @@
-//! When what failed is tried again.
+//! Retry policies.
 
 use std::time::Duration;
 
-/// When and how often something that failed is tried again.
+/// Number of attempts and backoff of retries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
-    /// `maxAttempts`: how often it is tried in all.
+    /// `maxAttempts`: total number of attempts.
     pub max_attempts: u32,
-    /// `initialBackoff`: the wait before the second attempt. 100 ms.
+    /// `initialBackoff`: the wait before the second attempt. Default: 100 ms.
     pub initial_backoff: Duration,
-    /// `backoffMultiplier`: how much longer each further wait is. 2.
+    /// `backoffMultiplier`: the factor between two waits. Default: 2.
     pub backoff_multiplier: f64,
-    /// `maxBackoff`: no wait is longer. 30 s.
+    /// `maxBackoff`: the longest wait. Default: 30 s.
     pub max_backoff: Duration,
 }
 
 impl RetryPolicy {
-    /// The policy of so many attempts, and the defaults of the contract.
+    /// Returns a policy with a number of attempts and the defaults of the contract.
     #[must_use]
     pub const fn attempts(max_attempts: u32) -> Self {
         Self {

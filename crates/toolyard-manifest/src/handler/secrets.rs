@@ -1,63 +1,63 @@
-//! What of a handler nobody is to see, wherever it is written.
+//! The secrets of a handler, which never appear in any output.
 
 use serde_json::Value;
-use toolyard_core::Secrets;
+use toolyard_core::SecretRedactor;
 
 use super::{
-    Argument, Auth, Credential, Handler, HandlerKind, McpTransport, OpenApiSpec, Override, SchemeCredential,
-    Secret, Url,
+    ArgumentOverride, CredentialSource, HandlerConfig, HandlerKind, HttpUrl, McpTransport, OpenApiSpec,
+    RequestAuth, SchemeCredential, SecretString, ToolOverride,
 };
 
-impl Handler {
-    /// Everything that may be secret: what stands where secrets do, whether it is written out or referred to, and whatever
-    /// else a reference stands for. What is in a file that is read at each call, only who reads it knows.
+impl HandlerConfig {
+    /// Returns everything that may be secret: the values of secret fields, in the manifest or by reference, and the
+    /// values of all other references. Excluded are files that are read at each call.
     ///
-    /// Of the arguments of a program, those are secret that an option with two dashes has (`--token X`, `--token=X`), and URLs
-    /// with a user: others are the names of packages and files, without which nobody understands what the program says.
+    /// Of a program's arguments, the values of options with two dashes (`--token X`, `--token=X`) and URLs with a user
+    /// are secret. Others are names of packages and files; without them messages would make no sense.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
-        let mut texts = Texts::default();
+        let mut texts = SecretCollector::default();
         let authority = self.kind.endpoint();
         let authority = authority_and_rest(&authority).0;
-        for value in self.from_outside.iter().map(Secret::expose) {
+        for value in self.reference_values.iter().map(SecretString::expose) {
             texts.url(value);
-            // Where a server is may be known.
+            // The host of a server is not secret.
             if !authority.contains(value) {
                 texts.add(value);
             }
         }
-        texts.kind(&self.kind);
-        self.overrides.iter().for_each(|(_, change)| texts.pinned(change));
+        texts.handler_kind(&self.kind);
+        self.overrides.iter().for_each(|(_, change)| texts.pinned_values(change));
         texts.0
     }
 
-    /// Where its calls go, for people: a URL without its query and without what references stand for in its path, or
+    /// The target of its calls, for display: a URL without its query and without reference values in its path, or
     /// `stdio://` and a command without its arguments.
     #[must_use]
     pub fn endpoint(&self) -> String {
         let endpoint = self.kind.endpoint();
         let (before, path) = authority_and_rest(&endpoint);
-        format!("{before}{}", Secrets::new(self.secrets()).hide(path))
+        format!("{before}{}", SecretRedactor::new(self.secrets()).hide(path))
     }
 }
 
-/// A URL up to its path, and the rest.
+/// Splits a URL at the start of its path.
 fn authority_and_rest(url: &str) -> (&str, &str) {
     let start = url.find("://").map_or(0, |colon| colon + "://".len());
     let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |end| start + end);
     url.split_at(end)
 }
 
-/// The texts that may be secret.
+/// Collects texts that may be secret.
 #[derive(Default)]
-struct Texts(Vec<String>);
+struct SecretCollector(Vec<String>);
 
-impl Texts {
+impl SecretCollector {
     fn add(&mut self, text: &str) {
         self.0.push(text.to_owned());
     }
 
-    fn kind(&mut self, kind: &HandlerKind) {
+    fn handler_kind(&mut self, kind: &HandlerKind) {
         match kind {
             HandlerKind::Mcp(mcp) => match &mcp.transport {
                 McpTransport::Http(http) => {
@@ -72,8 +72,8 @@ impl Texts {
             },
             HandlerKind::Http(http) => {
                 match &http.url {
-                    Url::Fixed(endpoint) => self.query(&endpoint.uri().to_string()),
-                    Url::Template(template) => self.query(template.as_str()),
+                    HttpUrl::Fixed(endpoint) => self.query(&endpoint.uri().to_string()),
+                    HttpUrl::Template(template) => self.query(template.as_str()),
                 }
                 self.auth(http.auth.as_ref());
                 http.headers.iter().for_each(|(_, value)| self.header(value));
@@ -102,8 +102,8 @@ impl Texts {
         }
     }
 
-    fn scheme(&mut self, wanted: &SchemeCredential) {
-        match wanted {
+    fn scheme(&mut self, credential: &SchemeCredential) {
+        match credential {
             SchemeCredential::Secret(credential) => self.credential(credential),
             SchemeCredential::OAuth(client) => {
                 self.credential(&client.secret);
@@ -112,20 +112,20 @@ impl Texts {
         }
     }
 
-    fn auth(&mut self, auth: Option<&Auth>) {
+    fn auth(&mut self, auth: Option<&RequestAuth>) {
         auth.iter().for_each(|auth| self.credential(&auth.credential));
     }
 
-    /// A token, or a name and a password, of which the password is secret by itself as well.
-    fn credential(&mut self, credential: &Credential) {
-        if let Credential::Value(secret) = credential {
+    /// Adds a token, or a user name and a password; of the latter the password is also secret by itself.
+    fn credential(&mut self, credential: &CredentialSource) {
+        if let CredentialSource::Value(secret) = credential {
             self.add(secret.expose());
             self.0.extend(secret.expose().split_once(':').map(|(_, password)| password.to_owned()));
         }
     }
 
-    /// A header, and what stands behind a scheme in it.
-    fn header(&mut self, value: &Secret) {
+    /// Adds the value of a header, and the part after its scheme.
+    fn header(&mut self, value: &SecretString) {
         self.add(value.expose());
         self.0.extend(value.expose().split_once(' ').map(|(_, credentials)| credentials.to_owned()));
     }
@@ -146,7 +146,7 @@ impl Texts {
         }
     }
 
-    /// All that may be secret in a URL from outside: password, path and query.
+    /// Adds the secret parts of a URL from a reference: password, path and query.
     fn url(&mut self, text: &str) {
         let Some((_, behind)) = text.split_once("://") else { return };
         let (authority, rest) = authority_and_rest(behind);
@@ -157,14 +157,14 @@ impl Texts {
         self.query(text);
     }
 
-    /// The values in the query of a URL.
+    /// Adds the values in the query of a URL.
     fn query(&mut self, url: &str) {
         let query = url.split_once('?').map_or("", |(_, query)| query);
         let value = |pair: &str| pair.split_once('=').map_or(pair, |(_, value)| value).to_owned();
         self.0.extend(query.split(['&', '#']).map(value));
     }
 
-    /// The strings in a value.
+    /// Adds the strings in a value.
     fn value(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.add(text),
@@ -174,10 +174,10 @@ impl Texts {
         }
     }
 
-    fn pinned(&mut self, change: &Override) {
-        let Override::Change(change) = change else { return };
+    fn pinned_values(&mut self, change: &ToolOverride) {
+        let ToolOverride::Change(change) = change else { return };
         for (_, argument) in &change.arguments {
-            if let Argument::Pin(value) = argument {
+            if let ArgumentOverride::Pin(value) = argument {
                 self.value(value);
             }
         }

@@ -1,14 +1,14 @@
-//! JSON with comments, as VS Code writes it. (Commas behind the last item are YAML's, too.)
+//! Comments in JSON, as VS Code permits them. (YAML permits trailing commas, too.)
 
-/// The text with blanks in the place of comments, so that every position stays what it was.
-pub(super) fn blanked(text: &str) -> String {
+/// Replaces comments by blanks, so that all positions stay the same.
+pub(super) fn blank_comments(text: &str) -> String {
     let mut blanked = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(['"', '/']) {
         let (before, at) = rest.split_at(start);
         blanked.push_str(before);
         let length = if at.starts_with('"') {
-            string(at)
+            string_length(at)
         } else if at.starts_with("//") {
             at.find('\n').unwrap_or(at.len())
         } else if let Some(comment) = at.strip_prefix("/*") {
@@ -28,8 +28,8 @@ pub(super) fn blanked(text: &str) -> String {
     blanked
 }
 
-/// The length of the string with which a text begins. One that does not end is the parser's to report.
-fn string(text: &str) -> usize {
+/// Returns the length of the string at the start of a text. The parser reports unterminated strings.
+fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (index, byte) in text.bytes().enumerate().skip(1) {
         match byte {
@@ -61,7 +61,7 @@ mod tests {
             ("// é\r\n1", "    \r\n1"),
             (r#"["a", "http://b"] // c"#, r#"["a", "http://b"]     "#),
         ] {
-            assert_eq!(blanked(text), expected, "{text}");
+            assert_eq!(blank_comments(text), expected, "{text}");
         }
     }
 }

@@ -1,51 +1,51 @@
-//! The fields of a client's object, taken one after the other by any of their names.
+//! The fields of a client's object, read one after the other by any of their names.
 
 use crate::{
-    cursor::Cursor,
-    import::Note,
+    cursor::ValueCursor,
+    import::ImportNote,
     problem::quoted,
-    tree::{Content, Member},
+    tree::{NodeContent, ObjectMember},
 };
 
-pub(super) struct Entry<'a> {
-    object: Cursor<'a>,
-    members: &'a [Member],
-    taken: Vec<&'a str>,
+pub(super) struct EntryFields<'a> {
+    object: ValueCursor<'a>,
+    members: &'a [ObjectMember],
+    consumed: Vec<&'a str>,
 }
 
-impl<'a> Entry<'a> {
-    /// The fields of an object; what is none is reported.
-    pub(super) fn of(object: &Cursor<'a>) -> Option<Self> {
-        let Content::Object(members) = object.content() else {
-            object.wrong_kind("an object", None);
+impl<'a> EntryFields<'a> {
+    /// Opens an object; reports any other value.
+    pub(super) fn of(object: &ValueCursor<'a>) -> Option<Self> {
+        let NodeContent::Object(members) = object.content() else {
+            object.report_wrong_type("an object", None);
             return None;
         };
-        Some(Self { object: object.clone(), members, taken: Vec::new() })
+        Some(Self { object: object.clone(), members, consumed: Vec::new() })
     }
 
-    /// The first of these fields that is there. A null is as good as nothing.
-    pub(super) fn take(&mut self, names: &[&str]) -> Option<Cursor<'a>> {
+    /// Returns the first of these fields that is present. Null counts as absent.
+    pub(super) fn take(&mut self, names: &[&str]) -> Option<ValueCursor<'a>> {
         let member = self.members.iter().find(|member| names.contains(&&*member.name))?;
-        self.taken.push(&member.name);
+        self.consumed.push(&member.name);
         Some(self.object.member(member)).filter(|value| !value.is_null())
     }
 
-    /// A field that is a string; what is none is reported.
+    /// Returns a string field; reports any other value.
     pub(super) fn take_text(&mut self, names: &[&str]) -> Option<&'a str> {
-        self.take(names)?.literal()
+        self.take(names)?.literal_text()
     }
 
-    /// Whether a field is true.
+    /// Returns a boolean field; reports any other value.
     pub(super) fn take_flag(&mut self, names: &[&str]) -> Option<bool> {
         self.take(names)?.flag()
     }
 
-    /// Notes which fields nobody has taken.
-    pub(super) fn finish(self, notes: &mut Vec<Note>) {
-        let left = self.members.iter().filter(|member| !self.taken.contains(&&*member.name));
+    /// Adds a note about the fields that were not read.
+    pub(super) fn finish(self, notes: &mut Vec<ImportNote>) {
+        let left = self.members.iter().filter(|member| !self.consumed.contains(&&*member.name));
         let names: Vec<_> = left.map(|member| quoted(&member.name)).collect();
         if !names.is_empty() {
-            notes.push(Note::at(&self.object, format!("not taken over: {}", names.join(", "))));
+            notes.push(ImportNote::at(&self.object, format!("not imported: {}", names.join(", "))));
         }
     }
 }

@@ -1,48 +1,48 @@
-//! Names for what clients call as they like.
+//! Valid and unique handler names for the servers of clients.
 
 use std::{collections::HashSet, path::Path};
 
-use crate::forms::HandlerName;
+use crate::formats::HandlerName;
 
-/// The longest name that a handler may have.
-const LONGEST: usize = 63;
+/// Maximum length of a handler name.
+const MAX_NAME_CHARS: usize = 63;
 
-/// The names that were given so far, by all files that are imported together.
+/// The names in use, across all files that are imported together.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct NameAllocator {
     registries: HashSet<String>,
     handlers: HashSet<String>,
 }
 
-impl Names {
-    /// The names that a manifest has.
-    pub(crate) fn taken(registries: HashSet<String>, handlers: HashSet<String>) -> Self {
+impl NameAllocator {
+    /// Creates an allocator with the names of an existing manifest.
+    pub(crate) fn with_existing(registries: HashSet<String>, handlers: HashSet<String>) -> Self {
         Self { registries, handlers }
     }
 
-    /// The name of the registry that is made of a file: that of the file.
-    pub(crate) fn registry(&mut self, source: &str) -> String {
+    /// Returns the name of the registry for a file, derived from the file name.
+    pub(crate) fn registry_name(&mut self, source: &str) -> String {
         let stem = Path::new(source).file_stem().unwrap_or_default();
-        unique(&mut self.registries, legal(&stem.to_string_lossy(), "imported"))
+        unique_name(&mut self.registries, to_legal_name(&stem.to_string_lossy(), "imported"))
     }
 
-    /// Names for the servers of one file, in its order. One that is legal and free stays as it is, whatever
-    /// the others become.
-    pub(crate) fn handlers(&mut self, servers: &[&str]) -> Vec<String> {
-        let stays: Vec<bool> = servers
+    /// Returns names for the servers of one file, in its order. A name that is valid and unused stays the same,
+    /// whatever the others become.
+    pub(crate) fn handler_names(&mut self, servers: &[&str]) -> Vec<String> {
+        let unchanged: Vec<bool> = servers
             .iter()
             .map(|name| HandlerName::parse(name).is_ok() && self.handlers.insert((*name).to_owned()))
             .collect();
         let name = |(server, stays): (&&str, bool)| match stays {
             true => (*server).to_owned(),
-            false => unique(&mut self.handlers, legal(server, "server")),
+            false => unique_name(&mut self.handlers, to_legal_name(server, "server")),
         };
-        servers.iter().zip(stays).map(name).collect()
+        servers.iter().zip(unchanged).map(name).collect()
     }
 }
 
-/// Lower-case letters, digits and single `-`; `otherwise` where nothing is left.
-fn legal(name: &str, otherwise: &str) -> String {
+/// Converts a name to lower-case letters, digits and single `-`; `otherwise` replaces an empty result.
+fn to_legal_name(name: &str, otherwise: &str) -> String {
     let mut legal = String::new();
     for c in name.chars() {
         match c.to_ascii_lowercase() {
@@ -51,24 +51,24 @@ fn legal(name: &str, otherwise: &str) -> String {
             _ => legal.push('-'),
         }
     }
-    let legal = cut(&legal, LONGEST);
+    let legal = truncate_name(&legal, MAX_NAME_CHARS);
     if legal.is_empty() { otherwise.to_owned() } else { legal.to_owned() }
 }
 
-/// The name itself, or the first free one of `name-2`, `name-3` and so on.
-fn unique(taken: &mut HashSet<String>, name: String) -> String {
+/// Returns the name itself, or the first unused one of `name-2`, `name-3` and so on.
+fn unique_name(used: &mut HashSet<String>, name: String) -> String {
     let mut unique = name.clone();
     let mut number = 2;
-    while !taken.insert(unique.clone()) {
+    while !used.insert(unique.clone()) {
         let suffix = format!("-{number}");
-        unique = format!("{}{suffix}", cut(&name, LONGEST - suffix.len()));
+        unique = format!("{}{suffix}", truncate_name(&name, MAX_NAME_CHARS - suffix.len()));
         number += 1;
     }
     unique
 }
 
-/// At most so many bytes of an ASCII name, and no `-` at its end.
-fn cut(name: &str, longest: usize) -> &str {
+/// Truncates an ASCII name, and removes any `-` at its end.
+fn truncate_name(name: &str, longest: usize) -> &str {
     name[..name.len().min(longest)].trim_end_matches('-')
 }
 
@@ -78,18 +78,18 @@ mod tests {
 
     #[track_caller]
     fn check(servers: &[&str], expected: &[&str]) {
-        let names = Names::default().handlers(servers);
+        let names = NameAllocator::default().handler_names(servers);
         assert_eq!(names, expected);
         assert!(names.iter().all(|name| HandlerName::parse(name).is_ok()), "{names:?}");
     }
 
     #[test]
-    fn names_become_legal_and_unique() {
+    fn names_become_valid_and_unique() {
         check(
             &["github", "My Server", "a_b.c", "@scope/pkg", "--", "天気"],
             &["github", "my-server", "a-b-c", "scope-pkg", "server", "server-2"],
         );
-        // Who is legal keeps the name, wherever it stands.
+        // A valid name stays, wherever it is in the list.
         check(&["My Server", "my-server", "MY_SERVER"], &["my-server-2", "my-server", "my-server-3"]);
         check(&["a", "a"], &["a", "a-2"]);
         let long = "A".repeat(80);
@@ -97,12 +97,12 @@ mod tests {
     }
 
     #[test]
-    fn files_share_the_names() {
-        let mut names = Names::default();
-        assert_eq!(names.handlers(&["a"]), ["a"]);
-        assert_eq!(names.handlers(&["a", "b"]), ["a-2", "b"]);
-        assert_eq!(names.registry("/home/me/.cursor/mcp.json"), "mcp");
-        assert_eq!(names.registry(".mcp.json"), "mcp-2");
-        assert_eq!(names.registry("claude_desktop_config.json"), "claude-desktop-config");
+    fn names_are_unique_across_files() {
+        let mut names = NameAllocator::default();
+        assert_eq!(names.handler_names(&["a"]), ["a"]);
+        assert_eq!(names.handler_names(&["a", "b"]), ["a-2", "b"]);
+        assert_eq!(names.registry_name("/home/me/.cursor/mcp.json"), "mcp");
+        assert_eq!(names.registry_name(".mcp.json"), "mcp-2");
+        assert_eq!(names.registry_name("claude_desktop_config.json"), "claude-desktop-config");
     }
 }

@@ -1,22 +1,23 @@
-//! What clients write for something outside of their files, as a manifest writes it.
+//! Converts references in clients' files to those of manifests.
 
 use crate::expand;
 
-/// What editors fill in, and what would pass for a variable.
-const OF_EDITORS: &[&str] = &["workspaceFolder", "workspaceFolderBasename", "cwd", "file"];
+/// Variables that editors fill in, and that look like environment variables.
+const EDITOR_VARIABLES: &[&str] = &["workspaceFolder", "workspaceFolderBasename", "cwd", "file"];
 
-/// A text with references of ours.
+/// A text with references in the syntax of manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Rewritten {
+pub(super) struct RewrittenText {
     pub(super) text: String,
-    /// What only a client knows, and the variable that stands for it now.
-    pub(super) renamed: Vec<(String, String)>,
+    /// References that only a client can resolve, with their new environment variables.
+    pub(super) new_variables: Vec<(String, String)>,
 }
 
-/// `${NAME}`, `${NAME:-default}` and `${env:NAME}` are variables, `${userHome}` is one that every system has. What
-/// else a client would fill in becomes a variable with a name like it: `${input:api-key}` is `${API_KEY}`.
-pub(super) fn rewrite(text: &str) -> Rewritten {
-    let mut rewritten = Rewritten::default();
+/// Converts the references of a text. `${NAME}`, `${NAME:-default}` and `${env:NAME}` are environment variables, and
+/// `${userHome}` is one that every system has. Any other reference becomes a variable with a similar name:
+/// `${input:api-key}` is `${API_KEY}`.
+pub(super) fn rewrite_references(text: &str) -> RewrittenText {
+    let mut rewritten = RewrittenText::default();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("${") {
         rewritten.text.push_str(before);
@@ -32,18 +33,20 @@ pub(super) fn rewrite(text: &str) -> Rewritten {
     rewritten
 }
 
-impl Rewritten {
+impl RewrittenText {
     fn add(&mut self, reference: &str) {
         let name = reference.strip_prefix("env:").unwrap_or(reference);
         let variable = name.split_once(":-").map_or(name, |(variable, _)| variable);
         match reference {
             "userHome" => self.push_reference("HOME"),
             "/" | "pathSeparator" => self.text.push('/'),
-            _ if expand::is_name(variable) && !OF_EDITORS.contains(&variable) => self.push_reference(name),
+            _ if expand::is_variable_name(variable) && !EDITOR_VARIABLES.contains(&variable) => {
+                self.push_reference(name)
+            }
             _ => {
                 let variable = variable_name(reference.strip_prefix("input:").unwrap_or(reference));
                 self.push_reference(&variable);
-                self.renamed.push((reference.to_owned(), variable));
+                self.new_variables.push((reference.to_owned(), variable));
             }
         }
     }
@@ -53,7 +56,7 @@ impl Rewritten {
     }
 }
 
-/// A name for a variable: `api-key` and `apiKey` are `API_KEY`.
+/// Derives the name of a variable: `api-key` and `apiKey` become `API_KEY`.
 fn variable_name(text: &str) -> String {
     let mut name = String::new();
     let mut after_small = false;
@@ -80,11 +83,14 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str, renamed: &[(&str, &str)]) {
         let renamed = renamed.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
-        assert_eq!(rewrite(text), Rewritten { text: expected.to_owned(), renamed });
+        assert_eq!(
+            rewrite_references(text),
+            RewrittenText { text: expected.to_owned(), new_variables: renamed }
+        );
     }
 
     #[test]
-    fn variables_stay_or_become_ours() {
+    fn variables_keep_their_names() {
         check("", "", &[]);
         check("Bearer ${TOKEN}", "Bearer ${TOKEN}", &[]);
         check("${URL:-http://a}/mcp", "${URL:-http://a}/mcp", &[]);
@@ -94,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_client_knows_becomes_a_variable() {
+    fn client_references_become_variables() {
         check("${input:api-key}", "${API_KEY}", &[("input:api-key", "API_KEY")]);
         check("${workspaceFolder}/x", "${WORKSPACE_FOLDER}/x", &[("workspaceFolder", "WORKSPACE_FOLDER")]);
         check("${config:a.bC}", "${CONFIG_A_B_C}", &[("config:a.bC", "CONFIG_A_B_C")]);

@@ -1,46 +1,50 @@
-//! The values of a client's file, as a manifest has them.
+//! Converts the values of a client's file to those of a manifest.
 
-use super::{Note, reference};
+use super::{ImportNote, reference};
 use crate::{
-    cursor::Cursor,
+    cursor::ValueCursor,
     problem::quoted,
-    tree::{Content, Member, Node},
+    tree::{NodeContent, ObjectMember, TreeNode},
 };
 
 /// Parts of names whose values are likely to be secret.
 const SECRET_WORDS: &[&str] = &["auth", "cookie", "cred", "key", "pass", "secret", "token"];
 
-/// A value with references of ours in its strings, and strings in the place of numbers, as clients allow them.
-/// What has no place here is left for the reader of the document to report.
-pub(super) fn rewritten(value: &Cursor<'_>, notes: &mut Vec<Note>) -> Node {
+/// Converts the references in a value, and numbers to strings, which clients accept as well. The reader of the
+/// resulting document reports invalid values.
+pub(super) fn rewrite_value(value: &ValueCursor<'_>, notes: &mut Vec<ImportNote>) -> TreeNode {
     let content = match value.content() {
-        Content::Text(text) => Content::Text(text_of(value, text, notes)),
-        Content::Integer(number) => Content::Text(number.to_string()),
-        Content::Bool(flag) => Content::Text(flag.to_string()),
-        Content::List(_) => {
+        NodeContent::Text(text) => NodeContent::Text(text_of(value, text, notes)),
+        NodeContent::Integer(number) => NodeContent::Text(number.to_string()),
+        NodeContent::Bool(flag) => NodeContent::Text(flag.to_string()),
+        NodeContent::List(_) => {
             let items = value.clone().list(Some).unwrap_or_default();
-            Content::List(items.iter().map(|item| rewritten(item, notes)).collect())
+            NodeContent::List(items.iter().map(|item| rewrite_value(item, notes)).collect())
         }
-        Content::Object(members) => {
-            // A variable without a value is one that is not set.
-            let wanted = members.iter().filter(|member| !matches!(member.value.content, Content::Null));
-            Content::Object(wanted.map(|member| rewritten_member(value, member, notes)).collect())
+        NodeContent::Object(members) => {
+            // A variable without a value is an unset variable.
+            let present = members.iter().filter(|member| !matches!(member.value.content, NodeContent::Null));
+            NodeContent::Object(present.map(|member| rewrite_member(value, member, notes)).collect())
         }
         other => other.clone(),
     };
-    Node { content, position: value.node().position }
+    TreeNode { content, position: value.node().position }
 }
 
-/// A variable or a header.
-fn rewritten_member<'a>(object: &Cursor<'a>, member: &'a Member, notes: &mut Vec<Note>) -> Member {
+/// Converts a variable or a header.
+fn rewrite_member<'a>(
+    object: &ValueCursor<'a>,
+    member: &'a ObjectMember,
+    notes: &mut Vec<ImportNote>,
+) -> ObjectMember {
     let value = object.member(member);
-    if may_be_secret(&member.name) && matches!(value.content(), Content::Text(text) if is_written_out(text)) {
-        notes.push(Note::at(
+    if may_be_secret(&member.name) && matches!(value.content(), NodeContent::Text(text) if is_literal(text)) {
+        notes.push(ImportNote::at(
             &value,
-            "this value is in the manifest as it is here; `${NAME}` would keep it out",
+            "this value is copied into the manifest; use `${NAME}` to keep it out",
         ));
     }
-    Member { name: member.name.clone(), position: member.position, value: rewritten(&value, notes) }
+    ObjectMember { name: member.name.clone(), position: member.position, value: rewrite_value(&value, notes) }
 }
 
 fn may_be_secret(name: &str) -> bool {
@@ -48,16 +52,16 @@ fn may_be_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-fn is_written_out(text: &str) -> bool {
+fn is_literal(text: &str) -> bool {
     !text.is_empty() && !text.contains("${")
 }
 
-fn text_of(value: &Cursor<'_>, text: &str, notes: &mut Vec<Note>) -> String {
-    let rewritten = reference::rewrite(text);
-    for (reference, variable) in rewritten.renamed {
+fn text_of(value: &ValueCursor<'_>, text: &str, notes: &mut Vec<ImportNote>) -> String {
+    let rewritten = reference::rewrite_references(text);
+    for (reference, variable) in rewritten.new_variables {
         let reference = quoted(&format!("${{{reference}}}"));
-        let message = format!("{reference} is the variable {} now: set it", quoted(&variable));
-        notes.push(Note::at(value, message));
+        let message = format!("{reference} becomes the variable {}: set it", quoted(&variable));
+        notes.push(ImportNote::at(value, message));
     }
     rewritten.text
 }

@@ -4,43 +4,43 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{
-    cursor::{Choice, Cursor},
-    forms,
+    cursor::{KeywordChoice, ValueCursor},
+    formats,
 };
 
-/// `audit` of a `Toolyard` document: what is kept of calls.
+/// `audit` of a `Toolyard` document: the audit trail of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditTrail {
-    /// `enabled`: whether there is a trail at all. True.
+    /// `enabled`: write an audit trail. Default: true.
     pub enabled: bool,
-    /// `arguments`: whether arguments are kept, redacted, or only their digest. The digest: they are as secret as
-    /// what is done with them.
-    pub arguments: KeptArguments,
-    /// `redact`: members of arguments that nobody is to see, at whatever depth and however capitals are used.
+    /// `arguments`: record redacted arguments, or only their digest. Default: the digest, since arguments are as secret
+    /// as the data that calls process.
+    pub arguments: ArgumentRecording,
+    /// `redact`: names of members whose values are redacted, at any depth and regardless of case.
     pub redact: Vec<String>,
-    /// `file`: a file that each record is added to as a line of JSON. None.
+    /// `file`: a file to which each record is appended as a line of JSON. Default: none.
     pub file: Option<PathBuf>,
-    /// `retention`: how long records stay in the store; `0` for ever. 90 days: a quarter of a year.
+    /// `retention`: lifetime of records in the store; `0` keeps them forever. Default: 90 days: a quarter of a year.
     pub retention: Duration,
 }
 
-/// What is kept of arguments.
+/// The part of arguments that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptArguments {
-    /// `digest`: SHA-256, and how long they were.
+pub enum ArgumentRecording {
+    /// `digest`: their SHA-256 and length.
     Digest,
-    /// `redacted`: themselves as well, but for the members that `redact` names.
+    /// `redacted`: the arguments, with the members of `redact` removed.
     Redacted,
 }
 
-const KEPT_ARGUMENTS: Choice<KeptArguments> = Choice {
+const ARGUMENT_RECORDING: KeywordChoice<ArgumentRecording> = KeywordChoice {
     noun: "way to keep arguments",
-    words: &[("digest", KeptArguments::Digest), ("redacted", KeptArguments::Redacted)],
-    not_yet: &[],
+    words: &[("digest", ArgumentRecording::Digest), ("redacted", ArgumentRecording::Redacted)],
+    unsupported: &[],
 };
 
-/// What commonly holds a secret.
-const REDACTED: [&str; 10] = [
+/// Members that commonly contain secrets.
+const DEFAULT_REDACTED: [&str; 10] = [
     "password",
     "passwd",
     "secret",
@@ -57,30 +57,30 @@ impl Default for AuditTrail {
     fn default() -> Self {
         Self {
             enabled: true,
-            arguments: KeptArguments::Digest,
-            redact: REDACTED.map(str::to_owned).to_vec(),
+            arguments: ArgumentRecording::Digest,
+            redact: DEFAULT_REDACTED.map(str::to_owned).to_vec(),
             file: None,
             retention: Duration::from_secs(90 * 24 * 60 * 60),
         }
     }
 }
 
-pub(super) fn audit(cursor: Cursor<'_>) -> Option<AuditTrail> {
+pub(super) fn audit(cursor: ValueCursor<'_>) -> Option<AuditTrail> {
     let mut fields = cursor.fields()?;
     let default = AuditTrail::default();
     let trail = AuditTrail {
-        enabled: fields.with_default("enabled", Cursor::flag, default.enabled),
+        enabled: fields.with_default("enabled", ValueCursor::flag, default.enabled),
         arguments: fields.with_default(
             "arguments",
-            |cursor| cursor.choice(&KEPT_ARGUMENTS),
+            |cursor| cursor.choice(&ARGUMENT_RECORDING),
             default.arguments,
         ),
-        redact: fields.with_default("redact", |cursor| cursor.list(Cursor::text), default.redact),
+        redact: fields.with_default("redact", |cursor| cursor.list(ValueCursor::text), default.redact),
         file: fields.optional("file", |cursor| {
-            let path = cursor.clone().parse(forms::file)?;
-            Some(cursor.path_from_here(&path))
+            let path = cursor.clone().parse(formats::file)?;
+            Some(cursor.resolve_path(&path))
         }),
-        retention: fields.with_default("retention", Cursor::duration, default.retention),
+        retention: fields.with_default("retention", ValueCursor::duration, default.retention),
     };
     fields.finish();
     Some(trail)

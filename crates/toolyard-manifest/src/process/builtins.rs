@@ -11,42 +11,42 @@ pub use self::{
     management::{AllowedServers, ManagementSettings},
     memory::{MemorySettings, QuerySettings},
     results::ResultSettings,
-    scripts::{PodSettings, ScriptRunner, Scripts},
-    search::{Disclosure, SearchSettings},
+    scripts::{PodSettings, ScriptRunner, ScriptSettings},
+    search::{SearchSettings, ToolDisclosure},
     skills::SkillSettings,
 };
 
-use crate::registry::Guide;
-use crate::{cursor::Cursor, handler::Handler, process::Llm, registry};
+use crate::registry::ToolGuide;
+use crate::{cursor::ValueCursor, handler::HandlerConfig, process::LlmSettings, registry};
 
-/// `builtins` of a `Toolyard` document: the tools of the gateway itself. Where the section is there, so are all of them but
-/// for those that are switched off by `enabled: false`, which are none here; without it there are none.
+/// `builtins` of a `Toolyard` document: the built-in tools. If the section is present, all groups are enabled except
+/// those with `enabled: false`, which are `None` here; without the section there are no built-in tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Builtins {
+pub struct BuiltinSettings {
     /// `scripts`: `execute_python_script`.
-    pub scripts: Option<Scripts>,
+    pub scripts: Option<ScriptSettings>,
     /// `memory`: working memory.
     pub memory: Option<MemorySettings>,
-    /// `results`: large results are put into working memory, where there is one, or else cut.
+    /// `results`: splitting large results into working memory, or truncation without it.
     pub results: Option<ResultSettings>,
-    /// `guides`: whether models can read how tools are used well.
+    /// `guides`: guides for models on the use of tools.
     pub guides: bool,
-    /// `skills`: what agents have learned.
+    /// `skills`: skills that agents have learned.
     pub skills: Option<SkillSettings>,
-    /// `search`: finding services and tools.
+    /// `search`: search for servers and tools.
     pub search: Option<SearchSettings>,
-    /// `mcp`: the servers behind the gateway, and more of them while it runs.
+    /// `mcp`: management of MCP servers at run time.
     pub mcp: Option<ManagementSettings>,
-    /// `guides` of all registries, in the order in which they are written.
-    pub registry_guides: Vec<Guide>,
+    /// `guides` of all registries, in document order.
+    pub registry_guides: Vec<ToolGuide>,
     /// `llm` of the process.
-    pub llm: Option<Llm>,
+    pub llm: Option<LlmSettings>,
 }
 
-impl Default for Builtins {
+impl Default for BuiltinSettings {
     fn default() -> Self {
         Self {
-            scripts: Some(Scripts::default()),
+            scripts: Some(ScriptSettings::default()),
             memory: Some(MemorySettings::default()),
             results: Some(ResultSettings::default()),
             guides: true,
@@ -59,11 +59,11 @@ impl Default for Builtins {
     }
 }
 
-pub(super) fn builtins(cursor: Cursor<'_>) -> Option<Builtins> {
-    cursor.declare(registry::HANDLER_NAME, Handler::BUILTINS);
+pub(super) fn builtins(cursor: ValueCursor<'_>) -> Option<BuiltinSettings> {
+    cursor.declare(registry::DUPLICATE_HANDLER, HandlerConfig::BUILTINS);
     let mut fields = cursor.fields()?;
-    let default = Builtins::default();
-    let builtins = Builtins {
+    let default = BuiltinSettings::default();
+    let builtins = BuiltinSettings {
         scripts: fields.with_default("scripts", scripts::scripts, default.scripts),
         memory: fields.with_default("memory", memory::memory, default.memory),
         results: fields.with_default("results", results::results, default.results),
@@ -78,9 +78,9 @@ pub(super) fn builtins(cursor: Cursor<'_>) -> Option<Builtins> {
     Some(builtins)
 }
 
-fn guides(cursor: Cursor<'_>) -> Option<bool> {
+fn guides(cursor: ValueCursor<'_>) -> Option<bool> {
     let mut fields = cursor.fields()?;
-    let enabled = fields.with_default("enabled", Cursor::flag, true);
+    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
     fields.finish();
     Some(enabled)
 }

@@ -1,21 +1,21 @@
-//! Several gateways that serve the same clients by turns.
+//! The reader of `cluster`: several gateways that serve the same clients.
 
-use crate::{cursor::Cursor, forms, handler::Secret};
+use crate::{cursor::ValueCursor, formats, handler::SecretString};
 
-/// What one of several gateways knows of the others. They have the same manifest, and the same `key`.
+/// A gateway's view of its cluster. All members have the same manifest and the same `key`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cluster {
-    /// `address`: where the others reach this one: an origin such as `http://10.0.0.5:8080`.
+pub struct ClusterSettings {
+    /// `address`: the origin at which the other members reach this one, such as `http://10.0.0.5:8080`.
     pub address: String,
-    /// `key`: what clients bring back is sealed with it, so that each gateway can read what another gave out.
-    pub key: Secret,
+    /// `key`: the key that seals tokens given to clients, so that each member can read those of another.
+    pub key: SecretString,
 }
 
 /// Reads the object `cluster`.
-pub(super) fn cluster(cursor: Cursor<'_>) -> Option<Cluster> {
+pub(super) fn cluster(cursor: ValueCursor<'_>) -> Option<ClusterSettings> {
     let mut fields = cursor.fields()?;
-    let address = fields.required("address", |cursor| cursor.parse(forms::http_origin));
-    let key = fields.required("key", |cursor| cursor.parse_secret(forms::cluster_key));
+    let address = fields.required("address", |cursor| cursor.parse(formats::http_origin));
+    let key = fields.required("key", |cursor| cursor.parse_secret(formats::cluster_key));
     fields.finish();
-    Some(Cluster { address: address?, key: key? })
+    Some(ClusterSettings { address: address?, key: key? })
 }

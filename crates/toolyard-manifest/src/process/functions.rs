@@ -2,29 +2,43 @@
 
 use std::time::Duration;
 
-use crate::{cursor::Cursor, forms, handler::Secret};
+use toolyard_core::access::ScopePattern;
 
-/// `functions` of a `Toolyard` document: how hosted functions run.
+use crate::{cursor::ValueCursor, formats, handler::SecretString};
+
+/// `functions` of a `Toolyard` document: the hosting of functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionHosting {
-    /// `lend`: variables that functions may have, where their authors write `${NAME}` in their environment. Nothing else of
-    /// the gateway's environment reaches them.
-    pub lend: Vec<(String, Secret)>,
-    /// `workers`: processes that run functions, of all of them together. 64: each takes some MB while it waits.
+    /// `lend`: variables for functions, by the name that functions use as `${NAME}` in their environment. Functions see
+    /// nothing else of the gateway's environment.
+    pub lend: Vec<(String, VariableGrant)>,
+    /// `workers`: maximum number of worker processes for all functions. Default: 64: each takes some MB while idle.
     pub workers: usize,
-    /// `queuedCalls`: calls that wait for one of a version's turns; more are refused as overload. 256.
+    /// `queuedCalls`: maximum number of waiting calls per version; more are refused as overload. Default: 256.
     pub queued_calls: usize,
-    /// `idle`: how long a process stays without a call. 5 min.
+    /// `idle`: lifetime of a worker process without calls. Default: 5 min.
     pub idle: Duration,
-    /// `callsPerWorker`: calls after which a process is replaced, so that what Python code gathers goes. 1000.
+    /// `callsPerWorker`: calls after which a worker process is replaced, to free what Python code accumulates. Default:
+    /// 1000.
     pub calls_per_worker: usize,
-    /// `hostNetwork`: whether functions in Python that ask for the network have this machine's, with what listens on its
-    /// loopback, such as this gateway. False: they are refused. `fetch` in JavaScript and Lua never needs it.
+    /// `hostNetwork`: give Python functions that request network access the network of this machine, including services
+    /// on its loopback interface such as this gateway. Default: false: such functions are refused. `fetch` in
+    /// JavaScript and Lua never needs it.
     pub host_network: bool,
-    /// `queuedLogs`: entries of the log of functions that wait to be written; more are lost, and counted. 10 000.
+    /// `queuedLogs`: maximum number of log entries of functions that wait to be written; more are dropped and counted.
+    /// Default: 10 000.
     pub queued_logs: usize,
-    /// `logRetention`: how long the log of a function is kept; `0s` for ever. 30 days.
+    /// `logRetention`: lifetime of function logs; `0s` keeps them forever. Default: 30 days.
     pub log_retention: Duration,
+}
+
+/// An entry of `lend`: a variable, and the functions that may use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableGrant {
+    /// `value`: its value, which may be secret.
+    pub value: SecretString,
+    /// `functions`: patterns of function ids, with `*` for any characters. No other function gets the value.
+    pub functions: Vec<ScopePattern>,
 }
 
 impl Default for FunctionHosting {
@@ -42,23 +56,37 @@ impl Default for FunctionHosting {
     }
 }
 
-pub(super) fn functions(cursor: Cursor<'_>) -> Option<FunctionHosting> {
+pub(super) fn functions(cursor: ValueCursor<'_>) -> Option<FunctionHosting> {
     let mut fields = cursor.fields()?;
     let default = FunctionHosting::default();
     let hosting = FunctionHosting {
         lend: fields.with_default("lend", lend, default.lend),
-        workers: fields.with_default("workers", Cursor::count, default.workers),
-        queued_calls: fields.with_default("queuedCalls", Cursor::count, default.queued_calls),
-        idle: fields.with_default("idle", Cursor::timeout, default.idle),
-        calls_per_worker: fields.with_default("callsPerWorker", Cursor::count, default.calls_per_worker),
-        host_network: fields.with_default("hostNetwork", Cursor::flag, default.host_network),
-        queued_logs: fields.with_default("queuedLogs", Cursor::count, default.queued_logs),
-        log_retention: fields.with_default("logRetention", Cursor::duration, default.log_retention),
+        workers: fields.with_default("workers", ValueCursor::count, default.workers),
+        queued_calls: fields.with_default("queuedCalls", ValueCursor::count, default.queued_calls),
+        idle: fields.with_default("idle", ValueCursor::timeout, default.idle),
+        calls_per_worker: fields.with_default("callsPerWorker", ValueCursor::count, default.calls_per_worker),
+        host_network: fields.with_default("hostNetwork", ValueCursor::flag, default.host_network),
+        queued_logs: fields.with_default("queuedLogs", ValueCursor::count, default.queued_logs),
+        log_retention: fields.with_default("logRetention", ValueCursor::duration, default.log_retention),
     };
     fields.finish();
     Some(hosting)
 }
 
-fn lend(cursor: Cursor<'_>) -> Option<Vec<(String, Secret)>> {
-    cursor.entries(forms::variable_name, Cursor::secret)
+fn lend(cursor: ValueCursor<'_>) -> Option<Vec<(String, VariableGrant)>> {
+    cursor.entries(formats::variable_name, variable_grant)
+}
+
+fn variable_grant(cursor: ValueCursor<'_>) -> Option<VariableGrant> {
+    const HINT: &str = "list the functions that may use the variable: `{value: \"${NAME}\", functions: [weather, \"geo-*\"]}`";
+    if cursor.is_text() {
+        cursor.report_wrong_type("an object", Some(HINT));
+        return None;
+    }
+    let mut fields = cursor.fields()?;
+    let value = fields.required("value", ValueCursor::secret);
+    let pattern = |cursor: ValueCursor<'_>| cursor.parse(formats::function_pattern);
+    let functions = fields.required("functions", |cursor| cursor.non_empty_list(pattern));
+    fields.finish();
+    Some(VariableGrant { value: value?, functions: functions? })
 }

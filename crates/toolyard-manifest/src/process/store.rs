@@ -1,33 +1,33 @@
-//! Where is kept what outlives the process.
+//! The reader of `store`, the location of persistent data.
 
 use std::path::PathBuf;
 
-use crate::{cursor::Cursor, forms, handler::Secret};
+use crate::{cursor::ValueCursor, formats, handler::SecretString};
 
-/// Where the store is, by the field of `store` that is there.
+/// The location of the store, by the field of `store` that is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StorePlace {
-    /// `path`: an SQLite database in a file, from the folder of the manifest on.
+pub enum StoreSettings {
+    /// `path`: an SQLite database in a file, relative to the folder of the manifest.
     File(PathBuf),
-    /// `url`: a PostgreSQL database. The URL may hold a password.
-    Url(Secret),
-    /// `memory: true`: with the process it ends.
+    /// `url`: a PostgreSQL database. The URL may contain a password.
+    Url(SecretString),
+    /// `memory: true`: in memory, for the lifetime of the process.
     Memory,
 }
 
 /// Reads the object `store`.
-pub(super) fn store(cursor: Cursor<'_>) -> Option<StorePlace> {
+pub(super) fn store(cursor: ValueCursor<'_>) -> Option<StoreSettings> {
     let mut fields = cursor.clone().fields()?;
     let place = if let Some(file) = fields.optional("path", |cursor| Some(file(cursor))) {
-        fields.misplaced(&["url", "memory"], "`path` says where the store is");
+        fields.reject_misplaced(&["url", "memory"], "`path` already selects the store");
         file
     } else if let Some(url) = fields.optional("url", |cursor| Some(url(cursor))) {
-        fields.misplaced(&["memory"], "`url` says where the store is");
+        fields.reject_misplaced(&["memory"], "`url` already selects the store");
         url
     } else if let Some(memory) = fields.optional("memory", |cursor| Some(memory(cursor))) {
         memory
     } else {
-        let problem = cursor.problem("this does not say where the store is");
+        let problem = cursor.problem("this selects no store");
         cursor.report(problem.expected("one of path, url, memory"));
         None
     };
@@ -35,20 +35,20 @@ pub(super) fn store(cursor: Cursor<'_>) -> Option<StorePlace> {
     place
 }
 
-fn file(cursor: Cursor<'_>) -> Option<StorePlace> {
-    let path = cursor.clone().parse(forms::file)?;
-    Some(StorePlace::File(cursor.path_from_here(&path)))
+fn file(cursor: ValueCursor<'_>) -> Option<StoreSettings> {
+    let path = cursor.clone().parse(formats::file)?;
+    Some(StoreSettings::File(cursor.resolve_path(&path)))
 }
 
-fn url(cursor: Cursor<'_>) -> Option<StorePlace> {
-    cursor.parse_secret(forms::postgres_url).map(StorePlace::Url)
+fn url(cursor: ValueCursor<'_>) -> Option<StoreSettings> {
+    cursor.parse_secret(formats::postgres_url).map(StoreSettings::Url)
 }
 
-fn memory(cursor: Cursor<'_>) -> Option<StorePlace> {
+fn memory(cursor: ValueCursor<'_>) -> Option<StoreSettings> {
     if cursor.clone().flag()? {
-        return Some(StorePlace::Memory);
+        return Some(StoreSettings::Memory);
     }
     let problem = cursor.problem("this is false").expected("true");
-    cursor.report(problem.hint("leave `store` out for a file in the usual place"));
+    cursor.report(problem.hint("omit `store` to use the default file"));
     None
 }

@@ -1,4 +1,4 @@
-//! The readers of what says on whose behalf requests are made: `auth`, and the older fields of a configuration.
+//! The readers of authentication settings: `auth`, and the older fields of a configuration.
 
 use std::{
     fs::{File, Metadata},
@@ -7,99 +7,118 @@ use std::{
 };
 
 use crate::{
-    cursor::{Choice, Cursor},
-    fields::Fields,
-    forms::{self, Invalid},
-    handler::{Auth, AuthScheme, Credential, Secret},
+    cursor::{KeywordChoice, ValueCursor},
+    fields::ObjectFields,
+    formats::{self, FormatError},
+    handler::{AuthScheme, CredentialSource, RequestAuth, SecretString},
 };
 
-const SCHEME: Choice<Option<AuthScheme>> = Choice {
+const SCHEME: KeywordChoice<Option<AuthScheme>> = KeywordChoice {
     noun: "kind of authentication",
     words: &[("none", None), ("bearer", Some(AuthScheme::Bearer)), ("basic", Some(AuthScheme::Basic))],
-    not_yet: &["serviceAccount", "workloadIdentity"],
+    unsupported: &["serviceAccount", "workloadIdentity"],
 };
 
 /// The names of the fields, which differ.
-struct Names {
+struct AuthFieldNames {
     scheme: &'static str,
     token: &'static str,
     secret: &'static str,
 }
 
-/// What a handler says in its own `auth`, unless its configuration has said it.
-pub(super) fn of_handler(fields: &mut Fields<'_>, configured: Option<Auth>, config: &str) -> Option<Auth> {
+/// Reads the handler's own `auth`, unless its configuration has one.
+pub(super) fn handler_auth(
+    fields: &mut ObjectFields<'_>,
+    configured: Option<RequestAuth>,
+    config: &str,
+) -> Option<RequestAuth> {
     if configured.is_some() {
-        fields.misplaced(&["auth"], &format!("`{config}.authType` says who is calling"));
+        fields.reject_misplaced(&["auth"], &format!("`{config}.authType` already sets the authentication"));
         return configured;
     }
     fields.optional("auth", auth)
 }
 
-/// The object `auth` of a handler.
-fn auth(cursor: Cursor<'_>) -> Option<Auth> {
-    const NAMES: Names = Names { scheme: "type", token: "token", secret: "secretRef" };
+/// Reads the object `auth` of a handler.
+fn auth(cursor: ValueCursor<'_>) -> Option<RequestAuth> {
+    const NAMES: AuthFieldNames = AuthFieldNames { scheme: "type", token: "token", secret: "secretRef" };
     let mut fields = cursor.fields()?;
     let scheme = fields.required(NAMES.scheme, |cursor| cursor.choice(&SCHEME));
     let auth = credentials(&mut fields, &NAMES, scheme);
-    fields.not_yet(&["serviceAccount", "workloadIdentity"]);
+    fields.reject_unsupported(&["serviceAccount", "workloadIdentity"]);
     fields.finish();
     auth
 }
 
-/// The fields of a configuration that say the same.
-pub(super) fn configured(fields: &mut Fields<'_>) -> Option<Auth> {
-    const NAMES: Names = Names { scheme: "authType", token: "authToken", secret: "authSecretRef" };
+/// Reads the equivalent fields of a configuration.
+pub(super) fn config_auth(fields: &mut ObjectFields<'_>) -> Option<RequestAuth> {
+    const NAMES: AuthFieldNames =
+        AuthFieldNames { scheme: "authType", token: "authToken", secret: "authSecretRef" };
     let scheme = fields.optional(NAMES.scheme, |cursor| Some(cursor.choice(&SCHEME)));
-    // Without a scheme there is nothing that a token could be for.
+    // Without a scheme a token has no use.
     credentials(fields, &NAMES, scheme.unwrap_or(Some(None)))
 }
 
-fn credentials(fields: &mut Fields<'_>, names: &Names, scheme: Option<Option<AuthScheme>>) -> Option<Auth> {
+fn credentials(
+    fields: &mut ObjectFields<'_>,
+    names: &AuthFieldNames,
+    scheme: Option<Option<AuthScheme>>,
+) -> Option<RequestAuth> {
     let scheme = match scheme {
         Some(Some(scheme)) => scheme,
         Some(None) => {
-            fields.misplaced(&[names.token, names.secret], "it belongs to the types `bearer` and `basic`");
+            fields.reject_misplaced(
+                &[names.token, names.secret],
+                "it belongs to the types `bearer` and `basic`",
+            );
             return None;
         }
-        // What was meant is not known.
+        // The scheme is invalid, so that the other fields cannot be checked.
         None => {
-            fields.accept(&[names.token, names.secret]);
+            fields.allow(&[names.token, names.secret]);
             return None;
         }
     };
-    let form = match scheme {
-        AuthScheme::Bearer => forms::token,
-        AuthScheme::Basic => forms::user_and_password,
+    let format = match scheme {
+        AuthScheme::Bearer => formats::token,
+        AuthScheme::Basic => formats::user_and_password,
     };
-    secret(fields, names.token, names.secret, form).map(|credential| Auth { scheme, credential })
+    secret(fields, names.token, names.secret, format).map(|credential| RequestAuth { scheme, credential })
 }
 
-/// A secret that one of two fields has: `written` itself, in this form or as `file:PATH`, or `referred` its name.
+/// Reads a secret from one of two fields: `value_field` contains it in a format or as `file:PATH`, and
+/// `reference_field` refers to a mounted secret.
 pub(super) fn secret(
-    fields: &mut Fields<'_>,
-    written: &'static str,
-    referred: &'static str,
-    form: fn(&str) -> Result<Secret, Invalid>,
-) -> Option<Credential> {
-    match fields.optional(referred, |cursor| Some(secret_key(cursor))) {
+    fields: &mut ObjectFields<'_>,
+    value_field: &'static str,
+    reference_field: &'static str,
+    format: fn(&str) -> Result<SecretString, FormatError>,
+) -> Option<CredentialSource> {
+    match fields.optional(reference_field, |cursor| Some(secret_key(cursor))) {
         Some(secret) => {
-            fields.misplaced(&[written], "the secret is somewhere else already");
+            fields.reject_misplaced(
+                &[value_field],
+                &format!("`{reference_field}` already refers to the secret"),
+            );
             secret
         }
-        None => fields.required(written, |cursor| credential(cursor, form)),
+        None => fields.required(value_field, |cursor| credential(cursor, format)),
     }
 }
 
-fn credential(cursor: Cursor<'_>, form: fn(&str) -> Result<Secret, Invalid>) -> Option<Credential> {
+fn credential(
+    cursor: ValueCursor<'_>,
+    format: fn(&str) -> Result<SecretString, FormatError>,
+) -> Option<CredentialSource> {
     match cursor.clone().text()?.strip_prefix("file:") {
-        Some(path) => file(&cursor, path).map(Credential::File),
-        None => cursor.parse_secret(form).map(Credential::Value),
+        Some(path) => existing_file(&cursor, path).map(CredentialSource::File),
+        None => cursor.parse_secret(format).map(CredentialSource::Value),
     }
 }
 
-/// A file that is read when it is needed. Here it has to be there.
-pub(super) fn file(cursor: &Cursor<'_>, path: &str) -> Option<PathBuf> {
-    let path = cursor.path_from_here(path);
+/// Resolves a file that is read when it is needed. It must exist already.
+pub(super) fn existing_file(cursor: &ValueCursor<'_>, path: &str) -> Option<PathBuf> {
+    let path = cursor.resolve_path(path);
     if let Err(error) = File::open(&path).and_then(|file| file.metadata()).and_then(is_file) {
         let problem = cursor.problem(format!("this file cannot be read: {error}"));
         cursor.report(problem.expected("`file:` and the path of a file, from the folder of the manifest"));
@@ -112,11 +131,11 @@ fn is_file(metadata: Metadata) -> io::Result<()> {
     if metadata.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
 }
 
-fn secret_key(cursor: Cursor<'_>) -> Option<Credential> {
-    cursor.needs_secrets();
+fn secret_key(cursor: ValueCursor<'_>) -> Option<CredentialSource> {
+    cursor.require_secrets_dir();
     let mut fields = cursor.fields()?;
-    let name = fields.required("name", |cursor| cursor.parse(forms::file_name));
-    let key = fields.required("key", |cursor| cursor.parse(forms::file_name));
+    let name = fields.required("name", |cursor| cursor.parse(formats::file_name));
+    let key = fields.required("key", |cursor| cursor.parse(formats::file_name));
     fields.finish();
-    Some(Credential::Key { name: name?, key: key? })
+    Some(CredentialSource::Key { name: name?, key: key? })
 }

@@ -2,36 +2,36 @@
 
 use super::{auth, retry, tool};
 use crate::{
-    cursor::Cursor,
-    fields::Fields,
-    forms::{self, Endpoint},
-    handler::{CortexOneHandler, Credential, FunctionHandler, FunctionSource},
+    cursor::ValueCursor,
+    fields::ObjectFields,
+    formats::{self, EndpointUrl},
+    handler::{CortexOneHandler, CredentialSource, FunctionHandler, FunctionSource},
 };
 
-/// Where the platform is.
-const PLATFORM: &str = "https://cortexconnect.rival.io";
+/// The default platform.
+const DEFAULT_PLATFORM_URL: &str = "https://cortexconnect.rival.io";
 
-/// What a handler's fields say that has the type `function`.
-pub(super) fn hosted(fields: &mut Fields<'_>) -> Option<FunctionHandler> {
+/// Reads the fields of a handler of the type `function`.
+pub(super) fn hosted_function(fields: &mut ObjectFields<'_>) -> Option<FunctionHandler> {
     let source = fields.required("functionConfig", source);
     let tool = fields.optional("tool", |cursor| Some(tool::read(cursor)));
-    let retry = retry::of_handler(fields, None, "functionConfig");
-    fields.misplaced(&["auth"], "a function of this gateway is called by nobody else");
-    Some(FunctionHandler { source: source?, tool: whole(tool)?, retry })
+    let retry = retry::handler_retry(fields, None, "functionConfig");
+    fields.reject_misplaced(&["auth"], "hosted functions need no authentication");
+    Some(FunctionHandler { source: source?, tool: unless_invalid(tool)?, retry })
 }
 
-/// What a handler's fields say that has the type `cortexone`.
-pub(super) fn on_platform(fields: &mut Fields<'_>) -> Option<CortexOneHandler> {
+/// Reads the fields of a handler of the type `cortexone`.
+pub(super) fn platform_function(fields: &mut ObjectFields<'_>) -> Option<CortexOneHandler> {
     let config = fields.required("cortexoneConfig", config);
     let tool = fields.optional("tool", |cursor| Some(tool::read(cursor)));
-    let retry = retry::of_handler(fields, None, "cortexoneConfig");
-    fields.misplaced(&["auth"], "`cortexoneConfig.apiKey` says who is calling");
-    let Config { id, version, base_url, api_key } = config?;
-    Some(CortexOneHandler { id, version, base_url, api_key, tool: whole(tool)?, retry })
+    let retry = retry::handler_retry(fields, None, "cortexoneConfig");
+    fields.reject_misplaced(&["auth"], "`cortexoneConfig.apiKey` already authenticates calls");
+    let CortexOneConfig { id, version, base_url, api_key } = config?;
+    Some(CortexOneHandler { id, version, base_url, api_key, tool: unless_invalid(tool)?, retry })
 }
 
-/// A tool that is there and wrong makes a handler that is wrong; one that is absent does not.
-fn whole<T>(read: Option<Option<T>>) -> Option<Option<T>> {
+/// Returns `None` for a present but invalid value; an absent value is valid.
+fn unless_invalid<T>(read: Option<Option<T>>) -> Option<Option<T>> {
     match read {
         Some(None) => None,
         Some(Some(value)) => Some(Some(value)),
@@ -39,45 +39,45 @@ fn whole<T>(read: Option<Option<T>>) -> Option<Option<T>> {
     }
 }
 
-fn source(cursor: Cursor<'_>) -> Option<FunctionSource> {
+fn source(cursor: ValueCursor<'_>) -> Option<FunctionSource> {
     let mut fields = cursor.fields()?;
-    let path = |cursor: Cursor<'_>| {
-        let path = cursor.clone().parse(forms::folder)?;
-        Some(cursor.path_from_here(path.to_str()?))
+    let path = |cursor: ValueCursor<'_>| {
+        let path = cursor.clone().parse(formats::folder)?;
+        Some(cursor.resolve_path(path.to_str()?))
     };
     let source = match fields.optional("path", |cursor| Some(path(cursor))) {
         Some(path) => {
-            fields.misplaced(&["id", "version"], "`path` says which code it is");
+            fields.reject_misplaced(&["id", "version"], "`path` already selects the code");
             path.map(FunctionSource::Folder)
         }
-        None => published(&mut fields),
+        None => published_source(&mut fields),
     };
     fields.finish();
     source
 }
 
-fn published(fields: &mut Fields<'_>) -> Option<FunctionSource> {
-    let id = fields.required("id", |cursor| cursor.parse(forms::function_id));
-    let version = |cursor: Cursor<'_>| cursor.parse(forms::function_version);
+fn published_source(fields: &mut ObjectFields<'_>) -> Option<FunctionSource> {
+    let id = fields.required("id", |cursor| cursor.parse(formats::function_id));
+    let version = |cursor: ValueCursor<'_>| cursor.parse(formats::function_version);
     let version = fields.with_default("version", version, "latest".to_owned());
     Some(FunctionSource::Published { id: id?, version })
 }
 
-/// What `cortexoneConfig` says.
-struct Config {
+/// The content of `cortexoneConfig`.
+struct CortexOneConfig {
     id: String,
     version: String,
-    base_url: Endpoint,
-    api_key: Credential,
+    base_url: EndpointUrl,
+    api_key: CredentialSource,
 }
 
-fn config(cursor: Cursor<'_>) -> Option<Config> {
+fn config(cursor: ValueCursor<'_>) -> Option<CortexOneConfig> {
     let mut fields = cursor.fields()?;
-    let id = fields.required("id", |cursor| cursor.parse(forms::function_id));
-    let version = fields.required("version", |cursor| cursor.parse(forms::function_version));
-    let base_url = fields.optional("baseURL", |cursor| Some(cursor.parse_secret(forms::platform_url)));
-    let base_url = base_url.unwrap_or_else(|| Endpoint::parse(PLATFORM).ok());
-    let api_key = auth::secret(&mut fields, "apiKey", "apiKeySecretRef", forms::token);
+    let id = fields.required("id", |cursor| cursor.parse(formats::function_id));
+    let version = fields.required("version", |cursor| cursor.parse(formats::function_version));
+    let base_url = fields.optional("baseURL", |cursor| Some(cursor.parse_secret(formats::platform_url)));
+    let base_url = base_url.unwrap_or_else(|| EndpointUrl::parse(DEFAULT_PLATFORM_URL).ok());
+    let api_key = auth::secret(&mut fields, "apiKey", "apiKeySecretRef", formats::token);
     fields.finish();
-    Some(Config { id: id?, version: version?, base_url: base_url?, api_key: api_key? })
+    Some(CortexOneConfig { id: id?, version: version?, base_url: base_url?, api_key: api_key? })
 }

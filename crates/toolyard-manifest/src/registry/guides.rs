@@ -2,66 +2,66 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::{cursor::Cursor, forms};
+use crate::{cursor::ValueCursor, formats};
 
-/// How some tools are used well, for a model: one of `guides` of a `ToolRegistry`.
+/// A guide for models on the use of some tools: an entry of `guides` of a `ToolRegistry`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guide {
-    /// `name`: what it is asked for by.
+pub struct ToolGuide {
+    /// `name`: the name that models use.
     pub name: String,
-    /// `summary`: what it is about, in one line.
+    /// `summary`: the topic, in one line.
     pub summary: String,
-    /// The whole, as Markdown: `text`, or what is in `file`.
+    /// The Markdown document: `text`, or the content of `file`.
     pub document: String,
 }
 
-/// How long a guide may be, in bytes. A model has to read it whole.
-const LONGEST: usize = 256 << 10;
+/// Maximum size of a guide, in bytes. Models read it as a whole.
+const MAX_GUIDE_BYTES: usize = 256 << 10;
 
 /// Reads the list `guides`.
-pub(super) fn guides(cursor: Cursor<'_>) -> Option<Vec<Guide>> {
+pub(super) fn guides(cursor: ValueCursor<'_>) -> Option<Vec<ToolGuide>> {
     cursor.list(guide)
 }
 
-fn guide(cursor: Cursor<'_>) -> Option<Guide> {
+fn guide(cursor: ValueCursor<'_>) -> Option<ToolGuide> {
     let mut fields = cursor.fields()?;
     let name = fields.required("name", name);
-    let summary = fields.required("summary", |cursor| cursor.parse(forms::summary));
+    let summary = fields.required("summary", |cursor| cursor.parse(formats::summary));
     let document = match fields.optional("file", |cursor| Some(file(&cursor))) {
         Some(document) => {
-            fields.misplaced(&["text"], "`file` has the guide already");
+            fields.reject_misplaced(&["text"], "`file` already contains the guide");
             document
         }
         None => fields.required("text", text),
     };
     fields.finish();
-    Some(Guide { name: name?, summary: summary?, document: document? })
+    Some(ToolGuide { name: name?, summary: summary?, document: document? })
 }
 
-fn name(cursor: Cursor<'_>) -> Option<String> {
-    let name = cursor.clone().parse(forms::guide_name)?;
-    // A model that asks for one may write it in any case, and with either of these.
-    cursor.declare("guide of this name", &name.to_lowercase().replace('_', "-"));
+fn name(cursor: ValueCursor<'_>) -> Option<String> {
+    let name = cursor.clone().parse(formats::guide_name)?;
+    // Models may write the name in any case, and with `-` or `_`.
+    cursor.declare("guide name", &name.to_lowercase().replace('_', "-"));
     Some(name)
 }
 
-/// A guide in place: as the author wrote it, since `${` may stand for itself in it.
-fn text(cursor: Cursor<'_>) -> Option<String> {
-    let text = cursor.literal()?.to_owned();
-    bounded(&cursor, text)
+/// Reads an inline guide without expanding references, because `${` may be part of the text.
+fn text(cursor: ValueCursor<'_>) -> Option<String> {
+    let text = cursor.literal_text()?.to_owned();
+    check_size(&cursor, text)
 }
 
-fn file(cursor: &Cursor<'_>) -> Option<String> {
-    let path: PathBuf = cursor.path_from_here(&cursor.clone().parse(forms::file)?);
+fn file(cursor: &ValueCursor<'_>) -> Option<String> {
+    let path: PathBuf = cursor.resolve_path(&cursor.clone().parse(formats::file)?);
     let length = fs::metadata(&path).map(|metadata| metadata.len());
-    // One that is too long is not read to learn that.
+    // A file that is too long is not read.
     let text = match length {
-        Ok(length) if length > LONGEST as u64 => Ok(" ".repeat(LONGEST + 1)),
+        Ok(length) if length > MAX_GUIDE_BYTES as u64 => Ok(" ".repeat(MAX_GUIDE_BYTES + 1)),
         Ok(_) => fs::read_to_string(&path),
         Err(error) => Err(error),
     };
     match text {
-        Ok(text) => bounded(cursor, text),
+        Ok(text) => check_size(cursor, text),
         Err(error) => {
             let problem = cursor.problem(format!("this file cannot be read: {error}"));
             cursor
@@ -71,10 +71,10 @@ fn file(cursor: &Cursor<'_>) -> Option<String> {
     }
 }
 
-fn bounded(cursor: &Cursor<'_>, text: String) -> Option<String> {
+fn check_size(cursor: &ValueCursor<'_>, text: String) -> Option<String> {
     let message = match text.len() {
         _ if text.trim().is_empty() => "this guide is empty",
-        length if length > LONGEST => "this guide is too long",
+        length if length > MAX_GUIDE_BYTES => "this guide is too long",
         _ => return Some(text),
     };
     cursor.report(cursor.problem(message).expected("Markdown of at most 256 KiB"));

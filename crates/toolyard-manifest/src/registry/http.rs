@@ -1,28 +1,28 @@
 //! The reader of a handler of the type `http`.
 //!
-//! The contract has two generations, which differ in where the endpoint and the authentication stand. Both are
-//! read.
+//! The contract has two generations, with different fields for the endpoint and the authentication. Both are supported.
 
 use http::{HeaderName, HeaderValue, Method};
 
 use super::{
     auth,
-    endpoint::{self, Form},
+    endpoint::{self, EndpointFormat},
     headers, retry, tool,
 };
 use crate::{
-    cursor::{Choice, Cursor},
-    fields::Fields,
-    forms::{self, Endpoint, UrlTemplate},
-    handler::{Auth, HttpHandler, HttpRetry, Mapping, Secret, StaticBody, Url},
-    problem::{Place, Problem},
-    value::{self, Strings},
+    cursor::{KeywordChoice, ValueCursor},
+    fields::ObjectFields,
+    formats::{self, EndpointUrl, UrlTemplate},
+    handler::{HttpHandler, HttpRetry, HttpUrl, JmesPathMapping, RequestAuth, SecretString, StaticBody},
+    problem::{ManifestProblem, SourceLocation},
+    value::{self, StringMode},
 };
 
-/// An endpoint is a URL; a service of a cluster is reached without TLS.
-const URL: Form<Endpoint> = Form { before_service: "http://", parse: Endpoint::parse };
+/// The endpoint is a URL; a service of the cluster is reached without TLS.
+const URL: EndpointFormat<EndpointUrl> =
+    EndpointFormat { service_prefix: "http://", parse: EndpointUrl::parse };
 
-const METHOD: Choice<&str> = Choice {
+const METHOD: KeywordChoice<&str> = KeywordChoice {
     noun: "method",
     words: &[
         ("GET", "GET"),
@@ -33,43 +33,47 @@ const METHOD: Choice<&str> = Choice {
         ("HEAD", "HEAD"),
         ("OPTIONS", "OPTIONS"),
     ],
-    not_yet: &[],
+    unsupported: &[],
 };
 
-/// How many operators and brackets a JMESPath expression may have. Its parser and its interpreter recurse, for
-/// some of them by several functions each.
-const MOST_OPERATORS: usize = 200;
+/// Maximum number of operators and brackets in a JMESPath expression. Its parser and its interpreter are recursive, for
+/// some of them with several functions each.
+const MAX_OPERATORS: usize = 200;
 
-/// What `httpConfig` says.
-struct Config {
-    endpoint: Option<Endpoint>,
-    template: Option<(String, Place)>,
+/// The content of `httpConfig`.
+struct HttpConfig {
+    endpoint: Option<EndpointUrl>,
+    template: Option<(String, SourceLocation)>,
     method: Method,
-    headers: Vec<(HeaderName, Secret)>,
+    headers: Vec<(HeaderName, SecretString)>,
     content_type: HeaderValue,
-    auth: Option<Auth>,
+    auth: Option<RequestAuth>,
     query_params: Option<Vec<String>>,
     header_params: Vec<(String, HeaderName)>,
-    static_query: Vec<(String, Secret)>,
+    static_query: Vec<(String, SecretString)>,
     static_body: Option<StaticBody>,
-    body_mapping: Option<Mapping>,
-    response_mapping: Option<Mapping>,
+    body_mapping: Option<JmesPathMapping>,
+    response_mapping: Option<JmesPathMapping>,
     redact: Vec<String>,
     retry: Option<HttpRetry>,
 }
 
-/// What a handler's fields say that has the type `http`. `namespace` is that of its registry.
-pub(super) fn handler(fields: &mut Fields<'_>, namespace: &str, place: &Cursor<'_>) -> Option<HttpHandler> {
+/// Reads the fields of a handler of the type `http`. `namespace` is that of its registry.
+pub(super) fn handler(
+    fields: &mut ObjectFields<'_>,
+    namespace: &str,
+    location: &ValueCursor<'_>,
+) -> Option<HttpHandler> {
     let endpoint = fields.optional("endpoint", |cursor| Some(endpoint::read(cursor, namespace, &URL)));
     let tool = fields.required("tool", tool::read);
     let config = fields.optional("httpConfig", |cursor| Some(config(cursor)));
-    let config_is_wrong = matches!(config, Some(None));
-    let config = config.flatten().unwrap_or_else(Config::empty);
-    let auth = auth::of_handler(fields, config.auth.clone(), "httpConfig");
-    let retry = retry::of_handler(fields, config.retry.clone(), "httpConfig");
-    let known_to_be_wrong = config_is_wrong || matches!(endpoint, Some(None));
+    let has_invalid_config = matches!(config, Some(None));
+    let config = config.flatten().unwrap_or_else(HttpConfig::empty);
+    let auth = auth::handler_auth(fields, config.auth.clone(), "httpConfig");
+    let retry = retry::handler_retry(fields, config.retry.clone(), "httpConfig");
+    let is_reported = has_invalid_config || matches!(endpoint, Some(None));
     let endpoint = endpoint.flatten().or_else(|| config.endpoint.clone());
-    let url = url(endpoint, config.template.clone(), auth.is_some(), known_to_be_wrong, place);
+    let url = url(endpoint, config.template.clone(), auth.is_some(), is_reported, location);
     Some(HttpHandler {
         tool: tool?,
         url: url?,
@@ -88,44 +92,48 @@ pub(super) fn handler(fields: &mut Fields<'_>, namespace: &str, place: &Cursor<'
     })
 }
 
-// === where to ===
+// === the URL ===
 
-/// The one URL of endpoint and template. A template that begins with `/` continues the endpoint.
+/// Combines endpoint and template into one URL. A template that starts with `/` extends the endpoint.
 fn url(
-    endpoint: Option<Endpoint>,
-    template: Option<(String, Place)>,
+    endpoint: Option<EndpointUrl>,
+    template: Option<(String, SourceLocation)>,
     has_auth: bool,
-    known_to_be_wrong: bool,
-    handler: &Cursor<'_>,
-) -> Option<Url> {
-    let Some((template, place)) = template else {
-        if endpoint.is_none() && !known_to_be_wrong {
-            endpoint::missing(handler);
+    is_reported: bool,
+    handler: &ValueCursor<'_>,
+) -> Option<HttpUrl> {
+    let Some((template, location)) = template else {
+        if endpoint.is_none() && !is_reported {
+            endpoint::report_missing(handler);
         }
-        return endpoint.map(Url::Fixed);
+        return endpoint.map(HttpUrl::Fixed);
     };
     let whole = match (template.starts_with('/'), &endpoint) {
-        (true, None) if known_to_be_wrong => return None,
+        (true, None) if is_reported => return None,
         (true, Some(endpoint)) if endpoint.uri().query().is_some() => {
-            let problem = Problem::new(place, "the endpoint has a query, and cannot be continued");
+            let problem = ManifestProblem::new(
+                location,
+                "the endpoint has a query, so that a template cannot extend it",
+            );
             handler.report(problem.expected("a template with the whole URL, or the query in `staticQuery`"));
             return None;
         }
-        (true, Some(endpoint)) => format!("{}{template}", without_slash(endpoint)),
+        (true, Some(endpoint)) => format!("{}{template}", endpoint_prefix(endpoint)),
         _ => template,
     };
     let template = UrlTemplate::parse(&whole)
-        .map_err(|invalid| handler.report(invalid.problem(place.clone(), "this")))
+        .map_err(|invalid| handler.report(invalid.problem(location.clone(), "this")))
         .ok()?;
-    if has_auth && template.host_varies() {
-        let problem = Problem::new(place, "arguments decide which host gets the credentials");
+    if has_auth && template.has_variable_host() {
+        let problem =
+            ManifestProblem::new(location, "arguments must not select the host that gets the credentials");
         handler.report(problem.expected("a host that is written out, or no authentication"));
         return None;
     }
-    Some(Url::Template(template))
+    Some(HttpUrl::Template(template))
 }
 
-fn without_slash(endpoint: &Endpoint) -> String {
+fn endpoint_prefix(endpoint: &EndpointUrl) -> String {
     let uri = endpoint.uri();
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     format!("{}://{authority}{}", uri.scheme_str().unwrap_or_default(), uri.path().trim_end_matches('/'))
@@ -133,7 +141,7 @@ fn without_slash(endpoint: &Endpoint) -> String {
 
 // === the configuration ===
 
-impl Config {
+impl HttpConfig {
     fn empty() -> Self {
         Self {
             endpoint: None,
@@ -158,60 +166,68 @@ const fn json() -> HeaderValue {
     HeaderValue::from_static("application/json")
 }
 
-fn config(cursor: Cursor<'_>) -> Option<Config> {
+fn config(cursor: ValueCursor<'_>) -> Option<HttpConfig> {
     let mut fields = cursor.fields()?;
-    let texts = |cursor: Cursor<'_>| cursor.list(Cursor::text);
-    let endpoint = fields.optional("endpoint", |cursor| cursor.parse_secret(Endpoint::parse));
-    let template = fields.optional("urlTemplate", |cursor| Some((cursor.clone().text()?, cursor.place())));
+    let texts = |cursor: ValueCursor<'_>| cursor.list(ValueCursor::text);
+    let endpoint = fields.optional("endpoint", |cursor| cursor.parse_secret(EndpointUrl::parse));
+    let template = fields.optional("urlTemplate", |cursor| Some((cursor.clone().text()?, cursor.location())));
     let method = fields.with_default("method", |cursor| cursor.choice(&METHOD), "POST");
     let method: Method = method.parse().unwrap_or_default();
-    let mut config = Config {
+    let mut config = HttpConfig {
         endpoint,
         template,
-        headers: fields.with_default("headers", |cursor| headers(cursor, forms::is_header_name), Vec::new()),
-        content_type: fields.with_default("contentType", |cursor| cursor.parse(forms::header_value), json()),
-        auth: auth::configured(&mut fields),
+        headers: fields.with_default(
+            "headers",
+            |cursor| headers(cursor, formats::is_header_name),
+            Vec::new(),
+        ),
+        content_type: fields.with_default(
+            "contentType",
+            |cursor| cursor.parse(formats::header_value),
+            json(),
+        ),
+        auth: auth::config_auth(&mut fields),
         query_params: fields.optional("queryParams", texts),
         header_params: fields.with_default("headerParams", header_params, Vec::new()),
         static_query: fields.with_default("staticQuery", static_query, Vec::new()),
         response_mapping: fields.optional("responseMapping", mapping),
         redact: fields.with_default("redact", texts, Vec::new()),
-        retry: fields.optional("retryPolicy", retry::Policy::read),
-        ..Config::empty()
+        retry: fields.optional("retryPolicy", retry::ReadRetryPolicy::read),
+        ..HttpConfig::empty()
     };
     if [Method::POST, Method::PUT, Method::PATCH].contains(&method) {
-        let body = |cursor| value::object(cursor, Strings::Expanded).map(StaticBody);
+        let body = |cursor| value::object(cursor, StringMode::Expanded).map(StaticBody);
         config.static_body = fields.optional("staticBody", body);
         config.body_mapping = fields.optional("bodyMapping", mapping);
     } else {
-        fields.misplaced(&["staticBody", "bodyMapping"], "only POST, PUT and PATCH have a body");
+        fields.reject_misplaced(&["staticBody", "bodyMapping"], "only POST, PUT and PATCH have a body");
     }
     fields.finish();
-    Some(Config { method, ..config })
+    Some(HttpConfig { method, ..config })
 }
 
-fn header_params(cursor: Cursor<'_>) -> Option<Vec<(String, HeaderName)>> {
-    cursor.entries(forms::any_name, |cursor| cursor.parse(forms::header_name))
+fn header_params(cursor: ValueCursor<'_>) -> Option<Vec<(String, HeaderName)>> {
+    cursor.entries(formats::any_name, |cursor| cursor.parse(formats::header_name))
 }
 
-fn static_query(cursor: Cursor<'_>) -> Option<Vec<(String, Secret)>> {
-    cursor.entries(forms::any_name, Cursor::secret)
+fn static_query(cursor: ValueCursor<'_>) -> Option<Vec<(String, SecretString)>> {
+    cursor.entries(formats::any_name, ValueCursor::secret)
 }
 
-fn mapping(cursor: Cursor<'_>) -> Option<Mapping> {
-    let text = cursor.literal()?;
-    if text.bytes().filter(|byte| b"([{!&|.=<>*".contains(byte)).count() > MOST_OPERATORS {
+fn mapping(cursor: ValueCursor<'_>) -> Option<JmesPathMapping> {
+    let text = cursor.literal_text()?;
+    if text.bytes().filter(|byte| b"([{!&|.=<>*".contains(byte)).count() > MAX_OPERATORS {
         let problem = cursor.problem("this expression is too long");
         cursor.report(
-            problem.expected(format!("JMESPath with at most {MOST_OPERATORS} operators and brackets")),
+            problem.expected(format!("JMESPath with at most {MAX_OPERATORS} operators and brackets")),
         );
         return None;
     }
     match jmespath::compile(text) {
-        Ok(expression) => Some(Mapping(expression)),
+        Ok(expression) => Some(JmesPathMapping(expression)),
         Err(error) => {
             let problem = cursor.problem(format!("this is not JMESPath: {}", error.reason));
-            let at = format!("the trouble begins at character {} of the expression", error.offset + 1);
+            let at = format!("the error is at character {} of the expression", error.offset + 1);
             cursor.report(problem.expected("an expression such as `items[].name`").hint(at));
             None
         }

@@ -1,110 +1,121 @@
-//! The reader of `prefix` and `overrides`.
+//! The reader of `prefix`, `pin` and `overrides`.
 
-use toolyard_core::overrides::Chunking;
+use toolyard_core::overrides::ChunkingPolicy;
 
 use crate::{
-    cursor::{Choice, Cursor},
-    fields::Fields,
-    forms,
-    handler::{Argument, Change, Override, Prefix},
-    tree::{Content, Member},
-    value::{self, Strings},
+    cursor::{KeywordChoice, ValueCursor},
+    fields::ObjectFields,
+    formats,
+    handler::{ArgumentOverride, DefinitionPin, PrefixMode, ToolModification, ToolOverride},
+    tree::{NodeContent, ObjectMember},
+    value::{self, StringMode},
 };
 
-const PREFIX: Choice<Prefix> = Choice {
+const PREFIX: KeywordChoice<PrefixMode> = KeywordChoice {
     noun: "prefix",
-    words: &[("on-clash", Prefix::OnClash), ("always", Prefix::Always), ("never", Prefix::Never)],
-    not_yet: &[],
+    words: &[("on-clash", PrefixMode::OnClash), ("always", PrefixMode::Always), ("never", PrefixMode::Never)],
+    unsupported: &[],
 };
 
-/// What `hide` leaves nobody to see.
-const SHOWN: &[&str] = &["name", "title", "description", "arguments", "price", "chunk", "chunkThreshold"];
+const PIN: KeywordChoice<DefinitionPin> = KeywordChoice {
+    noun: "pin",
+    words: &[("warn", DefinitionPin::Warn), ("hold", DefinitionPin::Hold)],
+    unsupported: &[],
+};
 
-pub(super) fn prefix(fields: &mut Fields<'_>) -> Prefix {
-    fields.with_default("prefix", |cursor| cursor.choice(&PREFIX), Prefix::default())
+/// Fields that have no effect on a hidden tool.
+const VISIBLE_FIELDS: &[&str] =
+    &["name", "title", "description", "arguments", "price", "chunk", "chunkThreshold"];
+
+pub(super) fn prefix(fields: &mut ObjectFields<'_>) -> PrefixMode {
+    fields.with_default("prefix", |cursor| cursor.choice(&PREFIX), PrefixMode::default())
 }
 
-/// The overrides of a handler, by the names that its server has for the tools.
-pub(super) fn overrides(fields: &mut Fields<'_>) -> Vec<(String, Override)> {
-    let read = |cursor: Cursor<'_>| {
-        // Where this list is; names are unique in it.
-        let list = cursor.place().to_string();
-        cursor.entries(forms::some_name, |tool| tool_override(tool, &list))
+pub(super) fn pin(fields: &mut ObjectFields<'_>) -> DefinitionPin {
+    fields.with_default("pin", |cursor| cursor.choice(&PIN), DefinitionPin::default())
+}
+
+/// Reads the overrides of a handler, by the upstream names of its tools.
+pub(super) fn overrides(fields: &mut ObjectFields<'_>) -> Vec<(String, ToolOverride)> {
+    let read = |cursor: ValueCursor<'_>| {
+        // The location of this list; names are unique in it.
+        let list = cursor.location().to_string();
+        cursor.entries(formats::non_empty_name, |tool| tool_override(tool, &list))
     };
     fields.with_default("overrides", read, Vec::new())
 }
 
-fn tool_override(cursor: Cursor<'_>, list: &str) -> Option<Override> {
-    if changes_nothing(&cursor) {
+fn tool_override(cursor: ValueCursor<'_>, list: &str) -> Option<ToolOverride> {
+    if is_empty_override(&cursor) {
         return None;
     }
     let mut fields = cursor.fields()?;
-    if fields.with_default("hide", Cursor::flag, false) {
-        fields.misplaced(SHOWN, "nobody sees this of a hidden tool");
+    if fields.with_default("hide", ValueCursor::flag, false) {
+        fields.reject_misplaced(VISIBLE_FIELDS, "it has no effect on a hidden tool");
         fields.finish();
-        return Some(Override::Hide);
+        return Some(ToolOverride::Hide);
     }
-    let change = Change {
+    let change = ToolModification {
         name: fields.optional("name", |cursor| name(cursor, list)),
-        title: fields.optional("title", Cursor::text),
-        description: fields.optional("description", Cursor::text),
+        title: fields.optional("title", ValueCursor::text),
+        description: fields.optional("description", ValueCursor::text),
         arguments: fields.with_default("arguments", arguments, Vec::new()),
-        price: fields.optional("price", |cursor| cursor.parse(forms::price)),
+        price: fields.optional("price", |cursor| cursor.parse(formats::price)),
         chunking: chunking(&mut fields),
     };
     fields.finish();
-    Some(Override::Change(change))
+    Some(ToolOverride::Change(change))
 }
 
-/// What becomes of large results: those of one tool, or of all of a handler.
-pub(super) fn chunking(fields: &mut Fields<'_>) -> Chunking {
-    Chunking {
-        structured: fields.optional("chunk", Cursor::flag),
-        threshold: fields.optional("chunkThreshold", Cursor::count),
+/// Reads the treatment of large results, of one tool or of all tools of a handler.
+pub(super) fn chunking(fields: &mut ObjectFields<'_>) -> ChunkingPolicy {
+    ChunkingPolicy {
+        structured: fields.optional("chunk", ValueCursor::flag),
+        threshold: fields.optional("chunkThreshold", ValueCursor::count),
     }
 }
 
-/// `list` is where the overrides of the handler are.
-fn name(cursor: Cursor<'_>, list: &str) -> Option<String> {
-    let name = cursor.clone().parse(forms::published_name)?;
-    cursor.declare("tool of this name in this handler", &format!("{list} {name}"));
+/// Reads the new name of a tool. `list` is the location of the handler's overrides.
+fn name(cursor: ValueCursor<'_>, list: &str) -> Option<String> {
+    let name = cursor.clone().parse(formats::published_name)?;
+    cursor.declare("tool name in this handler", &format!("{list} {name}"));
     Some(name)
 }
 
-fn arguments(cursor: Cursor<'_>) -> Option<Vec<(String, Argument)>> {
-    if changes_nothing(&cursor) {
+fn arguments(cursor: ValueCursor<'_>) -> Option<Vec<(String, ArgumentOverride)>> {
+    if is_empty_override(&cursor) {
         return None;
     }
-    cursor.entries(forms::some_name, argument)
+    cursor.entries(formats::non_empty_name, argument)
 }
 
-fn argument(cursor: Cursor<'_>) -> Option<Argument> {
-    if changes_nothing(&cursor) {
+fn argument(cursor: ValueCursor<'_>) -> Option<ArgumentOverride> {
+    if is_empty_override(&cursor) {
         return None;
     }
     let mut fields = cursor.fields()?;
-    let value = |cursor| value::any(cursor, Strings::Expanded);
+    let value = |cursor| value::any(cursor, StringMode::Expanded);
     let pin = fields.optional("pin", value);
     let argument = match pin {
         Some(value) => {
-            fields.misplaced(&["default", "description"], "callers do not see an argument that has a `pin`");
-            Argument::Pin(value)
+            fields.reject_misplaced(&["default", "description"], "a pinned argument is hidden from callers");
+            ArgumentOverride::Pin(value)
         }
-        None => Argument::Show {
+        None => ArgumentOverride::Show {
             default: fields.optional("default", value),
-            description: fields.optional("description", Cursor::text),
+            description: fields.optional("description", ValueCursor::text),
         },
     };
     fields.finish();
     Some(argument)
 }
 
-/// Whether an object that is there to change something has nothing in it, which is reported.
-fn changes_nothing(cursor: &Cursor<'_>) -> bool {
-    let empty = |member: &Member| matches!(member.value.content, Content::Null);
-    let nothing = matches!(cursor.content(), Content::Object(members) if members.iter().all(empty));
+/// Returns true for an object without fields, and reports it.
+fn is_empty_override(cursor: &ValueCursor<'_>) -> bool {
+    let empty = |member: &ObjectMember| matches!(member.value.content, NodeContent::Null);
+    let nothing = matches!(cursor.content(), NodeContent::Object(members) if members.iter().all(empty));
     if nothing {
-        cursor.report(cursor.problem("this changes nothing"));
+        cursor.report(cursor.problem("this override changes nothing"));
     }
     nothing
 }

@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use super::{auth, headers, retry, scheme};
 use crate::{
-    cursor::{Choice, Cursor},
-    fields::Fields,
-    forms::{self, Endpoint},
-    handler::{HttpRetry, OpenApiHandler, OpenApiSpec, OperationFilter, RetryPolicy, Secret},
-    tree::Content,
-    value::{self, Strings},
+    cursor::{KeywordChoice, ValueCursor},
+    fields::ObjectFields,
+    formats::{self, EndpointUrl},
+    handler::{HttpRetry, OpenApiHandler, OpenApiSpec, OperationFilter, RetryPolicy, SecretString},
+    tree::NodeContent,
+    value::{self, StringMode},
 };
 
-/// How often a description is read again of which nothing is said. Services change when they are deployed.
+/// Default time between two reads of a description. Services change when they are deployed.
 const DEFAULT_REFRESH: Duration = Duration::from_secs(5 * 60);
 
-/// The methods that OpenAPI has operations for.
-const METHOD: Choice<&str> = Choice {
+/// The methods of OpenAPI operations.
+const METHOD: KeywordChoice<&str> = KeywordChoice {
     noun: "method of OpenAPI",
     words: &[
         ("GET", "GET"),
@@ -31,34 +31,36 @@ const METHOD: Choice<&str> = Choice {
         ("PATCH", "PATCH"),
         ("TRACE", "TRACE"),
     ],
-    not_yet: &[],
+    unsupported: &[],
 };
 
-/// What a handler's fields say that has the type `openapi`.
-pub(super) fn handler(fields: &mut Fields<'_>) -> Option<OpenApiHandler> {
+/// Reads the fields of a handler of the type `openapi`.
+pub(super) fn handler(fields: &mut ObjectFields<'_>) -> Option<OpenApiHandler> {
     let config = fields.required("openAPIConfig", config);
     let auth =
-        auth::of_handler(fields, config.as_ref().and_then(|config| config.auth.clone()), "openAPIConfig");
-    let retry: HttpRetry = retry::of_handler(fields, None, "openAPIConfig");
+        auth::handler_auth(fields, config.as_ref().and_then(|config| config.auth.clone()), "openAPIConfig");
+    let retry: HttpRetry = retry::handler_retry(fields, None, "openAPIConfig");
     Some(OpenApiHandler { auth, retry, ..config? })
 }
 
-/// What `openAPIConfig` says. The rest stands beside it.
-fn config(cursor: Cursor<'_>) -> Option<OpenApiHandler> {
+/// Reads `openAPIConfig`. The handler's own fields are added later.
+fn config(cursor: ValueCursor<'_>) -> Option<OpenApiHandler> {
     let mut fields = cursor.fields()?;
     let spec = spec(&mut fields);
-    let base_url = fields.optional("baseURL", |cursor| cursor.parse_secret(Endpoint::parse));
+    let base_url = fields.optional("baseURL", |cursor| cursor.parse_secret(EndpointUrl::parse));
     let operations =
-        fields.with_default("operationFilter", |cursor| cursor.non_empty_list(Cursor::text), Vec::new());
-    let filter = fields.with_default("filter", filter, OperationFilter::default());
-    let headers = fields.with_default("headers", |cursor| headers(cursor, forms::is_header_name), Vec::new());
-    let auth = auth::configured(&mut fields);
-    let credentials = |cursor: Cursor<'_>| cursor.entries(forms::any_name, scheme::credential);
+        fields.with_default("operationFilter", |cursor| cursor.non_empty_list(ValueCursor::text), Vec::new());
+    let filter = fields.with_default("filter", operation_filter, OperationFilter::default());
+    let headers =
+        fields.with_default("headers", |cursor| headers(cursor, formats::is_header_name), Vec::new());
+    let auth = auth::config_auth(&mut fields);
+    let credentials = |cursor: ValueCursor<'_>| cursor.entries(formats::any_name, scheme::credential);
     let credentials = fields.with_default("credentials", credentials, Vec::new());
-    let variables =
-        |cursor: Cursor<'_>| cursor.entries(forms::any_name, |cursor| cursor.text().map(Secret::new));
+    let variables = |cursor: ValueCursor<'_>| {
+        cursor.entries(formats::any_name, |cursor| cursor.text().map(SecretString::new))
+    };
     let server_variables = fields.with_default("serverVariables", variables, Vec::new());
-    let refresh = fields.with_default("refresh", Cursor::duration, DEFAULT_REFRESH);
+    let refresh = fields.with_default("refresh", ValueCursor::duration, DEFAULT_REFRESH);
     fields.finish();
     Some(OpenApiHandler {
         spec: spec?,
@@ -73,49 +75,49 @@ fn config(cursor: Cursor<'_>) -> Option<OpenApiHandler> {
     })
 }
 
-/// Where the description is, which is said in one way.
-fn spec(fields: &mut Fields<'_>) -> Option<OpenApiSpec> {
-    match fields.optional("spec", |cursor| Some(inline(cursor))) {
+/// Reads the location of the description, which has exactly one form.
+fn spec(fields: &mut ObjectFields<'_>) -> Option<OpenApiSpec> {
+    match fields.optional("spec", |cursor| Some(inline_spec(cursor))) {
         Some(inline) => {
-            fields.misplaced(&["specURL"], "`spec` is the description already");
+            fields.reject_misplaced(&["specURL"], "`spec` already contains the description");
             inline.map(OpenApiSpec::Inline)
         }
-        None => fields.required("specURL", place),
+        None => fields.required("specURL", spec_url),
     }
 }
 
-/// A URL, or `file:` and a path.
-fn place(cursor: Cursor<'_>) -> Option<OpenApiSpec> {
+/// Reads a URL, or `file:` and a path.
+fn spec_url(cursor: ValueCursor<'_>) -> Option<OpenApiSpec> {
     match cursor.clone().text()?.strip_prefix("file:") {
-        Some(path) => auth::file(&cursor, path).map(OpenApiSpec::File),
-        None => cursor.parse_secret(forms::description_url).map(OpenApiSpec::Url),
+        Some(path) => auth::existing_file(&cursor, path).map(OpenApiSpec::File),
+        None => cursor.parse_secret(formats::description_url).map(OpenApiSpec::Url),
     }
 }
 
-/// The description itself: as the author wrote it, since `${` may stand for itself in it.
-fn inline(cursor: Cursor<'_>) -> Option<Value> {
+/// Reads an inline description without expanding references, because `${` may be part of it.
+fn inline_spec(cursor: ValueCursor<'_>) -> Option<Value> {
     match cursor.content() {
-        Content::Text(text) if text.trim().is_empty() => {
+        NodeContent::Text(text) if text.trim().is_empty() => {
             cursor.report(cursor.problem("this is empty").expected("a description, OpenAPI 2 or 3"));
             None
         }
-        Content::Text(text) => Some(Value::from(text.as_str())),
-        Content::Object(_) => value::object(cursor, Strings::Literal).map(Value::Object),
+        NodeContent::Text(text) => Some(Value::from(text.as_str())),
+        NodeContent::Object(_) => value::object(cursor, StringMode::Literal).map(Value::Object),
         _ => {
-            cursor.wrong_kind("a description as an object, or its text", None);
+            cursor.report_wrong_type("a description as an object, or its text", None);
             None
         }
     }
 }
 
-/// The object `filter`. The filter by `operationId` stands beside it.
-fn filter(cursor: Cursor<'_>) -> Option<OperationFilter> {
-    let method = |cursor: Cursor<'_>| Method::from_bytes(cursor.choice(&METHOD)?.as_bytes()).ok();
-    let path = |cursor: Cursor<'_>| cursor.parse(forms::path_glob);
+/// Reads the object `filter`. The filter by `operationId` is a separate field.
+fn operation_filter(cursor: ValueCursor<'_>) -> Option<OperationFilter> {
+    let method = |cursor: ValueCursor<'_>| Method::from_bytes(cursor.choice(&METHOD)?.as_bytes()).ok();
+    let path = |cursor: ValueCursor<'_>| cursor.parse(formats::path_glob);
     let mut fields = cursor.fields()?;
     let filter = OperationFilter {
         operations: Vec::new(),
-        tags: fields.with_default("tags", |cursor| cursor.non_empty_list(Cursor::text), Vec::new()),
+        tags: fields.with_default("tags", |cursor| cursor.non_empty_list(ValueCursor::text), Vec::new()),
         methods: fields.with_default("methods", |cursor| cursor.non_empty_list(method), Vec::new()),
         paths: fields.with_default("paths", |cursor| cursor.non_empty_list(path), Vec::new()),
     };

@@ -1,16 +1,16 @@
-//! `probe` of a registry.
+//! The reader of `probe` of a registry.
 
-use crate::{cursor::Cursor, handler::Probe};
+use crate::{cursor::ValueCursor, handler::ProbeSettings};
 
-/// How the servers of a registry are asked whether they are there; `Some(None)` where they are not.
+/// Reads the liveness checks of a registry; `Some(None)` disables them.
 #[expect(clippy::option_option, reason = "the outer one says whether it could be read, as with every reader")]
-pub(super) fn probe(cursor: Cursor<'_>) -> Option<Option<Probe>> {
+pub(super) fn probe(cursor: ValueCursor<'_>) -> Option<Option<ProbeSettings>> {
     let mut fields = cursor.fields()?;
-    let default = Probe::default();
-    let is_enabled = fields.with_default("enabled", Cursor::flag, true);
-    let probe = Probe {
-        interval: fields.with_default("interval", Cursor::timeout, default.interval),
-        timeout: fields.with_default("timeout", Cursor::timeout, default.timeout),
+    let default = ProbeSettings::default();
+    let is_enabled = fields.with_default("enabled", ValueCursor::flag, true);
+    let probe = ProbeSettings {
+        interval: fields.with_default("interval", ValueCursor::timeout, default.interval),
+        timeout: fields.with_default("timeout", ValueCursor::timeout, default.timeout),
     };
     fields.finish();
     Some(is_enabled.then_some(probe))

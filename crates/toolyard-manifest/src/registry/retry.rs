@@ -1,18 +1,18 @@
 //! The readers of `retries` and `retryPolicy`.
 //!
-//! Whether a request may be sent again is the author's word: who sets either of them says that the server can
-//! stand it, whatever the request.
+//! The author decides whether requests may be repeated: with either field the author declares that the server tolerates
+//! repetition of any request.
 
 use crate::{
-    cursor::{Choice, Cursor},
-    fields::Fields,
-    forms,
+    cursor::{KeywordChoice, ValueCursor},
+    fields::ObjectFields,
+    formats,
     handler::{GrpcRetry, HttpRetry, RetryPolicy},
 };
 
-/// The statuses of gRPC (grpc.io, "Status codes and their use in gRPC"). OK is not among them: what succeeded
-/// is not sent again.
-const GRPC_STATUS: Choice<&str> = Choice {
+/// The status codes of gRPC (grpc.io, "Status codes and their use in gRPC"), without OK: successful requests are not
+/// repeated.
+const GRPC_STATUS: KeywordChoice<&str> = KeywordChoice {
     noun: "status of gRPC",
     words: &[
         ("CANCELLED", "CANCELLED"),
@@ -32,40 +32,44 @@ const GRPC_STATUS: Choice<&str> = Choice {
         ("DATA_LOSS", "DATA_LOSS"),
         ("UNAUTHENTICATED", "UNAUTHENTICATED"),
     ],
-    not_yet: &[],
+    unsupported: &[],
 };
 
-/// What only the responses of HTTP endpoints have.
-const OF_RESPONSES: &[&str] = &["retryOn", "retryOnNetworkError", "respectRetryAfter"];
+/// Fields that only apply to responses of HTTP endpoints.
+const RESPONSE_FIELDS: &[&str] = &["retryOn", "retryOnNetworkError", "respectRetryAfter"];
 
-/// When and how often a type of handler tries again.
-pub(super) trait Policy: From<RetryPolicy> {
-    /// The object `retryPolicy`.
-    fn read(cursor: Cursor<'_>) -> Option<Self>;
+/// A retry policy of a type of handler.
+pub(super) trait ReadRetryPolicy: From<RetryPolicy> {
+    /// Reads the object `retryPolicy`.
+    fn read(cursor: ValueCursor<'_>) -> Option<Self>;
 }
 
-/// The policy of a handler that has fields of its own, unless its configuration has one.
-pub(super) fn of_handler<P: Policy>(fields: &mut Fields<'_>, configured: Option<P>, config: &str) -> P {
+/// Returns the policy of the configuration, or else reads the handler's own fields.
+pub(super) fn handler_retry<P: ReadRetryPolicy>(
+    fields: &mut ObjectFields<'_>,
+    configured: Option<P>,
+    config: &str,
+) -> P {
     if let Some(policy) = configured {
-        let reason = format!("`{config}.retryPolicy` says how often to try");
-        fields.misplaced(&["retries", "retryPolicy"], &reason);
+        let reason = format!("`{config}.retryPolicy` already sets the attempts");
+        fields.reject_misplaced(&["retries", "retryPolicy"], &reason);
         return policy;
     }
     if let Some(policy) = fields.optional("retryPolicy", P::read) {
-        fields.misplaced(&["retries"], "`retryPolicy` says how often to try");
+        fields.reject_misplaced(&["retries"], "`retryPolicy` already sets the attempts");
         return policy;
     }
     let retries = fields.with_default("retries", |cursor| cursor.number(0, 10), 0);
     RetryPolicy::attempts(retries + 1).into()
 }
 
-/// That of an MCP server, and of a function. What a status means there is the transport's business.
-impl Policy for RetryPolicy {
-    fn read(cursor: Cursor<'_>) -> Option<Self> {
+/// The policy of MCP servers and functions. Their transport interprets status codes.
+impl ReadRetryPolicy for RetryPolicy {
+    fn read(cursor: ValueCursor<'_>) -> Option<Self> {
         let mut fields = cursor.fields()?;
-        let policy = policy(&mut fields);
-        fields.misplaced(
-            OF_RESPONSES,
+        let policy = common_fields(&mut fields);
+        fields.reject_misplaced(
+            RESPONSE_FIELDS,
             "such calls are tried again where the server cannot be reached or the connection breaks, and nowhere \
              else",
         );
@@ -74,15 +78,15 @@ impl Policy for RetryPolicy {
     }
 }
 
-impl Policy for HttpRetry {
-    fn read(cursor: Cursor<'_>) -> Option<Self> {
+impl ReadRetryPolicy for HttpRetry {
+    fn read(cursor: ValueCursor<'_>) -> Option<Self> {
         let mut fields = cursor.fields()?;
-        let policy = policy(&mut fields);
+        let policy = common_fields(&mut fields);
         let default = Self::from(RetryPolicy::attempts(1));
         let status =
-            |cursor: Cursor<'_>| cursor.number(100, 599).and_then(|status| u16::try_from(status).ok());
+            |cursor: ValueCursor<'_>| cursor.number(100, 599).and_then(|status| u16::try_from(status).ok());
         let retry_on = fields.with_default("retryOn", |cursor| cursor.list(status), default.retry_on);
-        let mut flag = |name, default| fields.with_default(name, Cursor::flag, default);
+        let mut flag = |name, default| fields.with_default(name, ValueCursor::flag, default);
         let retry_on_network_error = flag("retryOnNetworkError", default.retry_on_network_error);
         let respect_retry_after = flag("respectRetryAfter", default.respect_retry_after);
         fields.finish();
@@ -90,10 +94,10 @@ impl Policy for HttpRetry {
     }
 }
 
-impl Policy for GrpcRetry {
-    fn read(cursor: Cursor<'_>) -> Option<Self> {
+impl ReadRetryPolicy for GrpcRetry {
+    fn read(cursor: ValueCursor<'_>) -> Option<Self> {
         let mut fields = cursor.fields()?;
-        let policy = policy(&mut fields);
+        let policy = common_fields(&mut fields);
         let retryable_status_codes = fields.with_default(
             "retryableStatusCodes",
             |cursor| cursor.list(|item| item.choice(&GRPC_STATUS)),
@@ -104,18 +108,22 @@ impl Policy for GrpcRetry {
     }
 }
 
-/// What every policy says.
-fn policy(fields: &mut Fields<'_>) -> Option<RetryPolicy> {
+/// Reads the fields that all policies have.
+fn common_fields(fields: &mut ObjectFields<'_>) -> Option<RetryPolicy> {
     let max_attempts = fields.required("maxAttempts", |cursor| cursor.number(1, 10));
     let default = RetryPolicy::attempts(max_attempts.unwrap_or(1));
     let policy = RetryPolicy {
-        initial_backoff: fields.with_default("initialBackoff", Cursor::duration, default.initial_backoff),
+        initial_backoff: fields.with_default(
+            "initialBackoff",
+            ValueCursor::duration,
+            default.initial_backoff,
+        ),
         backoff_multiplier: fields.with_default(
             "backoffMultiplier",
-            |cursor| cursor.parse(forms::multiplier),
+            |cursor| cursor.parse(formats::multiplier),
             default.backoff_multiplier,
         ),
-        max_backoff: fields.with_default("maxBackoff", Cursor::duration, default.max_backoff),
+        max_backoff: fields.with_default("maxBackoff", ValueCursor::duration, default.max_backoff),
         ..default
     };
     max_attempts.map(|_| policy)

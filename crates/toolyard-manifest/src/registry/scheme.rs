@@ -1,31 +1,32 @@
-//! The reader of an entry of `credentials`: what a security scheme of a description wants.
+//! The reader of an entry of `credentials`: the credential for a security scheme.
 
 use super::auth;
 use crate::{
-    cursor::Cursor,
-    fields::Fields,
-    forms::{self, Endpoint},
+    cursor::ValueCursor,
+    fields::ObjectFields,
+    formats::{self, EndpointUrl},
     handler::{OAuthClient, SchemeCredential},
 };
 
-/// The fields of a key, a token, or a name with a password.
-const OF_SECRET: &[&str] = &["value", "secretRef"];
+/// The fields of a key, a token, or a user name with a password.
+const SECRET_FIELDS: &[&str] = &["value", "secretRef"];
 
-/// The fields that mean nothing without `clientId`.
-const OF_CLIENT: &[&str] = &["clientSecret", "clientSecretRef", "tokenURL", "scopes"];
+/// The fields that have no meaning without `clientId`.
+const OAUTH_FIELDS: &[&str] = &["clientSecret", "clientSecretRef", "tokenURL", "scopes"];
 
-/// What one scheme wants. Of which kind it is, the description says; that it fits is seen where that is read.
-pub(super) fn credential(cursor: Cursor<'_>) -> Option<SchemeCredential> {
+/// Reads the credential for one scheme. The description defines the kind of the scheme; a mismatch shows when the
+/// description is read.
+pub(super) fn credential(cursor: ValueCursor<'_>) -> Option<SchemeCredential> {
     let mut fields = cursor.fields()?;
-    let client_id = fields.optional("clientId", |cursor| Some(cursor.parse_secret(forms::client_id)));
+    let client_id = fields.optional("clientId", |cursor| Some(cursor.parse_secret(formats::client_id)));
     let credential = match client_id {
         Some(id) => {
-            fields.misplaced(OF_SECRET, "`clientId` is for OAuth 2, where the secret is `clientSecret`");
-            client(&mut fields, id).map(SchemeCredential::OAuth)
+            fields.reject_misplaced(SECRET_FIELDS, "with `clientId` (OAuth 2), the secret is `clientSecret`");
+            oauth_client(&mut fields, id).map(SchemeCredential::OAuth)
         }
         None => {
-            fields.misplaced(OF_CLIENT, "it belongs to OAuth 2, and goes with `clientId`");
-            auth::secret(&mut fields, "value", "secretRef", forms::scheme_secret)
+            fields.reject_misplaced(OAUTH_FIELDS, "it belongs to OAuth 2 and requires `clientId`");
+            auth::secret(&mut fields, "value", "secretRef", formats::scheme_secret)
                 .map(SchemeCredential::Secret)
         }
     };
@@ -33,11 +34,11 @@ pub(super) fn credential(cursor: Cursor<'_>) -> Option<SchemeCredential> {
     credential
 }
 
-/// What stands beside `clientId`.
-fn client(fields: &mut Fields<'_>, id: Option<String>) -> Option<OAuthClient> {
-    let scope = |cursor: Cursor<'_>| cursor.parse(forms::scope);
-    let secret = auth::secret(fields, "clientSecret", "clientSecretRef", forms::scheme_secret);
-    let token_url = fields.optional("tokenURL", |cursor| cursor.parse_secret(Endpoint::parse));
+/// Reads the fields next to `clientId`.
+fn oauth_client(fields: &mut ObjectFields<'_>, id: Option<String>) -> Option<OAuthClient> {
+    let scope = |cursor: ValueCursor<'_>| cursor.parse(formats::scope);
+    let secret = auth::secret(fields, "clientSecret", "clientSecretRef", formats::scheme_secret);
+    let token_url = fields.optional("tokenURL", |cursor| cursor.parse_secret(EndpointUrl::parse));
     let scopes = fields.with_default("scopes", |cursor| cursor.non_empty_list(scope), Vec::new());
     Some(OAuthClient { id: id?, secret: secret?, token_url, scopes })
 }

@@ -1,18 +1,18 @@
-//! The reader of `tool`: what a handler says of the one tool that it is.
+//! The reader of `tool`: the definition of a handler's only tool.
 
 use crate::{
-    cursor::Cursor,
-    forms,
+    cursor::ValueCursor,
+    formats,
     handler::ToolDefinition,
-    value::{self, Strings},
+    value::{self, StringMode},
 };
 
-pub(super) fn read(cursor: Cursor<'_>) -> Option<ToolDefinition> {
+pub(super) fn read(cursor: ValueCursor<'_>) -> Option<ToolDefinition> {
     let mut fields = cursor.fields()?;
-    let name = fields.required("name", |cursor| cursor.parse(forms::tool_name));
-    let description = fields.required("description", Cursor::text);
+    let name = fields.required("name", |cursor| cursor.parse(formats::tool_name));
+    let description = fields.required("description", ValueCursor::text);
     let input_schema = fields.required("inputSchema", input_schema);
-    let output_schema = fields.optional("outputSchema", |cursor| value::object(cursor, Strings::Literal));
+    let output_schema = fields.optional("outputSchema", |cursor| value::object(cursor, StringMode::Literal));
     fields.finish();
     Some(ToolDefinition {
         name: name?,
@@ -22,9 +22,9 @@ pub(super) fn read(cursor: Cursor<'_>) -> Option<ToolDefinition> {
     })
 }
 
-/// MCP wants the schema of an object, and says so in it (2025-11-25, schema, `Tool`).
-fn input_schema(cursor: Cursor<'_>) -> Option<serde_json::Value> {
-    let schema = value::object(cursor.clone(), Strings::Literal)?;
+/// Reads the schema of the arguments. MCP requires `type: object` in it (2025-11-25, schema, `Tool`).
+fn input_schema(cursor: ValueCursor<'_>) -> Option<serde_json::Value> {
+    let schema = value::object(cursor.clone(), StringMode::Literal)?;
     if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
         let problem = cursor.problem("this is not the schema of an object").expected("`type: object` in it");
         cursor.report(problem.hint("a tool's arguments are an object, with a property for each of them"));

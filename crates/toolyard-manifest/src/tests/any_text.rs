@@ -1,10 +1,10 @@
-//! Whatever the text is, reading it ends and does not panic.
+//! Parsing terminates without a panic for any text.
 
 use proptest::prelude::*;
 
 use super::{handler, http, names, read, toolyard};
 
-/// Lines of what may stand in a document, so that more than the scanner is reached.
+/// Lines of documents, so that the parser gets beyond the scanner.
 fn fragment() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "---\n",
@@ -55,7 +55,7 @@ fn fragment() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// A valid document in which a part was replaced.
+/// A valid document with a replaced part.
 fn damaged(document: String) -> impl Strategy<Value = String> {
     let length = document.len();
     (0..length, 0..20_usize, "\\PC{0,8}").prop_map(move |(start, count, text)| {
@@ -67,21 +67,21 @@ fn damaged(document: String) -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_read_to_its_end(text in any::<String>()) {
+    fn arbitrary_text_does_not_panic(text in any::<String>()) {
         let _ = read(&text).map_err(|problems| problems.to_string());
     }
 
     #[test]
-    fn any_fragments_are_read_to_their_end(fragments in prop::collection::vec(fragment(), 0..40)) {
+    fn arbitrary_fragments_do_not_panic(fragments in prop::collection::vec(fragment(), 0..40)) {
         let _ = read(&fragments.concat()).map_err(|problems| problems.to_string());
     }
 
     #[test]
-    fn damaged_documents_are_read_to_their_end(
+    fn damaged_documents_do_not_panic(
         text in prop_oneof![
             damaged(handler("timeout: 3s")),
-            damaged(handler(names::EVERYTHING)),
-            damaged(http::config(http::EVERYTHING)),
+            damaged(handler(names::ALL_FIELDS)),
+            damaged(http::config(http::ALL_FIELDS)),
             damaged(toolyard("limits: {sessions: 1, headerBytes: 9KiB}")),
         ],
     ) {

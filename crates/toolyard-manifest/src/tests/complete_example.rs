@@ -11,10 +11,10 @@ fn complete_example() -> Manifest {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "the snapshot has a line for each field")]
-fn the_complete_example_is_read_whole() {
+fn complete_example_is_valid() {
     let handlers = complete_example().handlers;
-    let shown = handlers.iter().map(|handler| format!("{}: {}", handler.name, handler.kind.name()));
-    assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"
+    let summary = handlers.iter().map(|handler| format!("{}: {}", handler.name, handler.kind.name()));
+    assert_snapshot!(summary.collect::<Vec<_>>().join("\n"), @"
     calculator: http
     user-service: grpc
     code-tools: mcp
@@ -61,7 +61,7 @@ fn the_complete_example_is_read_whole() {
         OpenApi(
             OpenApiHandler {
                 spec: Url(
-                    Endpoint(https://api.example.com/…),
+                    EndpointUrl(https://api.example.com/…),
                 ),
                 base_url: None,
                 filter: OperationFilter {
@@ -104,7 +104,7 @@ fn the_complete_example_is_read_whole() {
     "#);
 }
 
-/// Every HTTP handler of the contract, as it is written there.
+/// All HTTP handlers of the contract, verbatim.
 const HTTP_HANDLERS: &str = "
     - name: calculator
       type: http
@@ -158,16 +158,16 @@ const HTTP_HANDLERS: &str = "
 ";
 
 #[test]
-fn its_http_handlers_are_read() {
+fn http_handlers_of_the_contract_are_valid() {
     let manifest = valid(&registry(HTTP_HANDLERS));
-    let shown = manifest.handlers.iter().map(|handler| {
+    let summary = manifest.handlers.iter().map(|handler| {
         let HandlerKind::Http(http) = &handler.kind else { panic!() };
         let (tool, attempts) = (&http.tool, http.retry.policy.max_attempts);
         format!("{}: {} {:?} {:?} x{attempts}", tool.name, http.method, http.url, handler.timeout)
     });
-    assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"
-    calculate: POST Fixed(Endpoint(https://api.example.com/…)) 30s x1
-    search: POST Fixed(Endpoint(https://api.example.com/…)) 30s x4
-    internal_action: POST Fixed(Endpoint(http://tool-service.tools.svc.cluster.local:8080/…)) 30s x1
+    assert_snapshot!(summary.collect::<Vec<_>>().join("\n"), @"
+    calculate: POST Fixed(EndpointUrl(https://api.example.com/…)) 30s x1
+    search: POST Fixed(EndpointUrl(https://api.example.com/…)) 30s x4
+    internal_action: POST Fixed(EndpointUrl(http://tool-service.tools.svc.cluster.local:8080/…)) 30s x1
     ");
 }

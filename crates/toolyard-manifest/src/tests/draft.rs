@@ -4,15 +4,15 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::source;
-use crate::{Draft, NotAdded};
+use crate::{AddHandlerError, ManifestEditor};
 
-fn added(text: &str) -> Result<String, NotAdded> {
+fn added(text: &str) -> Result<String, AddHandlerError> {
     let handler =
         json!({"name": "pets", "type": "openapi", "openAPIConfig": {"specURL": "https://a.example/${b}"}});
-    Draft::new(source("dir/my tools.yaml", text)).unwrap().with_handler(&handler)
+    ManifestEditor::new(source("dir/my tools.yaml", text)).unwrap().with_handler(&handler)
 }
 
-/// A registry whose handlers are written so.
+/// A registry with handlers in a given notation.
 fn registry(handlers: &str) -> String {
     format!(
         "apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: a}}\nspec:\n{handlers}"
@@ -22,7 +22,7 @@ fn registry(handlers: &str) -> String {
 const STDIO: &str = "type: mcp, mcpConfig: {transport: stdio, command: x}";
 
 #[test]
-fn a_handler_comes_below_the_last_one() {
+fn new_handler_follows_the_last_one() {
     let text = format!(
         "# Ours.\n{}---\n{}",
         registry(&format!(
@@ -67,7 +67,7 @@ fn a_handler_comes_below_the_last_one() {
 }
 
 #[test]
-fn a_handler_comes_where_the_list_stands() {
+fn new_handler_joins_the_existing_list() {
     let zero = registry(&format!("  handlers:\n  - {{name: a, {STDIO}}}"));
     assert_snapshot!(added(&zero).unwrap(), @r#"
     apiVersion: omnia.altairalabs.ai/v1alpha1
@@ -97,7 +97,7 @@ fn a_handler_comes_where_the_list_stands() {
 }
 
 #[test]
-fn without_a_list_there_is_a_registry_more() {
+fn text_without_a_list_gets_a_new_registry() {
     assert_snapshot!(added("").unwrap(), @r#"
     apiVersion: omnia.altairalabs.ai/v1alpha1
     kind: ToolRegistry
@@ -151,37 +151,41 @@ fn without_a_list_there_is_a_registry_more() {
 }
 
 #[test]
-fn what_a_program_cannot_add_to_stays() {
+fn unsupported_layout_is_refused() {
     let json = r#"{"apiVersion": "omnia.altairalabs.ai/v1alpha1", "kind": "ToolRegistry", "metadata": {"name": "a"},
         "spec": {"handlers": [{"name": "a", "type": "mcp", "mcpConfig": {"transport": "stdio", "command": "x"}}]}}"#;
-    assert!(matches!(added(json), Err(NotAdded::NoPlace)));
-    // The blank lines would be another handler's.
-    let kept = registry(
+    assert!(matches!(added(json), Err(AddHandlerError::UnsupportedLayout)));
+    // The blank lines would belong to another handler.
+    let unsupported = registry(
         "  handlers:\n    - name: a\n      type: mcp\n      mcpConfig:\n        transport: stdio\n        command: |+\n          x\n\n",
     );
-    assert!(matches!(added(&kept), Err(NotAdded::NoPlace)), "{:?}", added(&kept));
-    let taken = registry(
+    assert!(
+        matches!(added(&unsupported), Err(AddHandlerError::UnsupportedLayout)),
+        "{:?}",
+        added(&unsupported)
+    );
+    let invalid = registry(
         "  handlers:\n    - {name: pets, type: mcp, mcpConfig: {transport: stdio, command: '${UNSET}'}}\n",
     );
-    assert_snapshot!(added(&taken).unwrap_err(), @"
-    dir/my tools.yaml:7:13: spec.handlers[1].name: a second handler of this name
-      hint: the first one is at dir/my tools.yaml:6:14: spec.handlers[0].name
+    assert_snapshot!(added(&invalid).unwrap_err(), @"
+    dir/my tools.yaml:7:13: spec.handlers[1].name: duplicate handler name
+      hint: first defined at dir/my tools.yaml:6:14: spec.handlers[0].name
     ");
-    let wrong = Draft::new(source("a.yaml", &registry("  handlers: []\n"))).err().unwrap();
+    let wrong = ManifestEditor::new(source("a.yaml", &registry("  handlers: {}\n"))).err().unwrap();
     assert_snapshot!(wrong, @"
-    a.yaml:5:13: spec.handlers: this list is empty
-      expected at least one item
+    a.yaml:5:13: spec.handlers: found an object
+      expected a list
     ");
 }
 
 #[test]
-fn names_that_are_free() {
+fn free_names() {
     #[track_caller]
-    fn check(wanted: &str, expect: &str) {
+    fn check(preferred: &str, expect: &str) {
         let text = registry(&format!(
             "  handlers:\n    - {{name: pets, {STDIO}}}\n    - {{name: pets-2, {STDIO}}}\n"
         ));
-        assert_eq!(Draft::new(source("a.yaml", &text)).unwrap().free_name(wanted), expect);
+        assert_eq!(ManifestEditor::new(source("a.yaml", &text)).unwrap().free_name(preferred), expect);
     }
     check("shop", "shop");
     check("Pets", "pets-3");

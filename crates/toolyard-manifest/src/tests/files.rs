@@ -1,4 +1,4 @@
-//! Files and folders. They lie in `fixtures/`.
+//! Files and folders, in `fixtures/`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn handlers(names: &[&str]) -> Vec<String> {
     manifest.handlers.iter().map(|handler| handler.name.to_string()).collect()
 }
 
-/// Problems with the folder of the fixtures left out, which is different on every machine.
+/// Problems without the path of the fixtures, which differs between machines.
 fn problems(names: &[&str]) -> String {
     let paths: Vec<_> = names.iter().map(|name| fixture(name)).collect();
     let problems = load_with(&paths, &environment).unwrap_err().to_string();
@@ -25,7 +25,7 @@ fn problems(names: &[&str]) -> String {
 }
 
 #[test]
-fn a_folder_is_read_in_the_order_of_names() {
+fn folder_is_read_in_the_order_of_names() {
     assert_eq!(handlers(&["folder"]), ["first", "second", "third"]);
 }
 
@@ -35,13 +35,13 @@ fn paths_are_read_in_the_given_order() {
 }
 
 #[test]
-fn what_cannot_be_read_is_a_problem_like_others() {
+fn unreadable_files_are_problems() {
     assert_snapshot!(problems(&["absent.yaml", "broken.yaml", "not-utf8.yaml", "no-manifests"]), @"
     absent.yaml: this cannot be read: No such file or directory (os error 2)
-    broken.yaml:2:1: kind[0]: this is neither YAML nor JSON: while parsing a node, did not find expected node content
-    no-manifests: this folder holds no manifest
+    broken.yaml:2:1: kind[0]: invalid YAML or JSON: while parsing a node, did not find expected node content
+    no-manifests: this folder contains no manifest
       expected a file whose name ends in .yaml, .yml or .json
-    not-utf8.yaml:2:21: this is not text
+    not-utf8.yaml:2:21: this file is not valid text
       expected UTF-8
     ");
 }

@@ -2,8 +2,8 @@
 
 use insta::{assert_debug_snapshot, assert_snapshot};
 
-use super::{SECRET, problems, registry, toolyard, valid};
-use crate::{CortexOneHandler, FunctionHandler, Handler, HandlerKind};
+use super::{SECRET_VALUE, problems, registry, toolyard, valid};
+use crate::{CortexOneHandler, FunctionHandler, HandlerConfig, HandlerKind};
 
 const TOOL: &str = "    tool: {name: greet, description: Greets, inputSchema: {type: object}}\n";
 
@@ -12,15 +12,15 @@ fn function(config: &str) -> String {
     registry(&format!("  - name: echo\n    type: function\n    functionConfig: {config}\n"))
 }
 
-/// The same of the type `cortexone`.
+/// A registry with one handler of the type `cortexone`; `config` is on line 8.
 fn cortexone(config: &str) -> String {
     registry(&format!("  - name: echo\n    type: cortexone\n    cortexoneConfig: {config}\n"))
 }
 
 #[track_caller]
-fn handler(text: &str) -> Handler {
+fn handler(text: &str) -> HandlerConfig {
     let manifest = valid(&format!("{text}---\n{}", toolyard("secretsDir: /run/secrets")));
-    assert!(!format!("{manifest:?}").contains(SECRET), "{manifest:?}");
+    assert!(!format!("{manifest:?}").contains(SECRET_VALUE), "{manifest:?}");
     manifest.handlers[0].clone()
 }
 
@@ -37,7 +37,7 @@ fn on_platform(text: &str) -> CortexOneHandler {
 }
 
 #[test]
-fn a_function_is_published_or_in_a_folder() {
+fn function_is_published_or_in_a_folder() {
     assert_debug_snapshot!(hosted(&function("{id: echo-tool}")), @r#"
     FunctionHandler {
         source: Published {
@@ -66,15 +66,15 @@ fn a_function_is_published_or_in_a_folder() {
 }
 
 #[test]
-fn a_function_of_the_platform() {
+fn function_of_the_platform() {
     let function = on_platform(&cortexone("{id: echo, version: v1.2.0, apiKey: '${TOKEN}'}"));
     assert_debug_snapshot!(function, @r#"
     CortexOneHandler {
         id: "echo",
         version: "v1.2.0",
-        base_url: Endpoint(https://cortexconnect.rival.io/…),
+        base_url: EndpointUrl(https://cortexconnect.rival.io/…),
         api_key: Value(
-            Secret,
+            SecretString,
         ),
         tool: None,
         retry: HttpRetry {
@@ -108,12 +108,15 @@ fn a_function_of_the_platform() {
 }
 
 #[test]
-fn where_they_are_for_people() {
-    let shown = |text: &str| valid(text).handlers[0].endpoint();
-    assert_eq!(shown(&function("{id: echo, version: '1.2'}")), "function://echo/1.2");
-    assert_eq!(shown(&function("{path: functions/echo}")), "file:functions/echo");
+fn display_locations_of_functions() {
+    let endpoint = |text: &str| valid(text).handlers[0].endpoint();
+    assert_eq!(endpoint(&function("{id: echo, version: '1.2'}")), "function://echo/1.2");
+    assert_eq!(endpoint(&function("{path: functions/echo}")), "file:functions/echo");
     let config = "{id: '${TOKEN}', version: draft, apiKey: a}";
-    assert_eq!(shown(&cortexone(config)), "https://cortexconnect.rival.io/api/v1/functions/[REDACTED]/draft");
+    assert_eq!(
+        endpoint(&cortexone(config)),
+        "https://cortexconnect.rival.io/api/v1/functions/[REDACTED]/draft"
+    );
 }
 
 #[test]
@@ -130,9 +133,9 @@ fn mistakes() {
     tools.yaml:8:28: spec.handlers[0].functionConfig.path: `` is not a folder
       expected the path of a folder
     tools.yaml:8:32: spec.handlers[0].functionConfig.id: `id` does not belong here
-      hint: `path` says which code it is
+      hint: `path` already selects the code
     tools.yaml:8:39: spec.handlers[0].functionConfig.version: `version` does not belong here
-      hint: `path` says which code it is
+      hint: `path` already selects the code
     ");
     assert_snapshot!(problems(&(function("{id: a, verison: '1'}") + "    tool: {}\n    auth: {type: none}\n    endpoint: {}\n    cortexoneConfig: {}\n")), @"
     tools.yaml:8:29: spec.handlers[0].functionConfig.verison: unknown field
@@ -142,7 +145,7 @@ fn mistakes() {
     tools.yaml:9:11: spec.handlers[0].tool.description: this field is required
     tools.yaml:9:11: spec.handlers[0].tool.inputSchema: this field is required
     tools.yaml:10:5: spec.handlers[0].auth: `auth` does not belong here
-      hint: a function of this gateway is called by nobody else
+      hint: hosted functions need no authentication
     tools.yaml:11:5: spec.handlers[0].endpoint: `endpoint` does not belong here
       hint: it belongs to the types `http` and `grpc`
     tools.yaml:12:5: spec.handlers[0].cortexoneConfig: `cortexoneConfig` does not belong here
@@ -164,19 +167,19 @@ fn mistakes() {
     assert_snapshot!(problems(&cortexone("{id: a, version: newest, baseURL: 'https://a?b=${TOKEN}', apiKey: 'Bearer a'}")), @"
     tools.yaml:8:39: spec.handlers[0].cortexoneConfig.version: `newest` is not a version of a function
       expected a version such as 1.2.0, v1.2.0 or 1.2, `latest` or `draft`
-    tools.yaml:8:56: spec.handlers[0].cortexoneConfig.baseURL: this is not the place of a platform
+    tools.yaml:8:56: spec.handlers[0].cortexoneConfig.baseURL: this is not the URL of a platform
       expected a URL such as https://cortexconnect.rival.io
-      hint: it has no query
+      hint: remove the query
     tools.yaml:8:88: spec.handlers[0].cortexoneConfig.apiKey: this is not a token
       expected visible ASCII characters without blanks
       hint: is the variable empty?
     ");
     assert_snapshot!(problems(&(cortexone("{id: a, version: '1', apiKey: a, apiKeySecretRef: {name: a, key: b}}") + "    auth: {type: none}\n")), @"
     tools.yaml:8:44: spec.handlers[0].cortexoneConfig.apiKey: `apiKey` does not belong here
-      hint: the secret is somewhere else already
-    tools.yaml:8:72: spec.handlers[0].cortexoneConfig.apiKeySecretRef: there is no folder with secrets
+      hint: `apiKeySecretRef` already refers to the secret
+    tools.yaml:8:72: spec.handlers[0].cortexoneConfig.apiKeySecretRef: `secretsDir` is not set
       hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
     tools.yaml:9:5: spec.handlers[0].auth: `auth` does not belong here
-      hint: `cortexoneConfig.apiKey` says who is calling
+      hint: `cortexoneConfig.apiKey` already authenticates calls
     ");
 }

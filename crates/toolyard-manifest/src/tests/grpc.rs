@@ -5,8 +5,8 @@ use insta::{assert_debug_snapshot, assert_snapshot};
 use super::{problems, registry, valid};
 use crate::{GrpcHandler, HandlerKind};
 
-/// A registry with one handler of the type `grpc`, with a tool; `fields` are others of the handler, from line 9
-/// on.
+/// A registry with one handler of the type `grpc`, with a tool; `fields` are additional fields of the handler, from
+/// line 9 on.
 fn grpc(fields: &str) -> String {
     let fields = fields.replace('\n', "\n    ");
     registry(&format!(
@@ -15,7 +15,7 @@ fn grpc(fields: &str) -> String {
     ))
 }
 
-/// The same with an endpoint; `fields` are those of its `grpcConfig`, from line 11 on.
+/// Like [`grpc`], with an endpoint; `fields` are those of its `grpcConfig`, from line 11 on.
 fn config(fields: &str) -> String {
     grpc(&format!("endpoint: {{url: 'a.example:50051'}}\ngrpcConfig:\n  {}", fields.replace('\n', "\n  ")))
 }
@@ -27,7 +27,7 @@ fn read(text: &str) -> GrpcHandler {
 }
 
 #[test]
-fn a_handler_with_everything_set() {
+fn handler_with_every_field() {
     let fields = "tls: true
 tlsCertPath: /tls/tls.crt
 tlsKeyPath: /tls/tls.key
@@ -47,7 +47,7 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
         },
         endpoint: a.example:50051,
         tls: Some(
-            Tls {
+            GrpcTls {
                 identity: Some(
                     (
                         "/tls/tls.crt",
@@ -61,10 +61,10 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
             },
         ),
         auth: Some(
-            Auth {
+            RequestAuth {
                 scheme: Bearer,
                 credential: Value(
-                    Secret,
+                    SecretString,
                 ),
             },
         ),
@@ -84,7 +84,7 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
 }
 
 #[test]
-fn what_is_not_said_is_as_the_contract_has_it() {
+fn defaults_of_the_contract_apply() {
     let handler = read(
         &config("tls: false\ntlsInsecureSkipVerify: false")
             .replace("grpcConfig", "retries: 2\n    grpcConfig"),
@@ -111,7 +111,7 @@ fn what_is_not_said_is_as_the_contract_has_it() {
 }
 
 #[test]
-fn the_endpoint_may_stand_in_several_places() {
+fn endpoint_is_read_from_several_fields() {
     #[track_caller]
     fn check(text: &str, expect: &str) {
         assert_eq!(read(text).endpoint.as_str(), expect);
@@ -131,7 +131,7 @@ fn endpoints() {
     assert_snapshot!(problems(&grpc("endpoint: {url: 'https://a.example:50051'}")), @"
     tools.yaml:9:21: spec.handlers[0].endpoint.url: this is not a host and a port
       expected a host and a port such as tools.example.com:50051
-      hint: it has no scheme: `tls` says whether it is encrypted
+      hint: remove the scheme; `tls` enables encryption
     ");
     assert_snapshot!(problems(&grpc("endpoint: {url: a.example}\ngrpcConfig: {endpoint: a}")), @"
     tools.yaml:9:21: spec.handlers[0].endpoint.url: this is not a host and a port
@@ -148,11 +148,11 @@ fn endpoints() {
 #[test]
 fn configurations() {
     assert_snapshot!(problems(&config("tls: yes\ntlsCertpath: /a\ntlsKeyPath: /b")), @"
-    tools.yaml:11:7: spec.handlers[0].grpcConfig: a certificate and its key go together
+    tools.yaml:11:7: spec.handlers[0].grpcConfig: a certificate needs its key, and a key its certificate
       expected both `tlsCertPath` and `tlsKeyPath`, or neither
     tools.yaml:11:12: spec.handlers[0].grpcConfig.tls: found a string
       expected true or false
-      hint: a boolean has no quotes, and `yes` is not one
+      hint: write true or false, without quotes
     tools.yaml:12:7: spec.handlers[0].grpcConfig.tlsCertpath: unknown field
       expected one of endpoint, tls, tlsCertPath, tlsKeyPath, tlsCAPath, tlsInsecureSkipVerify, retryPolicy
       hint: did you mean `tlsCertPath`?
@@ -174,7 +174,7 @@ fn configurations() {
     ");
     assert_snapshot!(problems(&config("retryPolicy: {maxAttempts: 2}").replace("grpcConfig", "retries: 1\n    grpcConfig")), @"
     tools.yaml:10:5: spec.handlers[0].retries: `retries` does not belong here
-      hint: `grpcConfig.retryPolicy` says how often to try
+      hint: `grpcConfig.retryPolicy` already sets the attempts
     ");
     assert_snapshot!(problems(&grpc("httpConfig: {}\nopenAPIConfig: {}\nmcpConfig: {}")), @"
     tools.yaml:6:5: spec.handlers[0]: this handler has no endpoint

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use insta::{assert_debug_snapshot, assert_snapshot};
 
-use super::{SECRET, problems, registry, toolyard, valid};
-use crate::{AuthScheme, Credential, HandlerKind, HttpHandler, Url};
+use super::{SECRET_VALUE, problems, registry, toolyard, valid};
+use crate::{AuthScheme, CredentialSource, HandlerKind, HttpHandler, HttpUrl};
 
-/// A registry with one handler of the type `http`, with an endpoint and a tool; `fields` are others of the
+/// A registry with one handler of the type `http`, with an endpoint and a tool; `fields` are additional fields of the
 /// handler, from line 10 on.
 fn http(fields: &str) -> String {
     let fields = fields.replace('\n', "\n    ");
@@ -17,7 +17,7 @@ fn http(fields: &str) -> String {
     ))
 }
 
-/// The same; `fields` are those of its `httpConfig`, from line 11 on.
+/// Like [`http`]; `fields` are those of its `httpConfig`, from line 11 on.
 pub(super) fn config(fields: &str) -> String {
     http(&format!("httpConfig:\n  {}", fields.replace('\n', "\n  ")))
 }
@@ -25,12 +25,12 @@ pub(super) fn config(fields: &str) -> String {
 #[track_caller]
 fn read(text: &str) -> HttpHandler {
     let manifest = valid(text);
-    assert!(!format!("{manifest:?}").contains(SECRET), "{manifest:?}");
+    assert!(!format!("{manifest:?}").contains(SECRET_VALUE), "{manifest:?}");
     let HandlerKind::Http(http) = &manifest.handlers[0].kind else { panic!("another type") };
     (**http).clone()
 }
 
-pub(super) const EVERYTHING: &str = "method: PUT
+pub(super) const ALL_FIELDS: &str = "method: PUT
 headers: {X-Key: 'k ${TOKEN}'}
 contentType: application/vnd.api+json
 authType: bearer
@@ -46,8 +46,8 @@ urlTemplate: https://a.example/users/{id}
 retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxBackoff: 1m, retryOn: [], retryOnNetworkError: false, respectRetryAfter: false}";
 
 #[test]
-fn a_handler_with_everything_set() {
-    assert_debug_snapshot!(read(&config(EVERYTHING)), @r#"
+fn handler_with_every_field() {
+    assert_debug_snapshot!(read(&config(ALL_FIELDS)), @r#"
     HttpHandler {
         tool: ToolDefinition {
             name: "add",
@@ -58,21 +58,21 @@ fn a_handler_with_everything_set() {
             output_schema: None,
         },
         url: Template(
-            UrlTemplate(Endpoint(https://a.example/…)),
+            UrlTemplate(EndpointUrl(https://a.example/…)),
         ),
         method: PUT,
         headers: [
             (
                 "x-key",
-                Secret,
+                SecretString,
             ),
         ],
         content_type: "application/vnd.api+json",
         auth: Some(
-            Auth {
+            RequestAuth {
                 scheme: Bearer,
                 credential: Value(
-                    Secret,
+                    SecretString,
                 ),
             },
         ),
@@ -90,7 +90,7 @@ fn a_handler_with_everything_set() {
         static_query: [
             (
                 "key",
-                Secret,
+                SecretString,
             ),
         ],
         static_body: Some(
@@ -101,10 +101,10 @@ fn a_handler_with_everything_set() {
             ],
         ),
         body_mapping: Some(
-            Mapping({data: @}),
+            JmesPathMapping({data: @}),
         ),
         response_mapping: Some(
-            Mapping(items[].name),
+            JmesPathMapping(items[].name),
         ),
         redact: [
             "password",
@@ -125,7 +125,7 @@ fn a_handler_with_everything_set() {
 }
 
 #[test]
-fn schemas_are_kept_as_they_are_written() {
+fn schemas_are_literal() {
     let text = http("").replace(
         "{type: object}",
         "{type: object, properties: {a: {type: number, maximum: 1e3, multipleOf: .5, pattern: '^${TOKEN}'}}}, outputSchema: {type: object}",
@@ -136,14 +136,14 @@ fn schemas_are_kept_as_they_are_written() {
 }
 
 #[test]
-fn the_endpoint_may_stand_in_several_places() {
+fn endpoint_is_read_from_several_fields() {
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        let shown = match read(text).url {
-            Url::Fixed(endpoint) => endpoint.uri().to_string(),
-            Url::Template(template) => template.as_str().to_owned(),
+        let url = match read(text).url {
+            HttpUrl::Fixed(endpoint) => endpoint.uri().to_string(),
+            HttpUrl::Template(template) => template.as_str().to_owned(),
         };
-        assert_eq!(shown, expect);
+        assert_eq!(url, expect);
     }
     const HERE: &str = "endpoint: {url: 'https://a.example/b'}";
     check(&config("endpoint: https://c.example/"), "https://a.example/b");
@@ -157,7 +157,7 @@ fn the_endpoint_may_stand_in_several_places() {
 }
 
 #[test]
-fn an_endpoint_is_needed() {
+fn endpoint_is_required() {
     let without = |text: &str| text.replace("endpoint: {url: 'https://a.example/b'}", "");
     assert_snapshot!(problems(&without(&http(""))), @"
     tools.yaml:6:5: spec.handlers[0]: this handler has no endpoint
@@ -174,19 +174,19 @@ fn an_endpoint_is_needed() {
     tools.yaml:8:44: spec.handlers[0].endpoint.serviceRef.port: this number is out of range
       expected a whole number from 1 to 65535
     tools.yaml:8:48: spec.handlers[0].endpoint.url: `url` does not belong here
-      hint: `serviceRef` says where it is
+      hint: `serviceRef` already sets the endpoint
     ");
     assert_snapshot!(problems(&config("urlTemplate: 'https://a/{b'")), @"
     tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: this is not a URL template
       expected a URL such as https://api.example.com/users/{id}
-      hint: the name of an argument stands in braces: `{id}`
+      hint: put the name of an argument in braces: `{id}`
     ");
     assert_snapshot!(problems(&config("urlTemplate: /{c}").replace("/b'", "/b?d'")), @"
-    tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: the endpoint has a query, and cannot be continued
+    tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: the endpoint has a query, so that a template cannot extend it
       expected a template with the whole URL, or the query in `staticQuery`
     ");
     assert_snapshot!(problems(&config("urlTemplate: 'https://{a}.example/'\nauthType: bearer\nauthToken: ${TOKEN}")), @"
-    tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: arguments decide which host gets the credentials
+    tools.yaml:11:20: spec.handlers[0].httpConfig.urlTemplate: arguments must not select the host that gets the credentials
       expected a host that is written out, or no authentication
     ");
 }
@@ -217,7 +217,7 @@ fn configurations() {
       hint: did you mean `POST`?
     tools.yaml:12:17: spec.handlers[0].httpConfig.headers.Host: `Host` is not the name of a header to set
       expected a name such as X-Api-Key
-      hint: how a request is framed, and for which host, is not for a manifest to say
+      hint: the gateway sets the headers of message framing and routing itself
     tools.yaml:12:26: spec.handlers[0].httpConfig.headers["X Y"]: `X Y` is not the name of a header to set
       expected a name such as X-Api-Key
     tools.yaml:12:41: spec.handlers[0].httpConfig.headers.X-Z: this is not the value of a header
@@ -234,10 +234,10 @@ fn configurations() {
     assert_snapshot!(problems(&config("responseMapping: 'items[].'\nbodyMapping: nope(@) | [")), @"
     tools.yaml:11:24: spec.handlers[0].httpConfig.responseMapping: this is not JMESPath: Parse error: Expected identifier, '*', '{', '[', '&', or '[?' -- found Eof
       expected an expression such as `items[].name`
-      hint: the trouble begins at character 9 of the expression
+      hint: the error is at character 9 of the expression
     tools.yaml:12:20: spec.handlers[0].httpConfig.bodyMapping: this is not JMESPath: Parse error: Unexpected nud token -- found Eof
       expected an expression such as `items[].name`
-      hint: the trouble begins at character 12 of the expression
+      hint: the error is at character 12 of the expression
     ");
     assert_snapshot!(problems(&http("mcpConfig: {}\nserviceRef: {}\ngrpcConfig: {}")), @"
     tools.yaml:10:5: spec.handlers[0].mcpConfig: `mcpConfig` does not belong here
@@ -248,9 +248,9 @@ fn configurations() {
     ");
 }
 
-/// The parser and the interpreter of expressions recurse, as does dropping what they made.
+/// The parser and the interpreter of expressions are recursive, and so is the destructor of their syntax trees.
 #[test]
-fn the_longest_expressions_do_no_harm() {
+fn longest_expressions_do_not_overflow_the_stack() {
     let nested = [("(", ")"), ("[", "]"), ("{a:", "}"), ("a(", ")"), ("&", ""), ("!", ""), ("[?", "]")];
     let nested = nested.map(|(open, close)| open.repeat(200) + "@" + &close.repeat(200));
     let links = ["a.", "@[0]|", "@||", "@&&", "@|", "@<", "@==", "a[*].", "a.*."];
@@ -292,33 +292,33 @@ fn retries() {
     ");
     assert_snapshot!(problems(&http("retries: 1\nretryPolicy: {maxAttempts: 1}")), @"
     tools.yaml:10:5: spec.handlers[0].retries: `retries` does not belong here
-      hint: `retryPolicy` says how often to try
+      hint: `retryPolicy` already sets the attempts
     ");
 }
 
 #[test]
 fn credentials() {
     #[track_caller]
-    fn check(text: &str, expect: Option<(AuthScheme, Credential)>) {
+    fn check(text: &str, expect: Option<(AuthScheme, CredentialSource)>) {
         let auth = read(text).auth.map(|auth| (auth.scheme, auth.credential));
         assert_eq!(auth, expect, "{text}");
     }
-    let value = |text: &str| Credential::Value(crate::Secret::new(text));
+    let value = |text: &str| CredentialSource::Value(crate::SecretString::new(text));
     check(&http("auth: {type: none}"), None);
-    check(&http("auth: {type: bearer, token: '${TOKEN}'}"), Some((AuthScheme::Bearer, value(SECRET))));
+    check(&http("auth: {type: bearer, token: '${TOKEN}'}"), Some((AuthScheme::Bearer, value(SECRET_VALUE))));
     check(&http("auth: {type: basic, token: 'me:${TOKEN}'}"), Some((AuthScheme::Basic, value("me:hunter2"))));
-    let file = Credential::File("fixtures/secrets/token".into());
+    let file = CredentialSource::File("fixtures/secrets/token".into());
     check(
         &config("authType: bearer\nauthToken: file:fixtures/secrets/token"),
         Some((AuthScheme::Bearer, file)),
     );
-    let key = Credential::Key { name: "api".into(), key: "token".into() };
+    let key = CredentialSource::Key { name: "api".into(), key: "token".into() };
     let mounted = toolyard("secretsDir: /run/secrets");
     for text in [
         http("auth: {type: bearer, secretRef: {name: api, key: token}}"),
         config("authType: bearer\nauthSecretRef: {name: api, key: token}"),
     ] {
-        // Wherever the other document stands.
+        // The order of the documents does not matter.
         check(&format!("{mounted}---\n{text}"), Some((AuthScheme::Bearer, key.clone())));
         check(&format!("{text}---\n{mounted}"), Some((AuthScheme::Bearer, key.clone())));
     }
@@ -327,7 +327,7 @@ fn credentials() {
 #[test]
 fn wrong_credentials() {
     assert_snapshot!(problems(&http("auth: {type: bearer, secretRef: {name: ../api, key: token}}")), @"
-    tools.yaml:10:37: spec.handlers[0].auth.secretRef: there is no folder with secrets
+    tools.yaml:10:37: spec.handlers[0].auth.secretRef: `secretsDir` is not set
       hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
     tools.yaml:10:44: spec.handlers[0].auth.secretRef.name: `../api` is not the name of a secret or of a key in it
       expected letters, digits, `-`, `_` and `.`

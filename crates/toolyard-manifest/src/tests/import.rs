@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use super::source;
 use crate::{
-    Manifest, Problems,
-    cursor::Cursor,
-    import::{Import, checked},
+    Manifest, ManifestProblems,
+    cursor::ValueCursor,
+    import::{ImportedManifest, import_checked},
     load_and_import, parse_with,
-    report::Report,
-    value::{self, Strings},
+    report::ProblemReport,
+    value::{self, StringMode},
     yaml,
 };
 
-fn import(text: &str) -> Result<Import, Problems> {
-    let report = Report::forgiving(&|_| None);
-    let import = checked(&source("dir/mcp.json", text), &report);
+fn import(text: &str) -> Result<ImportedManifest, ManifestProblems> {
+    let report = ProblemReport::lenient(&|_| None);
+    let import = import_checked(&source("dir/mcp.json", text), &report);
     Ok(report.finish(import)?.expect("no problem, no import"))
 }
 
-/// The manifest, as a reader of manifests reads it, and all that is to be seen.
+/// The parsed manifest, with the YAML and the notes.
 #[track_caller]
 fn read(text: &str) -> (Manifest, String) {
     let import = import(text).unwrap_or_else(|problems| panic!("{problems}"));
@@ -30,13 +30,13 @@ fn read(text: &str) -> (Manifest, String) {
     let everything_set = |name: &str| Some(name.to_owned());
     let manifest = parse_with(&sources, &everything_set).unwrap_or_else(|problems| panic!("{problems}"));
     let json = parse_with(&[source("tools.json", &import.to_json())], &everything_set).unwrap();
-    assert_eq!(manifest, json);
+    assert_eq!(manifest.handlers, json.handlers);
     (manifest, import.to_yaml() + &notes)
 }
 
-/// What is to be seen, from the first handler on.
+/// The YAML and the notes, from the first handler on.
 #[track_caller]
-fn shown(text: &str) -> String {
+fn handlers_yaml(text: &str) -> String {
     let (_, shown) = read(text);
     shown.split_once("  handlers:\n").unwrap().1.to_owned()
 }
@@ -87,10 +87,10 @@ fn claude_desktop() {
             command: x
             env:
               DATABASE_URL: file:./dev.db
-    note: dir/mcp.json:5:21: mcpServers["GitHub Tools"]: `GitHub Tools` is called `github-tools` now
-    note: dir/mcp.json:5:67: mcpServers["GitHub Tools"].env.GITHUB_TOKEN: this value is in the manifest as it is here; `${NAME}` would keep it out
-    note: dir/mcp.json:6:12: mcpServers.old: `old` is disabled, and left out
-    note: dir/mcp.json:7:11: mcpServers.db: not taken over: `autoApprove`, `timeout`
+    note: dir/mcp.json:5:21: mcpServers["GitHub Tools"]: `GitHub Tools` is renamed to `github-tools`
+    note: dir/mcp.json:5:67: mcpServers["GitHub Tools"].env.GITHUB_TOKEN: this value is copied into the manifest; use `${NAME}` to keep it out
+    note: dir/mcp.json:6:12: mcpServers.old: `old` is disabled and not imported
+    note: dir/mcp.json:7:11: mcpServers.db: not imported: `autoApprove`, `timeout`
     "#);
 }
 
@@ -100,7 +100,7 @@ fn claude_code() {
   "api": {"type": "stdio", "command": "${CLAUDE_PLUGIN_ROOT}/run", "env": {"API_KEY": "${API_KEY:-none}", "X": "${Y"}},
   "cwd": {"command": "uvx", "args": ["a"], "cwd": "/srv"}
 }}"#;
-    assert_snapshot!(shown(text), @r#"
+    assert_snapshot!(handlers_yaml(text), @r#"
     - name: api
       type: mcp
       mcpConfig:
@@ -138,7 +138,7 @@ fn vs_code() {
     },
   },
 }"#;
-    assert_snapshot!(shown(text), @r#"
+    assert_snapshot!(handlers_yaml(text), @r#"
         - name: perplexity
           type: mcp
           mcpConfig:
@@ -154,14 +154,14 @@ fn vs_code() {
           mcpConfig:
             transport: stdio
             command: uvx
-    note: dir/mcp.json:10:24: mcp.servers.perplexity.env.KEY: `${input:perplexity-key}` is the variable `PERPLEXITY_KEY` now: set it
-    note: dir/mcp.json:10:60: mcp.servers.perplexity.env.AGAIN: `${input:perplexity-key}` is the variable `PERPLEXITY_KEY` now: set it
-    note: dir/mcp.json:11:16: mcp.servers.perplexity.cwd: `${workspaceFolder}` is the variable `WORKSPACE_FOLDER` now: set it
-    note: dir/mcp.json:13:16: mcp.servers.fetch: not taken over: `envFile`
-    note: dir/mcp.json:14:13: mcp.servers.ws: `ws` is left out: `ws` is no transport of ours
+    note: dir/mcp.json:10:24: mcp.servers.perplexity.env.KEY: `${input:perplexity-key}` becomes the variable `PERPLEXITY_KEY`: set it
+    note: dir/mcp.json:10:60: mcp.servers.perplexity.env.AGAIN: `${input:perplexity-key}` becomes the variable `PERPLEXITY_KEY`: set it
+    note: dir/mcp.json:11:16: mcp.servers.perplexity.cwd: `${workspaceFolder}` becomes the variable `WORKSPACE_FOLDER`: set it
+    note: dir/mcp.json:13:16: mcp.servers.fetch: not imported: `envFile`
+    note: dir/mcp.json:14:13: mcp.servers.ws: `ws` is not imported: unsupported transport `ws`
     "#);
     let elsewhere = r#"{"servers": {"a": {"command": "x"}}, "inputs": []}"#;
-    assert_snapshot!(shown(elsewhere), @"
+    assert_snapshot!(handlers_yaml(elsewhere), @"
     - name: a
       type: mcp
       mcpConfig:
@@ -179,7 +179,7 @@ fn servers_at_a_url() {
   "http": {"type": "http", "url": "https://${HOST:-a.example}/mcp", "command": ""},
   "literal": {"type": "streamable-http", "url": "https://a.example/mcp", "headers": {"X-Api-Key": "abc"}}
 }}"#;
-    assert_snapshot!(shown(text), @r#"
+    assert_snapshot!(handlers_yaml(text), @r#"
         - name: cursor
           type: mcp
           mcpConfig:
@@ -210,18 +210,18 @@ fn servers_at_a_url() {
             endpoint: https://a.example/mcp
             headers:
               X-Api-Key: abc
-    note: dir/mcp.json:6:99: mcpServers.literal.headers.X-Api-Key: this value is in the manifest as it is here; `${NAME}` would keep it out
+    note: dir/mcp.json:6:99: mcpServers.literal.headers.X-Api-Key: this value is copied into the manifest; use `${NAME}` to keep it out
     "#);
 }
 
 #[test]
-fn agents_with_lists_of_tools() {
+fn tool_lists_of_agents() {
     let text = r#"{"mcpServers": {
   "both": {"type": "sse", "url": "http://a.example:8080/", "allowedTools": ["read"], "deniedTools": ["write"]},
   "denied": {"command": "x", "deniedTools": ["write"], "allowedTools": []},
   "empty": {"command": "x", "deniedTools": [], "allowedTools": []}
 }}"#;
-    assert_snapshot!(shown(text), @"
+    assert_snapshot!(handlers_yaml(text), @"
     - name: both
       type: mcp
       mcpConfig:
@@ -245,9 +245,9 @@ fn agents_with_lists_of_tools() {
     ");
 }
 
-/// As the contract of these agents has it.
+/// The settings of agents on .NET, as in the contract.
 #[test]
-fn the_section_of_an_agent_on_dotnet() {
+fn settings_of_an_agent_on_dotnet() {
     let text = r#"{
 "Mcp": {
 "Servers": [
@@ -275,14 +275,14 @@ fn the_section_of_an_agent_on_dotnet() {
             args: [mcp-server-weather]
             env:
               API_KEY: "..."
-    note: dir/mcp.json:8:38: Mcp.Servers[0].EnvironmentVariables.API_KEY: this value is in the manifest as it is here; `${NAME}` would keep it out
+    note: dir/mcp.json:8:38: Mcp.Servers[0].EnvironmentVariables.API_KEY: this value is copied into the manifest; use `${NAME}` to keep it out
     "#);
 }
 
 #[test]
 fn names() {
     let text = r#"{"mcpServers": {"My Server": {"command": "a"}, "my-server": {"command": "b"}, "MY_SERVER": {"command": "c"}}}"#;
-    assert_snapshot!(shown(text), @r#"
+    assert_snapshot!(handlers_yaml(text), @r#"
         - name: my-server-2
           type: mcp
           mcpConfig:
@@ -298,59 +298,59 @@ fn names() {
           mcpConfig:
             transport: stdio
             command: c
-    note: dir/mcp.json:1:30: mcpServers["My Server"]: `My Server` is called `my-server-2` now
-    note: dir/mcp.json:1:92: mcpServers.MY_SERVER: `MY_SERVER` is called `my-server-3` now
+    note: dir/mcp.json:1:30: mcpServers["My Server"]: `My Server` is renamed to `my-server-2`
+    note: dir/mcp.json:1:92: mcpServers.MY_SERVER: `MY_SERVER` is renamed to `my-server-3`
     "#);
 }
 
 #[test]
 fn mistakes() {
     assert_snapshot!(problems(""), @"
-    dir/mcp.json: this is not one JSON text
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
+    dir/mcp.json: this is not a single JSON document
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
     ");
     assert_snapshot!(problems("null"), @"
-    dir/mcp.json: this is not one JSON text
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
+    dir/mcp.json: this is not a single JSON document
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
     ");
     assert_snapshot!(problems("[]"), @"
-    dir/mcp.json:1:1: this names no MCP servers
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
+    dir/mcp.json:1:1: no MCP servers found
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
     ");
     assert_snapshot!(problems("{}{}"), @"
-    dir/mcp.json:1:1: this names no MCP servers
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
-    dir/mcp.json:1:3: this is neither YAML nor JSON: did not find expected <document start>
+    dir/mcp.json:1:1: no MCP servers found
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
+    dir/mcp.json:1:3: invalid YAML or JSON: did not find expected <document start>
     ");
     assert_snapshot!(problems("{} --- {}"), @"
-    dir/mcp.json:1:1: this names no MCP servers
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
-    dir/mcp.json:1:4: this is neither YAML nor JSON: did not find expected <document start>
+    dir/mcp.json:1:1: no MCP servers found
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
+    dir/mcp.json:1:4: invalid YAML or JSON: did not find expected <document start>
     ");
-    assert_snapshot!(problems("{\"servers\": {\"a\": {\"command\": \"x\"}}, \"inputs\""), @"dir/mcp.json:2:1: this is neither YAML nor JSON: while parsing a flow mapping, did not find expected ',' or '}'");
+    assert_snapshot!(problems("{\"servers\": {\"a\": {\"command\": \"x\"}}, \"inputs\""), @"dir/mcp.json:2:1: invalid YAML or JSON: while parsing a flow mapping, did not find expected ',' or '}'");
     assert_snapshot!(problems(r#"{"mcpServers": {}}"#), @"
-    dir/mcp.json:1:1: this file has no server that is wanted
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
+    dir/mcp.json:1:1: this file has no enabled server with a supported transport
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
     ");
     assert_snapshot!(problems(r#"{"mcpServers": 5, "servers": {}}"#), @"
     dir/mcp.json:1:16: mcpServers: found a number
       expected an object
     ");
     assert_snapshot!(problems(r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#), @"
-    dir/mcp.json:1:40: mcpServers.a: `a` is given twice
-      hint: it was first given at 1:17
+    dir/mcp.json:1:40: mcpServers.a: duplicate field `a`
+      hint: first defined at 1:17
     ");
     assert_snapshot!(problems(r#"{"mcpServers": {"a": [], "b": {}, "c": {"type": 5, "command": "x"}, "d": {"disabled": "yes", "command": ""}}}"#), @"
     dir/mcp.json:1:22: mcpServers.a: found a list
       expected an object
     dir/mcp.json:1:31: mcpServers.b: this server has neither a command nor a URL
-      expected `command`, or `url` of a server that runs by itself
+      expected `command` or `url`
     dir/mcp.json:1:49: mcpServers.c.type: found a number
       expected a string
       hint: put it in quotes
     dir/mcp.json:1:87: mcpServers.d.disabled: found a string
       expected true or false
-      hint: a boolean has no quotes, and `yes` is not one
+      hint: write true or false, without quotes
     dir/mcp.json:1:105: spec.handlers[1].mcpConfig.command: `` is not a command
       expected the name or the path of a program
     ");
@@ -359,7 +359,7 @@ fn mistakes() {
       expected a string
     dir/mcp.json:1:49: spec.handlers[0].mcpConfig.args: found a string
       expected a list
-      hint: a list of one item is written `[item]`
+      hint: write a list of one item as `[item]`
     dir/mcp.json:1:61: spec.handlers[0].mcpConfig.env: found a list
       expected an object
     ");
@@ -369,15 +369,15 @@ fn mistakes() {
       hint: it begins with http:// or https://
     ");
     assert_snapshot!(problems(r#"{"mcpServers": {"a": {"command": "x", "disabled": true}}}"#), @"
-    dir/mcp.json:1:1: this file has no server that is wanted
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
+    dir/mcp.json:1:1: this file has no enabled server with a supported transport
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
     ");
     assert_snapshot!(problems(&format!("{}1", r#"{"a":"#.repeat(70))), @"dir/mcp.json:1:321: a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: lists and objects are nested more than 64 deep");
 }
 
 /// A file with a byte order mark, and one that starts with comments.
 #[test]
-fn what_may_stand_before() {
+fn byte_order_mark_and_leading_comments_are_ignored() {
     assert_eq!(read("\u{feff}{\"servers\": {\"a\": {\"command\": \"x\"}}}").0.handlers.len(), 1);
     assert_eq!(
         read("/* a */\r\n// b\r\n{\"servers\": {\"a\": {\"command\": \"\\ud83d\\ude00\"}}}").0.handlers.len(),
@@ -386,7 +386,7 @@ fn what_may_stand_before() {
 }
 
 #[test]
-fn several_files_are_served_together() {
+fn several_files_are_imported_together() {
     let folder = std::env::temp_dir().join(format!("toolyard-import-{}", std::process::id()));
     let file = |name: &str, text: &str| {
         let path = folder.join(name);
@@ -408,15 +408,15 @@ fn several_files_are_served_together() {
     let broken = file("c.json", "{");
     let problems = load_and_import(&clash, &[imports[0].clone(), broken]).unwrap_err().to_string();
     assert_snapshot!(problems.replace(folder.to_str().unwrap(), ""), @"
-    /a/mcp.json:1:26: spec.handlers[0].name: a second handler of this name
-      hint: the first one is at /tools.yaml:6:11: spec.handlers[0].name
-    /c.json:2:1: this is neither YAML nor JSON: while parsing a node, did not find expected node content
+    /a/mcp.json:1:26: spec.handlers[0].name: duplicate handler name
+      hint: first defined at /tools.yaml:6:11: spec.handlers[0].name
+    /c.json:2:1: invalid YAML or JSON: while parsing a node, did not find expected node content
     ");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
-fn secrets_do_not_show() {
+fn secrets_are_not_quoted() {
     let text = r#"{"mcpServers": {"a": {"command": "x", "args": ["hunter2"], "env": {"A_KEY": "hunter2"}, "hunter3": 1}}}"#;
     let (manifest, _) = read(text);
     let notes = format!("{:?}", import(text).unwrap().notes());
@@ -444,18 +444,18 @@ fn json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(value in json()) {
+    fn written_yaml_is_read_back(value in json()) {
         let value = serde_json::json!({ "a": value });
-        let text = yaml::written(&value);
-        let report = Report::new(&|_| None);
+        let text = yaml::to_yaml(&value);
+        let report = ProblemReport::new(&|_| None);
         let documents = crate::builder::documents(&source("a", &text), &report);
-        let read = value::object(Cursor::document("a", &documents[0], &report), Strings::Literal);
+        let read = value::object(ValueCursor::document("a", &documents[0], &report), StringMode::Literal);
         prop_assert_eq!(read.map(Value::Object), Some(value), "{}", text);
         prop_assert_eq!(report.count(), 0);
     }
 
     #[test]
-    fn any_file_is_read_to_its_end(text in any::<String>()) {
+    fn arbitrary_file_does_not_panic(text in any::<String>()) {
         let _ = import(&text);
         let _ = import(&format!(r#"{{"mcpServers": {{"a": {{{text}}}}}}}"#));
     }

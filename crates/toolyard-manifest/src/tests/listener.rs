@@ -1,4 +1,4 @@
-//! How clients reach the process.
+//! Listening sockets of the process.
 
 use insta::assert_snapshot;
 
@@ -9,17 +9,17 @@ fn listens(fields: &str) -> Vec<String> {
 }
 
 #[test]
-fn one_place_or_several() {
+fn one_or_several_addresses() {
     assert_eq!(listens("{}"), ["127.0.0.1:8080"]);
     assert_eq!(listens("listen: '[::]:1'"), ["[::]:1"]);
     assert_eq!(listens("listen: unix:a.sock"), ["unix:a.sock"]);
     assert_eq!(listens("listen: ['127.0.0.1:1', 'unix:/a']"), ["127.0.0.1:1", "unix:/a"]);
     assert_snapshot!(problems(&toolyard("listen: ['127.0.0.1', 'unix:///a', 80]")), @"
-    tools.yaml:4:12: spec.listen[0]: `127.0.0.1` is not a place to listen on
+    tools.yaml:4:12: spec.listen[0]: `127.0.0.1` is not an address to listen on
       expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
-    tools.yaml:4:25: spec.listen[1]: `unix:///a` is not a place to listen on
+    tools.yaml:4:25: spec.listen[1]: `unix:///a` is not an address to listen on
       expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
-      hint: it is no URL: write `unix:/path`
+      hint: write `unix:/path` without `//`
     tools.yaml:4:38: spec.listen[2]: found a number
       expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     ");

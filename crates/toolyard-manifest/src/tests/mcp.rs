@@ -4,10 +4,10 @@ use insta::{assert_debug_snapshot, assert_snapshot};
 
 use std::time::Duration;
 
-use super::{SECRET, handler, mcp, problems, registry, valid};
+use super::{SECRET_VALUE, handler, mcp, problems, registry, valid};
 use crate::{
-    AuthScheme, Credential, HandlerKind, Lane, McpHandler, McpHttpStyle, McpTransport, Probe, RetryPolicy,
-    Secret, ToolFilter,
+    AuthScheme, ConnectionSharing, CredentialSource, HandlerKind, McpHandler, McpHttpStyle, McpToolFilter,
+    McpTransport, ProbeSettings, RetryPolicy, SecretString,
 };
 
 #[test]
@@ -35,24 +35,24 @@ fn transports() {
     ");
 }
 
-/// What a handler says whose text is right.
+/// The handler of a valid text.
 fn read(text: &str) -> McpHandler {
     let HandlerKind::Mcp(handler) = valid(text).handlers.remove(0).kind else { panic!("another type") };
     *handler
 }
 
-/// A server over HTTP; `rest` are further fields of `mcpConfig`, from line 11 on.
+/// A server over HTTP; `rest` are additional fields of `mcpConfig`, from line 11 on.
 fn over_http(rest: &str) -> String {
     mcp(&format!("transport: streamable-http\nendpoint: https://a.example/mcp\n{rest}"))
 }
 
-/// With further fields of the handler, in line 9.
+/// Adds fields to the handler, in line 9.
 fn with(fields: &str, text: &str) -> String {
     text.replacen("    mcpConfig:", &format!("    {fields}\n    mcpConfig:"), 1)
 }
 
 #[test]
-fn everything_about_a_server_over_http() {
+fn http_server_with_every_field() {
     let config = "\
 transport: sse
 endpoint: https://a.example/sse?key=${TOKEN}
@@ -66,29 +66,29 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
         transport: Http(
             McpHttp {
                 style: Sse,
-                endpoint: Endpoint(https://a.example/…),
+                endpoint: EndpointUrl(https://a.example/…),
                 headers: [
                     (
                         "x-key",
-                        Secret,
+                        SecretString,
                     ),
                     (
                         "x-client",
-                        Secret,
+                        SecretString,
                     ),
                 ],
                 auth: Some(
-                    Auth {
+                    RequestAuth {
                         scheme: Basic,
                         credential: Value(
-                            Secret,
+                            SecretString,
                         ),
                     },
                 ),
             },
         ),
         lane: None,
-        filter: ToolFilter {
+        filter: McpToolFilter {
             allow: [
                 "a",
                 "B",
@@ -108,25 +108,25 @@ retryPolicy: {maxAttempts: 3, initialBackoff: 1s, backoffMultiplier: '1.5', maxB
 }
 
 #[test]
-fn what_a_server_has_by_default() {
+fn defaults_of_a_server() {
     let handler = read(&over_http(""));
-    assert_eq!(handler.filter, ToolFilter::default());
+    assert_eq!(handler.filter, McpToolFilter::default());
     assert_eq!(handler.retry, RetryPolicy::attempts(1));
     let McpTransport::Http(http) = handler.transport else { panic!() };
     assert_eq!((http.style, http.headers.len(), http.auth), (McpHttpStyle::Streamable, 0, None));
 }
 
 #[test]
-fn who_is_calling() {
+fn authentication_of_a_server() {
     let auth = |text: &str| match read(text).transport {
         McpTransport::Http(http) => http.auth.map(|auth| (auth.scheme, auth.credential)),
         McpTransport::Stdio { .. } => None,
     };
-    let token = Some((AuthScheme::Bearer, Credential::Value(Secret::new(SECRET))));
+    let token = Some((AuthScheme::Bearer, CredentialSource::Value(SecretString::new(SECRET_VALUE))));
     assert_eq!(auth(&with("auth: {type: bearer, token: '${TOKEN}'}", &over_http(""))), token);
     assert_eq!(auth(&over_http("authType: bearer\nauthToken: ${TOKEN}")), token);
     assert_eq!(auth(&with("auth: {type: none}", &over_http(""))), None);
-    let file = Some((AuthScheme::Basic, Credential::File("fixtures/secrets/token".into())));
+    let file = Some((AuthScheme::Basic, CredentialSource::File("fixtures/secrets/token".into())));
     assert_eq!(
         auth(&with("auth: {type: basic, token: 'file:fixtures/secrets/token'}", &over_http(""))),
         file
@@ -134,43 +134,43 @@ fn who_is_calling() {
     let both = with("auth: {type: basic, token: 'a:b'}", &over_http("authType: bearer\nauthToken: t"));
     assert_snapshot!(problems(&both), @"
     tools.yaml:8:5: spec.handlers[0].auth: `auth` does not belong here
-      hint: `mcpConfig.authType` says who is calling
+      hint: `mcpConfig.authType` already sets the authentication
     ");
     assert_snapshot!(problems(&over_http("authType: bearer\nauthSecretRef: {name: api, key: token}")), @"
-    tools.yaml:12:22: spec.handlers[0].mcpConfig.authSecretRef: there is no folder with secrets
+    tools.yaml:12:22: spec.handlers[0].mcpConfig.authSecretRef: `secretsDir` is not set
       hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
     ");
 }
 
 #[test]
-fn a_program_has_its_secrets_from_its_environment() {
+fn credentials_of_a_program_are_refused() {
     let fields = "transport: stdio\ncommand: x\nheaders: {A: b}\nauthType: bearer\nauthToken: t";
     assert_snapshot!(problems(&with("auth: {type: bearer, token: t}", &mcp(fields))), @"
     tools.yaml:8:5: spec.handlers[0].auth: `auth` does not belong here
-      hint: a program has no requests to put it into: give it its secrets by `env`
+      hint: a program takes no headers: pass secrets in `env`
     tools.yaml:12:7: spec.handlers[0].mcpConfig.headers: `headers` does not belong here
-      hint: a program has no requests to put it into: give it its secrets by `env`
+      hint: a program takes no headers: pass secrets in `env`
     tools.yaml:13:7: spec.handlers[0].mcpConfig.authType: `authType` does not belong here
-      hint: a program has no requests to put it into: give it its secrets by `env`
+      hint: a program takes no headers: pass secrets in `env`
     tools.yaml:14:7: spec.handlers[0].mcpConfig.authToken: `authToken` does not belong here
-      hint: a program has no requests to put it into: give it its secrets by `env`
+      hint: a program takes no headers: pass secrets in `env`
     ");
 }
 
 #[test]
-fn headers_of_the_protocol_are_its_own() {
+fn protocol_headers_are_refused() {
     let headers =
         "headers: {Accept: a/b, Mcp-Session-Id: s, Host: h, Authorization: Bearer t, X-Key: \"a\\nb\"}";
     assert_snapshot!(problems(&over_http(headers)), @"
     tools.yaml:11:17: spec.handlers[0].mcpConfig.headers.Accept: `Accept` is not the name of a header to set
       expected a name such as X-Api-Key
-      hint: it is part of the protocol, and the client's to write
+      hint: the gateway sets the headers of MCP itself
     tools.yaml:11:30: spec.handlers[0].mcpConfig.headers.Mcp-Session-Id: `Mcp-Session-Id` is not the name of a header to set
       expected a name such as X-Api-Key
-      hint: it is part of the protocol, and the client's to write
+      hint: the gateway sets the headers of MCP itself
     tools.yaml:11:49: spec.handlers[0].mcpConfig.headers.Host: `Host` is not the name of a header to set
       expected a name such as X-Api-Key
-      hint: how a request is framed, and for which host, is not for a manifest to say
+      hint: the gateway sets the headers of message framing and routing itself
     tools.yaml:11:90: spec.handlers[0].mcpConfig.headers.X-Key: this is not the value of a header
       expected one line of visible ASCII characters
     ");
@@ -180,25 +180,25 @@ fn headers_of_the_protocol_are_its_own() {
 fn filters() {
     let filter = |text: &str| read(&over_http(text)).filter;
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-    let expect = ToolFilter { allow: names(&["a", "A"]), block: names(&["a", "b c"]) };
+    let expect = McpToolFilter { allow: names(&["a", "A"]), block: names(&["a", "b c"]) };
     assert_eq!(filter("toolFilter: {allowlist: [a, A], blocklist: [a, 'b c']}"), expect);
-    assert_eq!(filter("toolFilter: {allowlist: null}"), ToolFilter::default());
+    assert_eq!(filter("toolFilter: {allowlist: null}"), McpToolFilter::default());
     assert_snapshot!(problems(&over_http("toolFilter: {allowList: [a], blocklist: b}")), @"
     tools.yaml:11:20: spec.handlers[0].mcpConfig.toolFilter.allowList: unknown field
       expected one of allowlist, blocklist
       hint: did you mean `allowlist`?
     tools.yaml:11:47: spec.handlers[0].mcpConfig.toolFilter.blocklist: found a string
       expected a list
-      hint: a list of one item is written `[item]`
+      hint: write a list of one item as `[item]`
     ");
     assert_snapshot!(problems(&with("toolFilter: {allowlist: [a]}", &over_http(""))), @"
     tools.yaml:8:5: spec.handlers[0].toolFilter: `toolFilter` does not belong here
-      hint: it belongs into `mcpConfig`
+      hint: it belongs in `mcpConfig`
     ");
 }
 
 #[test]
-fn calls_are_tried_again_where_the_author_says_so() {
+fn retries_are_configurable() {
     let attempts = |text: &str| read(text).retry.max_attempts;
     assert_eq!(attempts(&with("retries: 3", &over_http(""))), 4);
     assert_eq!(attempts(&handler("retries: 2")), 3);
@@ -213,12 +213,12 @@ fn calls_are_tried_again_where_the_author_says_so() {
     ");
     assert_snapshot!(problems(&with("retries: 1", &over_http("retryPolicy: {maxAttempts: 1}"))), @"
     tools.yaml:8:5: spec.handlers[0].retries: `retries` does not belong here
-      hint: `mcpConfig.retryPolicy` says how often to try
+      hint: `mcpConfig.retryPolicy` already sets the attempts
     ");
 }
 
 #[test]
-fn endpoints_are_not_repeated() {
+fn problems_do_not_quote_endpoints() {
     let http = |endpoint| problems(&mcp(&format!("transport: streamable-http\nendpoint: {endpoint}")));
     assert_snapshot!(http("mcp.example.com"), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
@@ -233,7 +233,7 @@ fn endpoints_are_not_repeated() {
     assert_snapshot!(http("https://user:password@mcp.example.com/mcp"), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
       expected a URL such as https://mcp.example.com/mcp
-      hint: a URL is no place for a user name or a password: it ends up in logs
+      hint: remove the user name and password: URLs appear in logs
     ");
     assert_snapshot!(http("https://mcp.example.com:99999/mcp"), @"
     tools.yaml:10:17: spec.handlers[0].mcpConfig.endpoint: this is not an endpoint
@@ -252,7 +252,7 @@ fn stdio_fields() {
     assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\nargs: --root=/data")), @"
     tools.yaml:11:13: spec.handlers[0].mcpConfig.args: found a string
       expected a list
-      hint: a list of one item is written `[item]`
+      hint: write a list of one item as `[item]`
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncommand: x\nargs: [--port, 8080, true, ~, {}]")), @"
     tools.yaml:11:22: spec.handlers[0].mcpConfig.args[1]: found a number
@@ -300,7 +300,7 @@ fn the_environment() {
 }
 
 #[test]
-fn what_the_environment_holds_is_never_shown() {
+fn problems_do_not_quote_environment_values() {
     assert_snapshot!(problems(&handler("timeout: ${TOKEN}")), @"
     tools.yaml:9:14: spec.handlers[0].timeout: `${TOKEN}` is not a duration
       expected a duration such as 500ms, 30s, 1m30s or 2h
@@ -323,8 +323,8 @@ fn what_the_environment_holds_is_never_shown() {
     assert_snapshot!(problems(&registry(twice)), @"
     tools.yaml:6:30: spec.handlers[0].type: handler type `client` is not yet supported
       expected one of mcp, http, grpc, openapi, function, cortexone
-    tools.yaml:7:12: spec.handlers[1].name: a second handler of this name
-      hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
+    tools.yaml:7:12: spec.handlers[1].name: duplicate handler name
+      hint: first defined at tools.yaml:6:12: spec.handlers[0].name
     tools.yaml:7:30: spec.handlers[1].type: handler type `client` is not yet supported
       expected one of mcp, http, grpc, openapi, function, cortexone
     ");
@@ -338,8 +338,8 @@ fn lanes() {
         mcp.lane
     };
     assert_eq!(of(&lane("")), None);
-    assert_eq!(of(&lane("lane: shared")), Some(Lane::Shared));
-    assert_eq!(of(&lane("lane: client")), Some(Lane::Client));
+    assert_eq!(of(&lane("lane: shared")), Some(ConnectionSharing::Shared));
+    assert_eq!(of(&lane("lane: client")), Some(ConnectionSharing::Client));
     assert_snapshot!(problems(&lane("lane: clients")), @"
     tools.yaml:11:13: spec.handlers[0].mcpConfig.lane: `clients` is not a known lane
       expected one of shared, client
@@ -347,7 +347,7 @@ fn lanes() {
     ");
     assert_snapshot!(problems(&handler("lane: client")), @"
     tools.yaml:9:5: spec.handlers[0].lane: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, displayName, description, chunk, chunkThreshold
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold
     ");
 }
 
@@ -357,7 +357,7 @@ fn probes() {
     let of = |text: &str| valid(text).handlers[0].probe;
     let probe = |interval, timeout| {
         let [interval, timeout] = [interval, timeout].map(Duration::from_secs);
-        Some(Probe { interval, timeout })
+        Some(ProbeSettings { interval, timeout })
     };
     assert_eq!(of(&handler("")), probe(60, 5));
     assert_eq!(of(&with("{}")), probe(60, 5));
@@ -375,6 +375,6 @@ fn probes() {
     ");
     assert_snapshot!(problems(&handler("probe: {}")), @"
     tools.yaml:9:5: spec.handlers[0].probe: `probe` does not belong here
-      hint: it belongs to `spec`, and is for all handlers
+      hint: it belongs to `spec` and applies to all handlers
     ");
 }

@@ -1,13 +1,13 @@
-//! `prefix` and `overrides`.
+//! `prefix`, `pin` and `overrides`.
 
 use insta::{assert_debug_snapshot, assert_snapshot};
 use serde_json::json;
 
-use super::{SECRET, handler, problems, registry, valid};
-use crate::{Argument, Override};
+use super::{SECRET_VALUE, handler, problems, registry, valid};
+use crate::{ArgumentOverride, DefinitionPin, ToolOverride};
 
 /// The fields of a handler that uses all of them.
-pub(super) const EVERYTHING: &str = "prefix: always
+pub(super) const ALL_FIELDS: &str = "prefix: always
     overrides:
       convert_time:
         name: to_my_time
@@ -20,14 +20,17 @@ pub(super) const EVERYTHING: &str = "prefix: always
 
 #[test]
 fn everything() {
-    let manifest = valid(&handler(EVERYTHING));
+    let manifest = valid(&handler(ALL_FIELDS));
     let handler = &manifest.handlers[0];
-    let Override::Change(change) = &handler.overrides[0].1 else { panic!("{handler:?}") };
-    let when =
-        Argument::Show { default: Some(json!(["now", 1.5])), description: Some("The time.".to_owned()) };
-    let arguments = [("zone".to_owned(), Argument::Pin(json!(SECRET))), ("when".to_owned(), when)];
+    let ToolOverride::Change(change) = &handler.overrides[0].1 else { panic!("{handler:?}") };
+    let when = ArgumentOverride::Show {
+        default: Some(json!(["now", 1.5])),
+        description: Some("The time.".to_owned()),
+    };
+    let arguments =
+        [("zone".to_owned(), ArgumentOverride::Pin(json!(SECRET_VALUE))), ("when".to_owned(), when)];
     assert_eq!(change.arguments, arguments);
-    // What is pinned may be secret.
+    // Pinned values may be secret.
     assert_debug_snapshot!((handler.prefix, &handler.overrides), @r#"
     (
         Always,
@@ -35,7 +38,7 @@ fn everything() {
             (
                 "convert_time",
                 Change(
-                    Change {
+                    ToolModification {
                         name: Some(
                             "to_my_time",
                         ),
@@ -56,7 +59,7 @@ fn everything() {
                             ),
                         ],
                         price: None,
-                        chunking: Chunking {
+                        chunking: ChunkingPolicy {
                             structured: None,
                             threshold: None,
                         },
@@ -73,7 +76,7 @@ fn everything() {
 }
 
 #[test]
-fn a_handler_changes_nothing_unless_it_says_so() {
+fn handler_without_overrides_changes_nothing() {
     let manifest = valid(&handler("overrides: {a: {hide: false, name: b}}"));
     assert_debug_snapshot!((manifest.handlers[0].prefix, &manifest.handlers[0].overrides), @r#"
     (
@@ -82,7 +85,7 @@ fn a_handler_changes_nothing_unless_it_says_so() {
             (
                 "a",
                 Change(
-                    Change {
+                    ToolModification {
                         name: Some(
                             "b",
                         ),
@@ -90,7 +93,7 @@ fn a_handler_changes_nothing_unless_it_says_so() {
                         description: None,
                         arguments: [],
                         price: None,
-                        chunking: Chunking {
+                        chunking: ChunkingPolicy {
                             structured: None,
                             threshold: None,
                         },
@@ -101,6 +104,19 @@ fn a_handler_changes_nothing_unless_it_says_so() {
     )
     "#);
     assert_eq!(valid(&handler("prefix: ~\n    overrides: ~")), valid(&handler("")));
+}
+
+#[test]
+fn pins() {
+    let pin = |fields: &str| valid(&handler(fields)).handlers[0].pin;
+    assert_eq!(
+        [pin(""), pin("pin: warn"), pin("pin: hold")],
+        [DefinitionPin::Warn, DefinitionPin::Warn, DefinitionPin::Hold]
+    );
+    assert_snapshot!(problems(&handler("pin: on")), @"
+    tools.yaml:9:10: spec.handlers[0].pin: `on` is not a known pin
+      expected one of warn, hold
+    ");
 }
 
 #[test]
@@ -132,10 +148,10 @@ fn overrides() {
       expected at least one character
     "#);
     assert_snapshot!(problems(&handler("overrides: {a: {}, b: {arguments: {}}, c: {arguments: {x: {}}}, d: {name: ~}}")), @"
-    tools.yaml:9:20: spec.handlers[0].overrides.a: this changes nothing
-    tools.yaml:9:39: spec.handlers[0].overrides.b.arguments: this changes nothing
-    tools.yaml:9:63: spec.handlers[0].overrides.c.arguments.x: this changes nothing
-    tools.yaml:9:72: spec.handlers[0].overrides.d: this changes nothing
+    tools.yaml:9:20: spec.handlers[0].overrides.a: this override changes nothing
+    tools.yaml:9:39: spec.handlers[0].overrides.b.arguments: this override changes nothing
+    tools.yaml:9:63: spec.handlers[0].overrides.c.arguments.x: this override changes nothing
+    tools.yaml:9:72: spec.handlers[0].overrides.d: this override changes nothing
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {nam: b, hidden: true}}")), @"
     tools.yaml:9:21: spec.handlers[0].overrides.a.nam: unknown field
@@ -147,24 +163,24 @@ fn overrides() {
     assert_snapshot!(problems(&handler("overrides: {a: {hide: yes}, b: {description: 7}}")), @"
     tools.yaml:9:27: spec.handlers[0].overrides.a.hide: found a string
       expected true or false
-      hint: a boolean has no quotes, and `yes` is not one
+      hint: write true or false, without quotes
     tools.yaml:9:50: spec.handlers[0].overrides.b.description: found a number
       expected a string
       hint: put it in quotes
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {hide: true}, a: {name: b}}")), @"
-    tools.yaml:9:34: spec.handlers[0].overrides.a: `a` is given twice
-      hint: it was first given at 9:17
+    tools.yaml:9:34: spec.handlers[0].overrides.a: duplicate field `a`
+      hint: first defined at 9:17
     ");
 }
 
 #[test]
-fn hide_stands_alone() {
+fn hide_excludes_other_fields() {
     assert_snapshot!(problems(&handler("overrides: {a: {hide: true, name: b, arguments: {x: {pin: 1}}, colour: 1}}")), @"
     tools.yaml:9:33: spec.handlers[0].overrides.a.name: `name` does not belong here
-      hint: nobody sees this of a hidden tool
+      hint: it has no effect on a hidden tool
     tools.yaml:9:42: spec.handlers[0].overrides.a.arguments: `arguments` does not belong here
-      hint: nobody sees this of a hidden tool
+      hint: it has no effect on a hidden tool
     tools.yaml:9:68: spec.handlers[0].overrides.a.colour: unknown field
       expected hide
     ");
@@ -186,10 +202,10 @@ fn names() {
       expected at most 64 letters, digits, `_` and `-`, such as get_user
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {name: x}, b: {name: x}, c: {name: y}}")), @"
-    tools.yaml:9:41: spec.handlers[0].overrides.b.name: a second tool of this name in this handler
-      hint: the first one is at tools.yaml:9:27: spec.handlers[0].overrides.a.name
+    tools.yaml:9:41: spec.handlers[0].overrides.b.name: duplicate tool name in this handler
+      hint: first defined at tools.yaml:9:27: spec.handlers[0].overrides.a.name
     ");
-    // In two handlers it is a clash like others, which the order of the manifest decides.
+    // In two handlers it is an ordinary clash, which the order of the manifest decides.
     let entry = |name: &str| {
         format!(
             "  - {{name: {name}, type: mcp, mcpConfig: {{transport: stdio, command: x}}, overrides: {{a: {{name: x}}}}}}\n"
@@ -202,9 +218,9 @@ fn names() {
 fn arguments() {
     assert_snapshot!(problems(&handler("overrides: {a: {arguments: {x: {pin: 1, default: 2, description: y}}}}")), @"
     tools.yaml:9:45: spec.handlers[0].overrides.a.arguments.x.default: `default` does not belong here
-      hint: callers do not see an argument that has a `pin`
+      hint: a pinned argument is hidden from callers
     tools.yaml:9:57: spec.handlers[0].overrides.a.arguments.x.description: `description` does not belong here
-      hint: callers do not see an argument that has a `pin`
+      hint: a pinned argument is hidden from callers
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {arguments: {x: {default: .inf, pinn: 2}, y: 1, z: {pin: ~}}}}")), @"
     tools.yaml:9:46: spec.handlers[0].overrides.a.arguments.x.default: JSON has no such number
@@ -214,7 +230,7 @@ fn arguments() {
       hint: did you mean `pin`?
     tools.yaml:9:65: spec.handlers[0].overrides.a.arguments.y: found a number
       expected an object
-    tools.yaml:9:71: spec.handlers[0].overrides.a.arguments.z: this changes nothing
+    tools.yaml:9:71: spec.handlers[0].overrides.a.arguments.z: this override changes nothing
     ");
     assert_snapshot!(problems(&handler("overrides: {a: {arguments: {x: {pin: '${MISSING}'}}}}")), @"
     tools.yaml:9:42: spec.handlers[0].overrides.a.arguments.x.pin: the environment variable `MISSING` is not set

@@ -2,7 +2,7 @@
 
 use insta::{assert_debug_snapshot, assert_snapshot};
 
-use super::{SECRET, environment, problems, registry, source, toolyard, valid};
+use super::{SECRET_VALUE, environment, problems, registry, source, toolyard, valid};
 use crate::{HandlerKind, OpenApiHandler, OpenApiSpec, parse_with};
 
 /// A registry with one handler of the type `openapi`; `fields` are those of its `openAPIConfig`, from line 9 on.
@@ -14,13 +14,13 @@ fn openapi(fields: &str) -> String {
 #[track_caller]
 fn of(text: &str) -> OpenApiHandler {
     let manifest = valid(&format!("{text}---\n{}", toolyard("secretsDir: /run/secrets")));
-    assert!(!format!("{manifest:?}").contains(SECRET), "{manifest:?}");
+    assert!(!format!("{manifest:?}").contains(SECRET_VALUE), "{manifest:?}");
     let HandlerKind::OpenApi(openapi) = &manifest.handlers[0].kind else { panic!("another type") };
     (**openapi).clone()
 }
 
 #[test]
-fn a_handler_with_everything_set() {
+fn handler_with_every_field() {
     let fields = "specURL: https://a.example/v2/swagger.json
 baseURL: https://a.example/v2
 operationFilter: [getPetById, findPetsByStatus]
@@ -43,10 +43,10 @@ credentials:
     assert_debug_snapshot!(of(&(openapi(fields) + "    retries: 1\n")), @r#"
     OpenApiHandler {
         spec: Url(
-            Endpoint(https://a.example/…),
+            EndpointUrl(https://a.example/…),
         ),
         base_url: Some(
-            Endpoint(https://a.example/…),
+            EndpointUrl(https://a.example/…),
         ),
         filter: OperationFilter {
             operations: [
@@ -68,14 +68,14 @@ credentials:
         headers: [
             (
                 "x-key",
-                Secret,
+                SecretString,
             ),
         ],
         auth: Some(
-            Auth {
+            RequestAuth {
                 scheme: Basic,
                 credential: Value(
-                    Secret,
+                    SecretString,
                 ),
             },
         ),
@@ -84,7 +84,7 @@ credentials:
                 "key",
                 Secret(
                     Value(
-                        Secret,
+                        SecretString,
                     ),
                 ),
             ),
@@ -111,10 +111,10 @@ credentials:
                     OAuthClient {
                         id: "yard",
                         secret: Value(
-                            Secret,
+                            SecretString,
                         ),
                         token_url: Some(
-                            Endpoint(https://a.example/…),
+                            EndpointUrl(https://a.example/…),
                         ),
                         scopes: [
                             "read:pets",
@@ -141,11 +141,11 @@ credentials:
         server_variables: [
             (
                 "tenant",
-                Secret,
+                SecretString,
             ),
             (
                 "port",
-                Secret,
+                SecretString,
             ),
         ],
         refresh: Some(
@@ -174,7 +174,7 @@ credentials:
 }
 
 #[test]
-fn where_the_description_is() {
+fn location_of_the_description() {
     assert_debug_snapshot!(of(&openapi("specURL: file:fixtures/every-field.yaml\nrefresh: 0s")), @r#"
     OpenApiHandler {
         spec: File(
@@ -222,13 +222,13 @@ fn where_the_description_is() {
         r#"{"openapi":"3.1.0","paths":{"/a":{"get":{"x":"${b}","y":[1.5,null]}}}}"#,
     );
     check("spec: |\n  openapi: 3.1.0\n  paths: {}", r#""openapi: 3.1.0\npaths: {}\n""#);
-    // As deep as documents are read.
+    // The maximum depth of documents.
     let deep = format!("spec: {{a: {}{}}}", "[".repeat(50), "]".repeat(50));
     assert!(matches!(of(&openapi(&deep)).spec, OpenApiSpec::Inline(_)));
 }
 
 #[test]
-fn a_path_begins_at_the_folder_of_the_manifest() {
+fn relative_path_starts_at_the_folder_of_the_manifest() {
     let sources = [source("fixtures/tools.yaml", &openapi("specURL: file:every-field.yaml"))];
     let manifest = parse_with(&sources, &environment).unwrap();
     let HandlerKind::OpenApi(openapi) = &manifest.handlers[0].kind else { panic!() };
@@ -236,7 +236,7 @@ fn a_path_begins_at_the_folder_of_the_manifest() {
 }
 
 #[test]
-fn where_calls_go_for_people() {
+fn display_location_of_calls() {
     #[track_caller]
     fn check(fields: &str, expect: &str) {
         assert_eq!(valid(&openapi(fields)).handlers[0].endpoint(), expect, "{fields}");
@@ -249,10 +249,10 @@ fn where_calls_go_for_people() {
 }
 
 #[test]
-fn mistakes_about_the_description() {
+fn mistakes_in_the_description() {
     assert_snapshot!(problems(&openapi("specURL: https://a.example\nspec: {}")), @"
     tools.yaml:9:7: spec.handlers[0].openAPIConfig.specURL: `specURL` does not belong here
-      hint: `spec` is the description already
+      hint: `spec` already contains the description
     ");
     assert_snapshot!(problems(&openapi("specURL: file:absent.yaml\nspec:")), @"
     tools.yaml:9:16: spec.handlers[0].openAPIConfig.specURL: this file cannot be read: No such file or directory (os error 2)
@@ -275,7 +275,7 @@ fn mistakes_about_the_description() {
 }
 
 #[test]
-fn mistakes_about_operations() {
+fn mistakes_in_operation_filters() {
     assert_snapshot!(problems(&openapi("specURL: https://a.example\nfilter: {tags: [], methods: [get, QUERY, PUT], paths: [pets], operations: [a]}\nserverVariables: {port: 8443}")), @"
     tools.yaml:10:22: spec.handlers[0].openAPIConfig.filter.tags: this list is empty
       expected at least one item
@@ -296,7 +296,7 @@ fn mistakes_about_operations() {
 }
 
 #[test]
-fn mistakes_about_credentials() {
+fn mistakes_in_credentials() {
     assert_snapshot!(problems(&openapi("specURL: https://a.example
 credentials:
   nothing: {}
@@ -309,16 +309,16 @@ credentials:
   text: ${TOKEN}")), @"
     tools.yaml:11:18: spec.handlers[0].openAPIConfig.credentials.nothing.value: this field is required
     tools.yaml:12:17: spec.handlers[0].openAPIConfig.credentials.twice.value: `value` does not belong here
-      hint: the secret is somewhere else already
-    tools.yaml:12:38: spec.handlers[0].openAPIConfig.credentials.twice.secretRef: there is no folder with secrets
+      hint: `secretRef` already refers to the secret
+    tools.yaml:12:38: spec.handlers[0].openAPIConfig.credentials.twice.secretRef: `secretsDir` is not set
       hint: set `secretsDir` in the Toolyard document: the key `token` of the secret `api` is the file `api/token` in it
     tools.yaml:13:46: spec.handlers[0].openAPIConfig.credentials.both.value: `value` does not belong here
-      hint: `clientId` is for OAuth 2, where the secret is `clientSecret`
+      hint: with `clientId` (OAuth 2), the secret is `clientSecret`
     tools.yaml:14:25: spec.handlers[0].openAPIConfig.credentials.without_client.value: this field is required
     tools.yaml:14:26: spec.handlers[0].openAPIConfig.credentials.without_client.clientSecret: `clientSecret` does not belong here
-      hint: it belongs to OAuth 2, and goes with `clientId`
+      hint: it belongs to OAuth 2 and requires `clientId`
     tools.yaml:14:43: spec.handlers[0].openAPIConfig.credentials.without_client.scopes: `scopes` does not belong here
-      hint: it belongs to OAuth 2, and goes with `clientId`
+      hint: it belongs to OAuth 2 and requires `clientId`
     tools.yaml:15:17: spec.handlers[0].openAPIConfig.credentials.client.clientSecret: this field is required
     tools.yaml:15:28: spec.handlers[0].openAPIConfig.credentials.client.clientId: this is not the name of a client
       expected one line of visible ASCII characters
@@ -345,7 +345,7 @@ credentials:
 fn mistakes() {
     assert_snapshot!(problems(&openapi("{}")), @"tools.yaml:9:7: spec.handlers[0].openAPIConfig.specURL: this field is required");
     assert_snapshot!(problems(&openapi("specURL: swagger.json\nbaseURL: ftp://a.example\noperationFilter: getPetById")), @"
-    tools.yaml:9:16: spec.handlers[0].openAPIConfig.specURL: this is not the place of a description
+    tools.yaml:9:16: spec.handlers[0].openAPIConfig.specURL: this is not the URL of a description
       expected a URL such as https://api.example.com/openapi.json, or `file:` and a path
       hint: it begins with http:// or https://
     tools.yaml:10:16: spec.handlers[0].openAPIConfig.baseURL: this is not an endpoint
@@ -353,7 +353,7 @@ fn mistakes() {
       hint: it begins with http:// or https://
     tools.yaml:11:24: spec.handlers[0].openAPIConfig.operationFilter: found a string
       expected a list
-      hint: a list of one item is written `[item]`
+      hint: write a list of one item as `[item]`
     ");
     assert_snapshot!(problems(&openapi("specUrl: https://a.example\noperationFilter: []\nheaders: {Host: a}\nauthType: digest\nauthToken: x")), @"
     tools.yaml:9:7: spec.handlers[0].openAPIConfig.specUrl: unknown field
@@ -363,7 +363,7 @@ fn mistakes() {
       expected at least one item
     tools.yaml:11:17: spec.handlers[0].openAPIConfig.headers.Host: `Host` is not the name of a header to set
       expected a name such as X-Api-Key
-      hint: how a request is framed, and for which host, is not for a manifest to say
+      hint: the gateway sets the headers of message framing and routing itself
     tools.yaml:12:17: spec.handlers[0].openAPIConfig.authType: `digest` is not a known kind of authentication
       expected one of none, bearer, basic
     ");
@@ -377,6 +377,6 @@ fn mistakes() {
         openapi("specURL: https://a.example\nauthType: bearer\nauthToken: a") + "    auth: {type: none}\n";
     assert_snapshot!(problems(&twice), @"
     tools.yaml:12:5: spec.handlers[0].auth: `auth` does not belong here
-      hint: `openAPIConfig.authType` says who is calling
+      hint: `openAPIConfig.authType` already sets the authentication
     ");
 }

@@ -3,18 +3,18 @@
 use insta::assert_snapshot;
 
 use super::{problems, registry, toolyard, valid};
-use crate::{Secret, StorePlace};
+use crate::{SecretString, StoreSettings};
 
 #[test]
-fn there_is_one_document() {
+fn second_document_is_refused() {
     assert_snapshot!(problems(&format!("{}---\n{}", toolyard("{}"), toolyard("{}"))), @"
-    tools.yaml:6:1: a second document of the kind `Toolyard`
-      hint: the first one is at tools.yaml:1:1
+    tools.yaml:6:1: duplicate `Toolyard` document
+      hint: first defined at tools.yaml:1:1
     ");
 }
 
 #[test]
-fn its_version() {
+fn unknown_version_is_refused() {
     assert_snapshot!(problems("apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: Toolyard\n"), @"
     tools.yaml:1:13: apiVersion: `omnia.altairalabs.ai/v1alpha1` is not a known version of Toolyard
       expected toolyard.dev/v1alpha1
@@ -24,7 +24,7 @@ fn its_version() {
 #[test]
 fn addresses() {
     assert_snapshot!(problems(&toolyard("listen: localhost:8080")), @"
-    tools.yaml:4:11: spec.listen: `localhost:8080` is not a place to listen on
+    tools.yaml:4:11: spec.listen: `localhost:8080` is not an address to listen on
       expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     ");
     assert_snapshot!(problems(&toolyard("listen: 8080")), @"
@@ -45,6 +45,35 @@ fn addresses() {
 }
 
 #[test]
+fn variable_grants() {
+    let lend = |entries: &str| problems(&toolyard(&format!("functions: {{lend: {{{entries}}}}}")));
+    assert_snapshot!(lend("TOKEN: hunter2"), @r#"
+    tools.yaml:4:29: spec.functions.lend.TOKEN: found a string
+      expected an object
+      hint: list the functions that may use the variable: `{value: "${NAME}", functions: [weather, "geo-*"]}`
+    "#);
+    assert_snapshot!(lend("TOKEN: {value: hunter2}"), @"
+    tools.yaml:4:29: spec.functions.lend.TOKEN.functions: this field is required
+    ");
+    assert_snapshot!(lend("TOKEN: {value: hunter2, functions: []}"), @"
+    tools.yaml:4:57: spec.functions.lend.TOKEN.functions: this list is empty
+      expected at least one item
+    ");
+    assert_snapshot!(lend("TOKEN: {value: hunter2, functions: weather}"), @"
+    tools.yaml:4:57: spec.functions.lend.TOKEN.functions: found a string
+      expected a list
+      hint: write a list of one item as `[item]`
+    ");
+    assert_snapshot!(lend("TOKEN: {functions: [geo/coder, a b]}"), @"
+    tools.yaml:4:29: spec.functions.lend.TOKEN.value: this field is required
+    tools.yaml:4:42: spec.functions.lend.TOKEN.functions[0]: `geo/coder` is not a pattern of ids of functions
+      expected letters, digits, `-`, `_` and `.`, in which `*` stands for any characters
+    tools.yaml:4:53: spec.functions.lend.TOKEN.functions[1]: `a b` is not a pattern of ids of functions
+      expected letters, digits, `-`, `_` and `.`, in which `*` stands for any characters
+    ");
+}
+
+#[test]
 fn clusters() {
     assert_snapshot!(problems(&toolyard("cluster: {address: 10.0.0.5:8080, key: secret}")), @"
     tools.yaml:4:22: spec.cluster.address: `10.0.0.5:8080` is not an origin of HTTP
@@ -60,7 +89,7 @@ fn clusters() {
 }
 
 #[test]
-fn what_runs_in_the_sandbox() {
+fn sandbox_settings() {
     assert_snapshot!(problems(&toolyard("sandbox: {isolation: best, packagesBytes: 1KiB}")), @"
     tools.yaml:4:24: spec.sandbox.isolation: `best` is not a known kind of isolation
       expected one of required, best-effort, none
@@ -90,7 +119,7 @@ fn what_runs_in_the_sandbox() {
     assert_snapshot!(problems(&toolyard("builtins: {scripts: {cpu: 1.5}, searches: {}}")), @r#"
     tools.yaml:4:29: spec.builtins.scripts.cpu: found a number
       expected a number of processors, or of thousandths with an `m`: 2, "0.5", 500m
-      hint: quotes make a text of a number with decimals
+      hint: put a number with decimals in quotes
     tools.yaml:4:35: spec.builtins.searches: unknown field
       expected one of scripts, memory, results, guides, skills, search, mcp
       hint: did you mean `search`?
@@ -102,7 +131,7 @@ fn what_runs_in_the_sandbox() {
 }
 
 #[test]
-fn the_gateways_own_tools_and_their_bounds() {
+fn builtin_tools_and_their_limits() {
     let memory = "memory: {bytes: 1KiB, ttl: 0s, query: {values: 0}}, skills: {contentBytes: 1}";
     assert_snapshot!(problems(&toolyard(&format!("builtins: {{{memory}}}"))), @"
     tools.yaml:4:30: spec.builtins.memory.bytes: this is too small
@@ -154,7 +183,7 @@ fn the_gateways_own_tools_and_their_bounds() {
 }
 
 #[test]
-fn the_gateways_own_tools_are_a_handler_in_front_of_all_others() {
+fn builtin_tools_are_the_first_handler() {
     let docs = |name: &str| {
         let handler = "    type: mcp\n    mcpConfig: {transport: stdio, command: docs}\n";
         registry(&format!("  - name: {name}\n{handler}"))
@@ -168,8 +197,8 @@ fn the_gateways_own_tools_are_a_handler_in_front_of_all_others() {
     check("builtins: {}", &["builtins", "docs"]);
     check("builtins: {scripts: {enabled: false}}", &["builtins", "docs"]);
     assert_snapshot!(problems(&format!("{}---\n{}", docs("builtins"), toolyard("builtins: {}"))), @"
-    tools.yaml:13:13: spec.builtins: a second handler of this name
-      hint: the first one is at tools.yaml:6:11: spec.handlers[0].name
+    tools.yaml:13:13: spec.builtins: duplicate handler name
+      hint: first defined at tools.yaml:6:11: spec.handlers[0].name
     ");
 }
 
@@ -178,7 +207,7 @@ fn flags() {
     assert_snapshot!(problems(&toolyard("allowUnauthenticated: yes")), @"
     tools.yaml:4:25: spec.allowUnauthenticated: found a string
       expected true or false
-      hint: a boolean has no quotes, and `yes` is not one
+      hint: write true or false, without quotes
     ");
     assert_snapshot!(problems(&toolyard("allowUnauthenticated: 1")), @"
     tools.yaml:4:25: spec.allowUnauthenticated: found a number
@@ -210,13 +239,13 @@ fn limits() {
       expected a whole number from 1 to 1000000000
     tools.yaml:4:38: spec.limits.sessions: found a string
       expected a whole number from 1 to 1000000000
-      hint: a number has no quotes
+      hint: write the number without quotes
     tools.yaml:4:61: spec.limits.concurrentCalls: found a number
       expected a whole number from 1 to 1000000000
     ");
     assert_snapshot!(problems(&toolyard("limits: {concurrentCall: 1}")), @"
     tools.yaml:4:12: spec.limits.concurrentCall: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `concurrentCalls`?
     ");
 }
@@ -224,36 +253,39 @@ fn limits() {
 #[test]
 fn stores() {
     let store = |fields: &str| valid(&toolyard(&format!("store: {{{fields}}}"))).process.store;
-    assert_eq!(store("path: yard.db"), Some(StorePlace::File("yard.db".into())));
-    assert_eq!(store("path: /var/yard.db"), Some(StorePlace::File("/var/yard.db".into())));
-    assert_eq!(store("memory: true"), Some(StorePlace::Memory));
+    assert_eq!(store("path: yard.db"), Some(StoreSettings::File("yard.db".into())));
+    assert_eq!(store("path: /var/yard.db"), Some(StoreSettings::File("/var/yard.db".into())));
+    assert_eq!(store("memory: true"), Some(StoreSettings::Memory));
     let url = "postgres://me:hunter2@db/yard";
-    assert_eq!(store("url: 'postgres://me:${TOKEN}@db/yard'"), Some(StorePlace::Url(Secret::new(url))));
+    assert_eq!(
+        store("url: 'postgres://me:${TOKEN}@db/yard'"),
+        Some(StoreSettings::Url(SecretString::new(url)))
+    );
     assert_eq!(valid(&toolyard("store:")).process.store, None);
 
     assert_snapshot!(problems(&toolyard("store: {}")), @"
-    tools.yaml:4:10: spec.store: this does not say where the store is
+    tools.yaml:4:10: spec.store: this selects no store
       expected one of path, url, memory
     ");
     assert_snapshot!(problems(&toolyard("store: {path: a, url: 'postgres://a', memory: true}")), @"
     tools.yaml:4:20: spec.store.url: `url` does not belong here
-      hint: `path` says where the store is
+      hint: `path` already selects the store
     tools.yaml:4:41: spec.store.memory: `memory` does not belong here
-      hint: `path` says where the store is
+      hint: `path` already selects the store
     ");
     assert_snapshot!(problems(&toolyard("store: {url: '${TOKEN}', memory: true}")), @"
     tools.yaml:4:16: spec.store.url: this is not the URL of a PostgreSQL database
       expected a URL such as postgres://toolyard@db.example.com/toolyard
     tools.yaml:4:28: spec.store.memory: `memory` does not belong here
-      hint: `url` says where the store is
+      hint: `url` already selects the store
     ");
     assert_snapshot!(problems(&toolyard("store: {memory: false}")), @"
     tools.yaml:4:19: spec.store.memory: this is false
       expected true
-      hint: leave `store` out for a file in the usual place
+      hint: omit `store` to use the default file
     ");
     assert_snapshot!(problems(&toolyard("store: {pth: a}")), @"
-    tools.yaml:4:10: spec.store: this does not say where the store is
+    tools.yaml:4:10: spec.store: this selects no store
       expected one of path, url, memory
     tools.yaml:4:11: spec.store.pth: unknown field
       expected one of path, url, memory
@@ -284,7 +316,7 @@ fn timeouts() {
 }
 
 #[test]
-fn everything_is_reported_at_once() {
+fn all_problems_are_reported_at_once() {
     let text = "
 listen: nowhere
 allowUnauthenticated: maybe
@@ -296,16 +328,16 @@ timeouts:
   drain: soon
 ";
     assert_snapshot!(problems(&toolyard(text.trim())), @"
-    tools.yaml:4:11: spec.listen: `nowhere` is not a place to listen on
+    tools.yaml:4:11: spec.listen: `nowhere` is not an address to listen on
       expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
     tools.yaml:5:25: spec.allowUnauthenticated: found a string
       expected true or false
-      hint: a boolean has no quotes, and `yes` is not one
+      hint: write true or false, without quotes
     tools.yaml:6:3: spec.alowedHosts: unknown field
       expected one of listen, tls, proxyProtocol, allowUnauthenticated, allowedHosts, allowedOrigins, secretsDir, store, cluster, audit, sandbox, functions, builtins, llm, limits, timeouts, telemetry, logs
       hint: did you mean `allowedHosts`?
     tools.yaml:8:5: spec.limits.conections: unknown field
-      expected one of workers, requestBodyBytes, responseBytes, headerBytes, connections, sessions, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
+      expected one of workers, requestBodyBytes, responseBytes, bytesInFlight, headerBytes, connections, connectionsPerAddress, sessions, sessionsPerOwner, concurrentCalls, concurrentCallsPerHandler, queuedCalls, queuedNotices, parkedCalls, tasks, replayBytes, listPage, queuedRecords, toolsPerHandler, processes, lanesPerHandler, processMemoryBytes, metricLabels, queuedSpans, storeQueue, storeConnections
       hint: did you mean `connections`?
     tools.yaml:9:18: spec.limits.headerBytes: `big` is not a size
       expected a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB
@@ -334,7 +366,7 @@ logs: {format: text, filter: 'inof,hyper=loud'}
       expected one of grpc, http
     tools.yaml:6:68: spec.telemetry.otlp.headers.Host: `Host` is not the name of a header to set
       expected a name such as X-Api-Key
-      hint: how a request is framed, and for which host, is not for a manifest to say
+      hint: the gateway sets the headers of message framing and routing itself
     tools.yaml:6:88: spec.telemetry.otlp.interval: this is zero
       expected a duration above zero
     tools.yaml:7:22: spec.telemetry.traces.sample: this number is out of range
@@ -351,6 +383,6 @@ logs: {format: text, filter: 'inof,hyper=loud'}
     tools.yaml:4:21: spec.telemetry.otlp.endpoint: this field is required
     tools.yaml:4:42: spec.telemetry.traces.sample: found a string
       expected a number from 0 to 1, such as 0.1
-      hint: a number has no quotes
+      hint: write the number without quotes
     ");
 }

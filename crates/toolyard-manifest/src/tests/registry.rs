@@ -3,10 +3,10 @@
 use insta::assert_snapshot;
 
 use super::{handler, mcp, problems, registry, toolyard, valid};
-use crate::{Guide, HandlerKind};
+use crate::{HandlerKind, ToolGuide};
 
 #[test]
-fn the_head_of_a_document() {
+fn head_of_a_document() {
     assert_snapshot!(problems("{}\n"), @"tools.yaml:1:1: kind: this field is required");
     assert_snapshot!(problems("kind: ToolRegistri\n"), @"
     tools.yaml:1:7: kind: `ToolRegistri` is not a known kind of document
@@ -68,11 +68,8 @@ fn metadata() {
 }
 
 #[test]
-fn handlers_are_a_list_of_at_least_one() {
-    assert_snapshot!(problems(&registry("    []\n")), @"
-    tools.yaml:6:5: spec.handlers: this list is empty
-      expected at least one item
-    ");
+fn handlers_are_a_list() {
+    assert_eq!(valid(&registry("    []\n")).handlers, []);
     assert_snapshot!(problems(&registry("")), @"
     tools.yaml:5:11: spec.handlers: found nothing (null)
       expected a list
@@ -120,19 +117,19 @@ fn handler_names() {
 }
 
 #[test]
-fn handler_names_are_unique_in_all_registries() {
+fn handler_names_are_unique_across_registries() {
     let second = handler("").replace("agent-tools", "other");
     assert_snapshot!(problems(&format!("{}---\n{second}", handler(""))), @"
-    tools.yaml:16:11: spec.handlers[0].name: a second handler of this name
-      hint: the first one is at tools.yaml:6:11: spec.handlers[0].name
+    tools.yaml:16:11: spec.handlers[0].name: duplicate handler name
+      hint: first defined at tools.yaml:6:11: spec.handlers[0].name
     ");
-    // A handler that is wrong for another reason has its name all the same.
+    // An invalid handler still occupies its name.
     let broken = "  - {name: a, type: client}\n  - {name: a, type: ftp}\n";
     assert_snapshot!(problems(&registry(broken)), @"
     tools.yaml:6:21: spec.handlers[0].type: handler type `client` is not yet supported
       expected one of mcp, http, grpc, openapi, function, cortexone
-    tools.yaml:7:12: spec.handlers[1].name: a second handler of this name
-      hint: the first one is at tools.yaml:6:12: spec.handlers[0].name
+    tools.yaml:7:12: spec.handlers[1].name: duplicate handler name
+      hint: first defined at tools.yaml:6:12: spec.handlers[0].name
     tools.yaml:7:21: spec.handlers[1].type: `ftp` is not a known handler type
       expected one of mcp, http, grpc, openapi, function, cortexone
     ");
@@ -142,8 +139,8 @@ fn handler_names_are_unique_in_all_registries() {
 fn registry_names_are_unique() {
     let second = handler("").replace("files", "others");
     assert_snapshot!(problems(&format!("{}---\n{second}", handler(""))), @"
-    tools.yaml:13:11: metadata: a second ToolRegistry of this name
-      hint: the first one is at tools.yaml:3:11: metadata
+    tools.yaml:13:11: metadata: duplicate ToolRegistry name
+      hint: first defined at tools.yaml:3:11: metadata
     ");
 }
 
@@ -198,7 +195,7 @@ fn timeouts() {
 }
 
 #[test]
-fn fields_of_the_contract_that_are_not_served_yet() {
+fn unsupported_fields_of_the_contract_are_refused() {
     assert_snapshot!(problems(&handler("selector: {}")), @"tools.yaml:9:5: spec.handlers[0].selector: `selector` is not yet supported");
 }
 
@@ -206,12 +203,12 @@ fn fields_of_the_contract_that_are_not_served_yet() {
 fn unknown_fields() {
     assert_snapshot!(problems(&handler("time_out: 3s")), @"
     tools.yaml:9:5: spec.handlers[0].time_out: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, displayName, description, chunk, chunkThreshold
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold
       hint: did you mean `timeout`?
     ");
     assert_snapshot!(problems(&handler("colour: green")), @"
     tools.yaml:9:5: spec.handlers[0].colour: unknown field
-      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, price, displayName, description, chunk, chunkThreshold
+      expected one of name, type, mcpConfig, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold
     ");
     assert_snapshot!(problems(&mcp("transport: stdio\ncomand: x\nworkdir: /app")), @"
     tools.yaml:10:7: spec.handlers[0].mcpConfig.comand: unknown field
@@ -228,7 +225,7 @@ fn unknown_fields() {
 }
 
 #[test]
-fn guides_have_names_of_their_own_and_something_to_say() {
+fn guides_need_unique_names_and_content() {
     let guides = "guides:
   - {name: web-tools, summary: Find pages, text: Ask `web_search`.}
   - {name: Web_Tools, summary: \"Find\\npages\", text: ' '}
@@ -239,8 +236,8 @@ fn guides_have_names_of_their_own_and_something_to_say() {
     let handlers = "  - name: docs\n    type: mcp\n    mcpConfig: {transport: stdio, command: docs}\n";
     let indented: String = guides.lines().map(|line| format!("  {line}\n")).collect();
     assert_snapshot!(problems(&format!("{}{indented}", registry(handlers))), @r"
-    tools.yaml:11:14: spec.guides[1].name: a second guide of this name
-      hint: the first one is at tools.yaml:10:14: spec.guides[0].name
+    tools.yaml:11:14: spec.guides[1].name: duplicate guide name
+      hint: first defined at tools.yaml:10:14: spec.guides[0].name
     tools.yaml:11:34: spec.guides[1].summary: `Find\npages` is not a summary
       expected one line of at most 300 characters
     tools.yaml:11:55: spec.guides[1].text: this guide is empty
@@ -252,7 +249,7 @@ fn guides_have_names_of_their_own_and_something_to_say() {
     tools.yaml:12:38: spec.guides[2].file: this file cannot be read: No such file or directory (os error 2)
       expected the path of a file in Markdown, from the folder of the manifest
     tools.yaml:12:50: spec.guides[2].text: `text` does not belong here
-      hint: `file` has the guide already
+      hint: `file` already contains the guide
     tools.yaml:13:7: spec.guides[3].text: this field is required
     tools.yaml:14:35: spec.guides[4].file: this file cannot be read: Is a directory (os error 21)
       expected the path of a file in Markdown, from the folder of the manifest
@@ -260,12 +257,12 @@ fn guides_have_names_of_their_own_and_something_to_say() {
 }
 
 #[test]
-fn guides_are_those_of_all_registries() {
-    let written = "  guides:\n  - {name: a, summary: b, text: 'c ${D}'}\n";
+fn guides_of_all_registries_are_collected() {
+    let guide = "  guides:\n  - {name: a, summary: b, text: 'c ${D}'}\n";
     let handlers = "  - name: docs\n    type: mcp\n    mcpConfig: {transport: stdio, command: docs}\n";
-    let text = format!("{}{written}---\n{}", registry(handlers), toolyard("builtins: {}"));
+    let text = format!("{}{guide}---\n{}", registry(handlers), toolyard("builtins: {}"));
     let manifest = valid(&text);
-    let expected = [Guide { name: "a".into(), summary: "b".into(), document: "c ${D}".into() }];
+    let expected = [ToolGuide { name: "a".into(), summary: "b".into(), document: "c ${D}".into() }];
     assert_eq!(manifest.guides, expected);
     let HandlerKind::Builtins(builtins) = &manifest.handlers[0].kind else { panic!("no builtins") };
     assert_eq!(builtins.registry_guides, expected);

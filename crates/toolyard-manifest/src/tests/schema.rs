@@ -1,7 +1,7 @@
 //! The schemas and the readers agree, in both directions.
 //!
-//! The readers are asked from the outside. Documents with every field are changed in one place at a time; what the
-//! readers say to each change is held against what the schema says.
+//! The tests use the public interface of the readers. They change documents with every field in one place at a time and
+//! compare the problems of the readers with the verdict of the schema.
 
 mod document;
 mod mutation;
@@ -12,26 +12,26 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use self::{
-    document::{Document, Schema, documents},
+    document::{DocumentSchema, JsonDocument, documents},
     mutation::mutations,
 };
 use super::environment;
-use crate::{Manifest, Problems, parse_with};
+use crate::{Manifest, ManifestProblems, parse_with};
 
 const EVERY_FIELD: &str = include_str!("../../fixtures/every-field.yaml");
 
-/// Whatever document of a text is one of ours has to be right for its schema.
+/// Asserts that every known document of a text matches its schema.
 #[track_caller]
 pub(super) fn accepts(text: &str) {
     for document in documents(text) {
-        let schema = Schema::of(&document.0);
+        let schema = DocumentSchema::of(&document.0);
         let problems: Vec<_> = schema.problems(&document.0).collect();
         assert!(problems.is_empty(), "the schema refuses {:#}\n{problems:#?}", document.0);
     }
 }
 
-/// A document as the readers take it, with a folder for its secrets.
-fn read(document: &Document) -> Result<Manifest, Problems> {
+/// Parses a document, with a folder for its secrets.
+fn read(document: &JsonDocument) -> Result<Manifest, ManifestProblems> {
     let mut sources = vec![super::source("a.json", &document.0.to_string())];
     if document.0["kind"] == "ToolRegistry" {
         sources.push(super::source("b.yaml", &super::toolyard("secretsDir: /run/secrets")));
@@ -40,7 +40,7 @@ fn read(document: &Document) -> Result<Manifest, Problems> {
 }
 
 #[test]
-fn every_example_and_fixture_is_right_for_its_schema() {
+fn examples_and_fixtures_match_their_schema() {
     accepts(EVERY_FIELD);
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     for example in std::fs::read_dir(examples).unwrap() {
@@ -54,7 +54,7 @@ fn every_field_of_the_schemas_is_in_the_fixture() {
     let mut met = BTreeSet::new();
     for document in documents(EVERY_FIELD) {
         assert!(read(&document).is_ok(), "{:?}", read(&document));
-        let schema = Schema::of(&document.0);
+        let schema = DocumentSchema::of(&document.0);
         all.extend(schema.fields());
         document.walk(&mut |path, _| met.extend(schema.field_at(path)));
     }
@@ -64,7 +64,7 @@ fn every_field_of_the_schemas_is_in_the_fixture() {
 #[test]
 fn every_field_has_a_description() {
     for document in documents(EVERY_FIELD) {
-        let schema = Schema::of(&document.0);
+        let schema = DocumentSchema::of(&document.0);
         document.walk(&mut |path, _| {
             if schema.field_at(path).is_some() {
                 assert!(schema.description(path).is_some(), "{path:?}");
@@ -74,72 +74,73 @@ fn every_field_has_a_description() {
 }
 
 #[test]
-fn every_field_that_a_reader_knows_is_in_the_schema() {
+fn every_field_of_a_reader_is_in_the_schema() {
     for document in documents(EVERY_FIELD) {
-        let schema = Schema::of(&document.0);
+        let schema = DocumentSchema::of(&document.0);
         document.walk(&mut |path, value| {
             let Value::Object(_) = value else { return };
             let unknown = document.with(&[path, &["zzz".to_owned()]].concat(), Value::from(1));
-            let Some(known) = expected(&unknown, "zzz", "unknown field") else { return };
-            assert!(known.is_subset(&schema.members_at(path)), "{path:?}: {known:?}");
+            let Some(allowed) = expected_names(&unknown, "zzz", "unknown field") else { return };
+            assert!(allowed.is_subset(&schema.members_at(path)), "{path:?}: {allowed:?}");
         });
     }
 }
 
 #[test]
-fn every_word_that_a_reader_knows_is_in_the_schema() {
+fn every_keyword_of_a_reader_is_in_the_schema() {
     let mut compared = 0;
     for document in documents(EVERY_FIELD) {
-        let schema = Schema::of(&document.0);
+        let schema = DocumentSchema::of(&document.0);
         document.walk(&mut |path, _| {
             // Each kind has a schema of its own.
-            let words = schema.words_at(path).filter(|_| path != ["kind"]);
+            let words = schema.keywords_at(path).filter(|_| path != ["kind"]);
             let Some(words) = words else { return };
             let last = path.last().map_or("", |name| name);
-            let known = expected(&document.with(path, Value::from("zzz")), last, "is not a known");
-            assert_eq!(known, Some(words), "{path:?}");
+            let allowed = expected_names(&document.with(path, Value::from("zzz")), last, "is not a known");
+            assert_eq!(allowed, Some(words), "{path:?}");
             compared += 1;
         });
     }
     assert!(compared > 20, "{compared}");
 }
 
-/// The names or words that the problem with a field says are right.
-fn expected(document: &Document, field: &str, message: &str) -> Option<BTreeSet<String>> {
+/// The valid names or keywords that the problem of a field lists.
+fn expected_names(document: &JsonDocument, field: &str, message: &str) -> Option<BTreeSet<String>> {
     let problems = read(document).err()?;
     let is_it = |path: &str| path.ends_with(field) || path.ends_with(&format!("[{field}]"));
-    let mut of_field = problems.iter().filter(|problem| is_it(&problem.place.path.to_string()));
+    let mut of_field = problems.iter().filter(|problem| is_it(&problem.location.path.to_string()));
     let problem = of_field.find(|problem| problem.message.contains(message))?;
     let words = problem.expected.as_deref()?.trim_start_matches("one of ");
     Some(words.split(", ").map(str::to_owned).collect())
 }
 
-/// What a reader takes, the schema takes. What a schema cannot say is listed here.
+/// The schema accepts everything that the readers accept. The snapshot lists change only the readers refuse.
 #[test]
-fn schemas_and_readers_agree_about_every_change() {
-    let mut only_the_reader_refuses: BTreeMap<String, Vec<String>> = BTreeMap::new();
+fn schemas_and_readers_agree_on_mutations() {
+    let mut refused_only_by_reader: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let (mut refused, mut refused_by_both) = (0, 0);
     for document in documents(EVERY_FIELD) {
-        let schema = Schema::of(&document.0);
+        let schema = DocumentSchema::of(&document.0);
         for mutation in mutations(&document) {
             let verdict = read(&mutation.document);
             let accepted = schema.problems(&mutation.document.0).next().is_none();
             match verdict {
-                Ok(_) => assert!(accepted, "the schema refuses what the reader takes: {mutation}"),
+                Ok(_) => assert!(accepted, "the schema refuses change the reader takes: {mutation}"),
                 Err(_) => {
                     refused += 1;
                     refused_by_both += usize::from(!accepted);
                     if accepted {
-                        let list = only_the_reader_refuses.entry(mutation.path.clone()).or_default();
-                        list.push(mutation.what.clone());
+                        let list = refused_only_by_reader.entry(mutation.path.clone()).or_default();
+                        list.push(mutation.change.clone());
                     }
                 }
             }
         }
     }
     assert!(refused_by_both * 100 / refused >= 90, "{refused_by_both} of {refused}");
-    let shown = only_the_reader_refuses.iter().map(|(path, what)| format!("{path}: {}", what.join(" ")));
-    assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @r#"
+    let report_lines =
+        refused_only_by_reader.iter().map(|(path, change)| format!("{path}: {}", change.join(" ")));
+    assert_snapshot!(report_lines.collect::<Vec<_>>().join("\n"), @r#"
     spec.builtins.mcp.allow.hosts.*: "~~" "~~"
     spec.guides.*.file: "~~"
     spec.handlers.*.endpoint: (absent)
@@ -149,12 +150,13 @@ fn schemas_and_readers_agree_about_every_change() {
     spec.handlers.*.httpConfig.endpoint: (absent)
     spec.handlers.*.httpConfig.responseMapping: "~~"
     spec.handlers.*.httpConfig.urlTemplate: "~~"
+    spec.sandbox.packageHosts.*: "~~" "~~"
     "#);
 }
 
-/// A default that is written out changes nothing.
+/// A field with its default is equivalent to an absent field.
 #[test]
-fn defaults_are_the_defaults() {
+fn schema_defaults_change_nothing() {
     let minimal = "
 apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
@@ -185,15 +187,15 @@ spec: {limits: {}, timeouts: {}, telemetry: {otlp: {endpoint: 'https://a.example
     let mut all = BTreeSet::new();
     let mut compared = BTreeSet::new();
     for document in documents(minimal) {
-        let schema = Schema::of(&document.0);
+        let schema = DocumentSchema::of(&document.0);
         let manifest = read(&document).unwrap();
         document.walk(&mut |path, _| {
             for (name, default) in schema.defaults_at(path) {
                 let field = [path, &[name]].concat();
                 all.extend(schema.field_at(&field));
-                // Another type of handler may not have the field.
-                if let Ok(written) = read(&document.with(&field, default)) {
-                    assert_eq!(written, manifest, "{field:?}");
+                // Other types of handlers may not have the field.
+                if let Ok(explicit) = read(&document.with(&field, default)) {
+                    assert_eq!(explicit, manifest, "{field:?}");
                     compared.extend(schema.field_at(&field));
                 }
             }

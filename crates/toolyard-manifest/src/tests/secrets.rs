@@ -1,24 +1,24 @@
-//! What of a handler nobody is to see.
+//! The secrets of a handler.
 
-use toolyard_core::Secrets;
+use toolyard_core::SecretRedactor;
 
 use super::{mcp, registry, valid};
 
 #[track_caller]
-fn hides(text: &str, said: &str, expect: &str) {
-    let secrets = Secrets::new(valid(text).handlers[0].secrets());
-    assert_eq!(secrets.hide(said), expect, "{text}");
+fn assert_hidden(text: &str, message: &str, expect: &str) {
+    let secrets = SecretRedactor::new(valid(text).handlers[0].secrets());
+    assert_eq!(secrets.hide(message), expect, "{text}");
 }
 
 #[track_caller]
-fn shows(endpoint: &str, expect: &str) {
+fn assert_endpoint(endpoint: &str, expect: &str) {
     let manifest = valid(&mcp(&format!("transport: sse\nendpoint: {endpoint}")));
     assert_eq!(manifest.handlers[0].endpoint(), expect, "{endpoint}");
 }
 
 #[test]
-fn of_arguments_what_an_option_has_or_a_reference_stands_for() {
-    hides(
+fn option_values_and_references_in_arguments_are_secret() {
+    assert_hidden(
         &mcp(
             "transport: stdio\ncommand: x\nargs: [-y, a-package, --token, option, --key=a-value, 'db://me:a-password@h', 'a${TOKEN}']",
         ),
@@ -28,20 +28,20 @@ fn of_arguments_what_an_option_has_or_a_reference_stands_for() {
 }
 
 #[test]
-fn what_stands_where_secrets_do() {
-    hides(
+fn values_of_secret_fields_are_secret() {
+    assert_hidden(
         &mcp("transport: stdio\ncommand: x\nenv: {A: written-out, B: short}"),
         "written-out short",
         "[REDACTED] short",
     );
-    hides(
+    assert_hidden(
         &mcp(
             "transport: sse\nendpoint: http://a/some-path?key=in-query\nheaders: {X-Key: Token behind-scheme}",
         ),
         "http://a/some-path?key=in-query behind-scheme Token",
         "http://a/some-path?key=[REDACTED] [REDACTED] Token",
     );
-    hides(
+    assert_hidden(
         &registry(
             "  - name: a\n    type: http\n    endpoint: {url: 'http://a/'}\n    auth: {type: basic, token: 'me:a-password'}\n    \
              tool: {name: t, description: d, inputSchema: {type: object}}\n    \
@@ -51,14 +51,14 @@ fn what_stands_where_secrets_do() {
         "a-password Basic bWU6YS1wYXNzd29yZA== in-query in-body pinned",
         "[REDACTED] Basic [REDACTED]== [REDACTED] [REDACTED] [REDACTED]",
     );
-    hides(
+    assert_hidden(
         &registry(
             "  - {name: a, type: cortexone, cortexoneConfig: {id: some-id, version: latest, apiKey: written-out}}\n",
         ),
         "some-id written-out",
         "some-id [REDACTED]",
     );
-    hides(
+    assert_hidden(
         &registry(
             "  - name: a\n    type: openapi\n    openAPIConfig:\n      specURL: http://a/api.json?k=in-query\n      \
              serverVariables: {region: eu-west, key: '${TOKEN}'}\n      \
@@ -71,10 +71,10 @@ fn what_stands_where_secrets_do() {
 }
 
 #[test]
-fn an_endpoint_is_shown_without_what_references_stand_for_in_its_path() {
-    shows("http://a/mcp/path", "http://a/mcp/path");
-    shows("http://a/x-${TOKEN}/mcp?k=v", "http://a/x-[REDACTED]/mcp");
-    shows("http://${TOKEN}.example/mcp", "http://hunter2.example/mcp");
-    shows("${URL}", "http://a/mcp/[REDACTED]");
-    shows("http://a/${MISSING:-written-out}", "http://a/written-out");
+fn reference_values_in_an_endpoint_path_are_hidden() {
+    assert_endpoint("http://a/mcp/path", "http://a/mcp/path");
+    assert_endpoint("http://a/x-${TOKEN}/mcp?k=v", "http://a/x-[REDACTED]/mcp");
+    assert_endpoint("http://${TOKEN}.example/mcp", "http://hunter2.example/mcp");
+    assert_endpoint("${URL}", "http://a/mcp/[REDACTED]");
+    assert_endpoint("http://a/${MISSING:-written-out}", "http://a/written-out");
 }

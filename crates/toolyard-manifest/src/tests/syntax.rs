@@ -1,29 +1,29 @@
-//! Texts that are no documents, or too much of one.
+//! Texts that are not documents, or that exceed a limit.
 
 use insta::assert_snapshot;
 
 use super::{problems, valid};
 
 #[test]
-fn a_text_that_is_not_yaml() {
-    assert_snapshot!(problems("a: [1, 2\nb: 3\n"), @"tools.yaml:2:2: a[1]: this is neither YAML nor JSON: illegal placement of ':' indicator");
-    assert_snapshot!(problems("a: b: c\n"), @"tools.yaml:1:5: this is neither YAML nor JSON: mapping values are not allowed in this context");
-    assert_snapshot!(problems("a:\n\tb: 1\n"), @"tools.yaml:2:2: a: this is neither YAML nor JSON: tabs disallowed within this context (block indentation)");
-    assert_snapshot!(problems("a: 'never closed\n"), @"tools.yaml:1:4: a: this is neither YAML nor JSON: while scanning a quoted scalar, found unexpected end of stream");
-    assert_snapshot!(problems("{\"a\": 1"), @"tools.yaml:2:1: this is neither YAML nor JSON: while parsing a flow mapping, did not find expected ',' or '}'");
+fn text_that_is_not_yaml() {
+    assert_snapshot!(problems("a: [1, 2\nb: 3\n"), @"tools.yaml:2:2: a[1]: invalid YAML or JSON: illegal placement of ':' indicator");
+    assert_snapshot!(problems("a: b: c\n"), @"tools.yaml:1:5: invalid YAML or JSON: mapping values are not allowed in this context");
+    assert_snapshot!(problems("a:\n\tb: 1\n"), @"tools.yaml:2:2: a: invalid YAML or JSON: tabs disallowed within this context (block indentation)");
+    assert_snapshot!(problems("a: 'never closed\n"), @"tools.yaml:1:4: a: invalid YAML or JSON: while scanning a quoted scalar, found unexpected end of stream");
+    assert_snapshot!(problems("{\"a\": 1"), @"tools.yaml:2:1: invalid YAML or JSON: while parsing a flow mapping, did not find expected ',' or '}'");
 }
 
 #[test]
-fn what_stands_before_a_syntax_error_is_checked_too() {
+fn documents_before_a_syntax_error_are_checked() {
     assert_snapshot!(problems("kind: Tool\n---\na: b: c\n"), @"
     tools.yaml:1:7: kind: `Tool` is not a known kind of document
       expected one of ToolRegistry, Toolyard
-    tools.yaml:3:5: this is neither YAML nor JSON: mapping values are not allowed in this context
+    tools.yaml:3:5: invalid YAML or JSON: mapping values are not allowed in this context
     ");
 }
 
 #[test]
-fn a_document_that_is_not_an_object() {
+fn document_that_is_not_an_object() {
     assert_snapshot!(problems("- a\n- b\n"), @"
     tools.yaml:1:1: found a list
       expected an object
@@ -35,15 +35,15 @@ fn a_document_that_is_not_an_object() {
 }
 
 #[test]
-fn keys_are_unique_plain_texts() {
+fn keys_are_unique_plain_strings() {
     assert_snapshot!(problems("kind: Toolyard\napiVersion: toolyard.dev/v1alpha1\nspec:\n  limits: {sessions: 1, sessions: 2}\nkind: Toolyard\n"), @"
-    tools.yaml:4:25: spec.limits.sessions: `sessions` is given twice
-      hint: it was first given at 4:12
-    tools.yaml:5:1: kind: `kind` is given twice
-      hint: it was first given at 1:1
+    tools.yaml:4:25: spec.limits.sessions: duplicate field `sessions`
+      hint: first defined at 4:12
+    tools.yaml:5:1: kind: duplicate field `kind`
+      hint: first defined at 1:1
     ");
-    assert_snapshot!(problems("? [a]\n: b\n"), @"tools.yaml:1:3: the name of a field has to be a plain text");
-    assert_snapshot!(problems("a: &x b\n*x : c\n"), @"tools.yaml:2:1: the name of a field has to be a plain text");
+    assert_snapshot!(problems("? [a]\n: b\n"), @"tools.yaml:1:3: a field name must be a plain string");
+    assert_snapshot!(problems("a: &x b\n*x : c\n"), @"tools.yaml:2:1: a field name must be a plain string");
 }
 
 #[test]
@@ -59,22 +59,22 @@ fn tags_are_refused() {
 }
 
 #[test]
-fn nesting_is_bounded() {
+fn nesting_is_limited() {
     let flow = format!("a: {}{}\n", "[".repeat(70), "]".repeat(70));
     assert_snapshot!(problems(&flow), @"tools.yaml:1:67: a[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: lists and objects are nested more than 64 deep");
     let block: String = (0..70).map(|depth| format!("{}b:\n", " ".repeat(depth))).collect();
     assert_snapshot!(problems(&block), @"tools.yaml:65:65: b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b: lists and objects are nested more than 64 deep");
-    assert_snapshot!(problems(&"[".repeat(100_000)), @"tools.yaml:1:256: this is neither YAML nor JSON: recursion limit exceeded");
+    assert_snapshot!(problems(&"[".repeat(100_000)), @"tools.yaml:1:256: invalid YAML or JSON: recursion limit exceeded");
 }
 
 #[test]
-fn nesting_through_aliases_is_bounded() {
+fn nesting_through_aliases_is_limited() {
     let nest = |inner: &str| format!("{}{inner}{}", "[".repeat(40), "]".repeat(40));
     assert_snapshot!(problems(&format!("a: &a {}\nb: {}\n", nest("x"), nest("*a"))), @"tools.yaml:2:44: b[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: lists and objects are nested more than 64 deep");
 }
 
 #[test]
-fn an_alias_bomb_is_refused() {
+fn alias_bomb_is_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..20 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -82,7 +82,7 @@ fn an_alias_bomb_is_refused() {
     }
     assert_snapshot!(problems(&bomb), @"
     tools.yaml:6:5: a5: the documents of this file take more than 64 MiB of memory
-      hint: an alias counts as often as it is used
+      hint: every use of an alias counts
     ");
 }
 
@@ -91,7 +91,7 @@ fn many_aliases_of_a_long_text_are_refused() {
     let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(100));
     assert_snapshot!(problems(&text), @"
     tools.yaml:2:249: b[61]: the documents of this file take more than 64 MiB of memory
-      hint: an alias counts as often as it is used
+      hint: every use of an alias counts
     ");
 }
 
@@ -99,23 +99,23 @@ fn many_aliases_of_a_long_text_are_refused() {
 fn many_nodes_are_refused() {
     assert_snapshot!(problems(&format!("[{}]", "1,".repeat(2 << 20))), @"
     tools.yaml:1:2796200: [1398099]: the documents of this file take more than 64 MiB of memory
-      hint: an alias counts as often as it is used
+      hint: every use of an alias counts
     ");
 }
 
 #[test]
-fn a_long_text_is_refused() {
+fn long_text_is_refused() {
     assert_snapshot!(problems(&" ".repeat((16 << 20) + 1)), @"tools.yaml: this file is longer than 16 MiB");
 }
 
 #[test]
-fn an_alias_needs_a_complete_anchor_in_its_document() {
-    assert_snapshot!(problems("a: &a [*a]\n"), @"tools.yaml:1:8: a[0]: this alias stands for a value that is not complete here");
-    assert_snapshot!(problems("a: *b\n"), @"tools.yaml:1:4: a: this is neither YAML nor JSON: while parsing node, found unknown anchor");
+fn alias_needs_a_complete_anchor_in_its_document() {
+    assert_snapshot!(problems("a: &a [*a]\n"), @"tools.yaml:1:8: a[0]: this alias refers to a value that contains it");
+    assert_snapshot!(problems("a: *b\n"), @"tools.yaml:1:4: a: invalid YAML or JSON: while parsing node, found unknown anchor");
     assert_snapshot!(problems("&x kind\n---\na: *x\n"), @"
     tools.yaml:1:1: found a string
       expected an object
-    tools.yaml:3:4: a: this alias stands for a value that is not complete here
+    tools.yaml:3:4: a: this alias refers to a value that contains it
     ");
 }
 
@@ -149,26 +149,26 @@ fn aliases_and_string_tags_work() {
 }
 
 #[test]
-fn json_that_is_none() {
-    assert_snapshot!(problems("{\"kind\": \"Toolyard\" \"apiVersion\": 1}"), @"tools.yaml:1:21: this is neither YAML nor JSON: invalid trailing content after double-quoted scalar");
-    assert_snapshot!(problems("{\"kind\": \"\\x\"}"), @"tools.yaml:1:10: this is neither YAML nor JSON: while parsing a quoted scalar, did not find expected hexadecimal number");
-    assert_snapshot!(problems("{\"kind\": \"\\ud83d\"}"), @"tools.yaml:1:10: this is neither YAML nor JSON: while parsing a quoted scalar, found invalid Unicode character escape code");
+fn invalid_json() {
+    assert_snapshot!(problems("{\"kind\": \"Toolyard\" \"apiVersion\": 1}"), @"tools.yaml:1:21: invalid YAML or JSON: invalid trailing content after double-quoted scalar");
+    assert_snapshot!(problems("{\"kind\": \"\\x\"}"), @"tools.yaml:1:10: invalid YAML or JSON: while parsing a quoted scalar, did not find expected hexadecimal number");
+    assert_snapshot!(problems("{\"kind\": \"\\ud83d\"}"), @"tools.yaml:1:10: invalid YAML or JSON: while parsing a quoted scalar, found invalid Unicode character escape code");
     assert_snapshot!(problems("{\"kind\": \"Toolyard\"} // a comment"), @"
     tools.yaml:1:1: apiVersion: this field is required
-    tools.yaml:1:22: this is neither YAML nor JSON: did not find expected <document start>
+    tools.yaml:1:22: invalid YAML or JSON: did not find expected <document start>
     ");
-    assert_snapshot!(problems("\0\0\0"), @"tools.yaml:1:1: this is neither YAML nor JSON: found unprintable character");
-    assert_snapshot!(problems("{\"a\": 1}}"), @"tools.yaml:1:9: this is neither YAML nor JSON: misplaced bracket");
+    assert_snapshot!(problems("\0\0\0"), @"tools.yaml:1:1: invalid YAML or JSON: found unprintable character");
+    assert_snapshot!(problems("{\"a\": 1}}"), @"tools.yaml:1:9: invalid YAML or JSON: misplaced bracket");
 }
 
 #[test]
-fn yaml_that_is_none() {
-    assert_snapshot!(problems("kind: \"Toolyard\napiVersion: x\n"), @"tools.yaml:1:7: kind: this is neither YAML nor JSON: invalid indentation in quoted scalar");
-    assert_snapshot!(problems("kind: [a\n"), @"tools.yaml:2:1: kind[1]: this is neither YAML nor JSON: while parsing a flow sequence, expected ',' or ']'");
-    assert_snapshot!(problems("kind: @a\n"), @"tools.yaml:1:7: kind: this is neither YAML nor JSON: unexpected character: `@'");
-    assert_snapshot!(problems("kind: %a\n"), @"tools.yaml:1:7: kind: this is neither YAML nor JSON: unexpected character: `%'");
-    assert_snapshot!(problems("a: 1\n  b: 2\n"), @"tools.yaml:2:4: this is neither YAML nor JSON: mapping values are not allowed in this context");
-    assert_snapshot!(problems("a:\n  - b\n c: d\n"), @"tools.yaml:3:2: this is neither YAML nor JSON: while parsing a block mapping, did not find expected key");
-    assert_snapshot!(problems("%YAML 1.2\nkind: x\n"), @"tools.yaml:2:1: this is neither YAML nor JSON: did not find expected <document start>");
-    assert_snapshot!(problems("kind: |\n a\n  b\nc\n"), @"tools.yaml:5:1: this is neither YAML nor JSON: simple key expect ':'");
+fn invalid_yaml() {
+    assert_snapshot!(problems("kind: \"Toolyard\napiVersion: x\n"), @"tools.yaml:1:7: kind: invalid YAML or JSON: invalid indentation in quoted scalar");
+    assert_snapshot!(problems("kind: [a\n"), @"tools.yaml:2:1: kind[1]: invalid YAML or JSON: while parsing a flow sequence, expected ',' or ']'");
+    assert_snapshot!(problems("kind: @a\n"), @"tools.yaml:1:7: kind: invalid YAML or JSON: unexpected character: `@'");
+    assert_snapshot!(problems("kind: %a\n"), @"tools.yaml:1:7: kind: invalid YAML or JSON: unexpected character: `%'");
+    assert_snapshot!(problems("a: 1\n  b: 2\n"), @"tools.yaml:2:4: invalid YAML or JSON: mapping values are not allowed in this context");
+    assert_snapshot!(problems("a:\n  - b\n c: d\n"), @"tools.yaml:3:2: invalid YAML or JSON: while parsing a block mapping, did not find expected key");
+    assert_snapshot!(problems("%YAML 1.2\nkind: x\n"), @"tools.yaml:2:1: invalid YAML or JSON: did not find expected <document start>");
+    assert_snapshot!(problems("kind: |\n a\n  b\nc\n"), @"tools.yaml:5:1: invalid YAML or JSON: simple key expect ':'");
 }

@@ -1,24 +1,24 @@
 //! The reader of `builtins.mcp`.
 
-use crate::{cursor::Cursor, forms};
+use crate::{cursor::ValueCursor, formats};
 
-/// Which MCP servers agents may add while the gateway runs.
+/// MCP servers that agents may add at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementSettings {
-    /// `allow`: which servers. None: no server can be added.
+    /// `allow`: the permitted servers. `None`: no server can be added.
     pub allow: Option<AllowedServers>,
-    /// `servers`: how many there may be that were added. 50.
+    /// `servers`: maximum number of added servers. Default: 50.
     pub servers: usize,
 }
 
-/// What servers may be that agents add.
+/// The servers that agents may add.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedServers {
-    /// `commands`: the programs that may be started, as they are named: nothing stands for others. None.
+    /// `commands`: permitted programs, which are compared exactly. Default: none.
     pub commands: Vec<String>,
-    /// `hosts`: the hosts that may be connected to, with or without a port. `*.` in front stands for any names before it. None.
+    /// `hosts`: permitted hosts, with or without a port. A leading `*.` matches any subdomain. Default: none.
     pub hosts: Vec<String>,
-    /// `env`: the variables that may be set for a program. None.
+    /// `env`: environment variables that may be set for a program. Default: none.
     pub env: Vec<String>,
 }
 
@@ -28,25 +28,25 @@ impl Default for ManagementSettings {
     }
 }
 
-/// Reads the object `mcp`; one that is switched off is none.
-pub(super) fn management(cursor: Cursor<'_>) -> Option<Option<ManagementSettings>> {
+/// Reads the object `mcp`; `enabled: false` becomes `None`.
+pub(super) fn management(cursor: ValueCursor<'_>) -> Option<Option<ManagementSettings>> {
     let mut fields = cursor.fields()?;
     let default = ManagementSettings::default();
-    let enabled = fields.with_default("enabled", Cursor::flag, true);
+    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
     let management = ManagementSettings {
-        allow: fields.optional("allow", allowed),
-        servers: fields.with_default("servers", Cursor::count, default.servers),
+        allow: fields.optional("allow", allowed_servers),
+        servers: fields.with_default("servers", ValueCursor::count, default.servers),
     };
     fields.finish();
     Some(enabled.then_some(management))
 }
 
-fn allowed(cursor: Cursor<'_>) -> Option<AllowedServers> {
+fn allowed_servers(cursor: ValueCursor<'_>) -> Option<AllowedServers> {
     let mut fields = cursor.fields()?;
-    let commands = |cursor: Cursor<'_>| cursor.list(|item| item.parse(forms::command));
-    let hosts = |cursor: Cursor<'_>| cursor.list(|item| item.parse(forms::host_pattern));
-    let variable = |text: &str| forms::variable_name(text).map(|()| text.to_owned());
-    let env = |cursor: Cursor<'_>| cursor.list(|item| item.parse(variable));
+    let commands = |cursor: ValueCursor<'_>| cursor.list(|item| item.parse(formats::command));
+    let hosts = |cursor: ValueCursor<'_>| cursor.list(|item| item.parse(formats::host_pattern));
+    let variable = |text: &str| formats::variable_name(text).map(|()| text.to_owned());
+    let env = |cursor: ValueCursor<'_>| cursor.list(|item| item.parse(variable));
     let allowed = AllowedServers {
         commands: fields.with_default("commands", commands, Vec::new()),
         hosts: fields.with_default("hosts", hosts, Vec::new()),

@@ -2,41 +2,41 @@
 
 use std::time::Duration;
 
-use crate::cursor::Cursor;
+use crate::cursor::ValueCursor;
 
-/// How much working memory there is. All bounds but the last two are those of one namespace: a session's, or a key's.
+/// Limits of working memory. All but the last two apply to one namespace: a session's, or a key's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySettings {
-    /// `entries`. 500.
+    /// `entries`: maximum number of entries. Default: 500.
     pub entries: usize,
-    /// `bytes`: of all entries together. 32 MiB.
+    /// `bytes`: maximum size of all entries together. Default: 32 MiB.
     pub bytes: usize,
-    /// `valueBytes`: of one value. 4 MiB.
+    /// `valueBytes`: maximum size of one value. Default: 4 MiB.
     pub value_bytes: usize,
-    /// `ttl`: how long an entry lives whose saver does not say. 5 min.
+    /// `ttl`: lifetime of an entry that is saved without one. Default: 5 min.
     pub ttl: Duration,
-    /// `longestTtl`: how long one may live. 24 h.
+    /// `longestTtl`: maximum lifetime of an entry. Default: 24 h.
     pub longest_ttl: Duration,
-    /// `totalBytes`: of all namespaces together. 1 GiB.
+    /// `totalBytes`: maximum size of all namespaces together. Default: 1 GiB.
     pub total_bytes: usize,
-    /// `query`: what queries may take.
+    /// `query`: limits of queries.
     pub query: QuerySettings,
 }
 
-/// What `query_working_memory` may take.
+/// Limits of `query_working_memory`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuerySettings {
-    /// `inputBytes`: of the JSON that is looked into. 4 MiB.
+    /// `inputBytes`: maximum size of the JSON that is queried. Default: 4 MiB.
     pub input_bytes: usize,
-    /// `inputValues`: values and names in it. 500,000.
+    /// `inputValues`: maximum number of values and names in it. Default: 500,000.
     pub input_values: usize,
-    /// `values`: that an expression may make. 4,000,000.
+    /// `values`: maximum number of values that an expression may create. Default: 4,000,000.
     pub values: usize,
-    /// `resultChars`: characters of what is given. 64,000.
+    /// `resultChars`: maximum length of the result, in characters. Default: 64,000.
     pub result_chars: usize,
-    /// `time`: how long anybody waits for one. 5 s.
+    /// `time`: time limit of a query. Default: 5 s.
     pub time: Duration,
-    /// `concurrent`: queries that run at a time. 2.
+    /// `concurrent`: maximum number of running queries. Default: 2.
     pub concurrent: usize,
 }
 
@@ -68,20 +68,20 @@ impl Default for QuerySettings {
 }
 
 /// With less not even one page of a text fits.
-const LEAST_BYTES: usize = 4 << 10;
+const MIN_BYTES: usize = 4 << 10;
 
-/// Reads the object `memory`; one that is switched off is none.
-pub(super) fn memory(cursor: Cursor<'_>) -> Option<Option<MemorySettings>> {
+/// Reads the object `memory`; `enabled: false` becomes `None`.
+pub(super) fn memory(cursor: ValueCursor<'_>) -> Option<Option<MemorySettings>> {
     let mut fields = cursor.fields()?;
     let default = MemorySettings::default();
-    let bytes = |cursor: Cursor<'_>| cursor.size(LEAST_BYTES);
-    let enabled = fields.with_default("enabled", Cursor::flag, true);
+    let bytes = |cursor: ValueCursor<'_>| cursor.size(MIN_BYTES);
+    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
     let memory = MemorySettings {
-        entries: fields.with_default("entries", Cursor::count, default.entries),
+        entries: fields.with_default("entries", ValueCursor::count, default.entries),
         bytes: fields.with_default("bytes", bytes, default.bytes),
         value_bytes: fields.with_default("valueBytes", bytes, default.value_bytes),
-        ttl: fields.with_default("ttl", Cursor::timeout, default.ttl),
-        longest_ttl: fields.with_default("longestTtl", Cursor::timeout, default.longest_ttl),
+        ttl: fields.with_default("ttl", ValueCursor::timeout, default.ttl),
+        longest_ttl: fields.with_default("longestTtl", ValueCursor::timeout, default.longest_ttl),
         total_bytes: fields.with_default("totalBytes", bytes, default.total_bytes),
         query: fields.with_default("query", query, default.query),
     };
@@ -89,20 +89,16 @@ pub(super) fn memory(cursor: Cursor<'_>) -> Option<Option<MemorySettings>> {
     Some(enabled.then_some(memory))
 }
 
-fn query(cursor: Cursor<'_>) -> Option<QuerySettings> {
+fn query(cursor: ValueCursor<'_>) -> Option<QuerySettings> {
     let mut fields = cursor.fields()?;
     let default = QuerySettings::default();
     let query = QuerySettings {
-        input_bytes: fields.with_default(
-            "inputBytes",
-            |cursor| cursor.size(LEAST_BYTES),
-            default.input_bytes,
-        ),
-        input_values: fields.with_default("inputValues", Cursor::count, default.input_values),
-        values: fields.with_default("values", Cursor::count, default.values),
-        result_chars: fields.with_default("resultChars", Cursor::count, default.result_chars),
-        time: fields.with_default("time", Cursor::timeout, default.time),
-        concurrent: fields.with_default("concurrent", Cursor::count, default.concurrent),
+        input_bytes: fields.with_default("inputBytes", |cursor| cursor.size(MIN_BYTES), default.input_bytes),
+        input_values: fields.with_default("inputValues", ValueCursor::count, default.input_values),
+        values: fields.with_default("values", ValueCursor::count, default.values),
+        result_chars: fields.with_default("resultChars", ValueCursor::count, default.result_chars),
+        time: fields.with_default("time", ValueCursor::timeout, default.time),
+        concurrent: fields.with_default("concurrent", ValueCursor::count, default.concurrent),
     };
     fields.finish();
     Some(query)

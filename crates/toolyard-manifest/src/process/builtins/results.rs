@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use crate::{cursor::Cursor, forms};
+use crate::{cursor::ValueCursor, formats};
 
-/// What becomes of results that are too large for a model.
+/// Treatment of results that are too large for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultSettings {
-    /// `threshold`: characters from which on a result is large, where nothing else is said. 64,000.
+    /// `threshold`: length from which a result is large, in characters, unless another setting applies. Default:
+    /// 64,000.
     pub threshold: usize,
-    /// `leastChunk`: characters of a piece at least, where the threshold is lower. 20,000.
+    /// `leastChunk`: minimum length of a chunk if the threshold is lower, in characters. Default: 20,000.
     pub least_chunk: usize,
-    /// `mostChunks`: how many pieces one for each section may come to; of more, several sections share one. 100.
+    /// `mostChunks`: maximum number of chunks with one section each; beyond it several sections share a chunk. Default:
+    /// 100.
     pub most_chunks: usize,
-    /// `ttl`: how long pieces live. 20 min.
+    /// `ttl`: lifetime of chunks. Default: 20 min.
     pub ttl: Duration,
-    /// `storeTime`: how long the store may take to keep them. 10 s.
+    /// `storeTime`: time limit for saving chunks. Default: 10 s.
     pub store_time: Duration,
-    /// `models`: the threshold of a model, by the id that requests name, or the beginning of such ids.
+    /// `models`: thresholds of models, by the id in requests or a prefix of it.
     pub models: Vec<(String, usize)>,
 }
 
@@ -34,28 +36,28 @@ impl Default for ResultSettings {
     }
 }
 
-/// Reads the object `results`; one that is switched off is none.
-pub(super) fn results(cursor: Cursor<'_>) -> Option<Option<ResultSettings>> {
+/// Reads the object `results`; `enabled: false` becomes `None`.
+pub(super) fn results(cursor: ValueCursor<'_>) -> Option<Option<ResultSettings>> {
     let mut fields = cursor.fields()?;
     let default = ResultSettings::default();
-    let enabled = fields.with_default("enabled", Cursor::flag, true);
-    let models = |cursor: Cursor<'_>| cursor.entries(forms::some_name, model);
+    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
+    let models = |cursor: ValueCursor<'_>| cursor.entries(formats::non_empty_name, model_threshold);
     let results = ResultSettings {
-        threshold: fields.with_default("threshold", Cursor::count, default.threshold),
-        least_chunk: fields.with_default("leastChunk", Cursor::count, default.least_chunk),
-        most_chunks: fields.with_default("mostChunks", Cursor::count, default.most_chunks),
-        ttl: fields.with_default("ttl", Cursor::timeout, default.ttl),
-        store_time: fields.with_default("storeTime", Cursor::timeout, default.store_time),
+        threshold: fields.with_default("threshold", ValueCursor::count, default.threshold),
+        least_chunk: fields.with_default("leastChunk", ValueCursor::count, default.least_chunk),
+        most_chunks: fields.with_default("mostChunks", ValueCursor::count, default.most_chunks),
+        ttl: fields.with_default("ttl", ValueCursor::timeout, default.ttl),
+        store_time: fields.with_default("storeTime", ValueCursor::timeout, default.store_time),
         models: fields.with_default("models", models, default.models),
     };
     fields.finish();
     Some(enabled.then_some(results))
 }
 
-/// What is said of one model.
-fn model(cursor: Cursor<'_>) -> Option<usize> {
+/// Reads the entry of one model.
+fn model_threshold(cursor: ValueCursor<'_>) -> Option<usize> {
     let mut fields = cursor.fields()?;
-    let threshold = fields.required("threshold", Cursor::count);
+    let threshold = fields.required("threshold", ValueCursor::count);
     fields.finish();
     threshold
 }

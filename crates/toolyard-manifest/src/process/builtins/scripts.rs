@@ -1,47 +1,47 @@
 //! The reader of `builtins.scripts`.
 
 use crate::{
-    cursor::{Choice, Cursor},
-    forms,
+    cursor::{KeywordChoice, ValueCursor},
+    formats,
 };
 
-/// How `execute_python_script` runs scripts.
+/// Settings of `execute_python_script`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scripts {
-    /// `runner`: where they run. On this machine.
+pub struct ScriptSettings {
+    /// `runner`: the runner of scripts. Default: this machine.
     pub runner: ScriptRunner,
-    /// `network`: whether they reach the network. They do not.
+    /// `network`: network access of scripts. Default: false.
     pub network: bool,
-    /// `packages`: whether packages are installed for them, which needs the network. They are.
+    /// `packages`: installation of packages for scripts, which needs the network. Default: true.
     pub packages: bool,
-    /// `memory`: bytes that a script has, with all that it starts. 256 MiB.
+    /// `memory`: memory of a script and its child processes, in bytes. Default: 256 MiB.
     pub memory_bytes: usize,
-    /// `cpu`: thousandths of a processor that it has. 500: half of one.
+    /// `cpu`: thousandths of a processor per script. Default: 500: half of one.
     pub cpu_millis: u32,
-    /// `processes`: processes and threads that it may be. 64.
+    /// `processes`: maximum number of processes and threads of a script. Default: 64.
     pub processes: usize,
-    /// `disk`: bytes that it may write to files. 64 MiB.
+    /// `disk`: maximum number of bytes that a script may write to files. Default: 64 MiB.
     pub disk_bytes: usize,
-    /// `output`: bytes that are kept of what it prints. 1 MiB.
+    /// `output`: maximum size of the output that is kept, in bytes. Default: 1 MiB.
     pub output_bytes: usize,
-    /// `concurrent`: scripts that run at a time; more are refused. 8.
+    /// `concurrent`: maximum number of running scripts; more are refused. Default: 8.
     pub concurrent: usize,
-    /// `kubernetes`: the pods, where scripts run in such.
+    /// `kubernetes`: pods, for the runner `kubernetes`.
     pub kubernetes: PodSettings,
 }
 
 /// The pods of scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodSettings {
-    /// `namespace`: where they are. `rockbot-scripts`, as the contract's own software has it.
+    /// `namespace`: their namespace. Default: `rockbot-scripts`, as in the contract's own software.
     pub namespace: String,
-    /// `image`: what they are made of, which has Python as `python`. `python:3.12-slim`.
+    /// `image`: their image, which has Python as `python`. Default: `python:3.12-slim`.
     pub image: String,
-    /// `imagePullSecret`: what the image is pulled with. None: nothing is needed.
+    /// `imagePullSecret`: the pull secret of the image. `None`: it needs none.
     pub image_pull_secret: Option<String>,
-    /// `runtimeClass`: such as `gvisor`. None: the cluster's own.
+    /// `runtimeClass`: their runtime class, such as `gvisor`. `None`: that of the cluster.
     pub runtime_class: Option<String>,
-    /// `packageIndex`: where pip finds packages. None: where it looks by itself.
+    /// `packageIndex`: the package index of pip. `None`: pip's default.
     pub package_index: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Default for PodSettings {
     }
 }
 
-/// Where scripts run.
+/// The runner of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptRunner {
     /// `local`: on this machine, in the sandbox.
@@ -66,20 +66,20 @@ pub enum ScriptRunner {
     Kubernetes,
 }
 
-const RUNNER: Choice<ScriptRunner> = Choice {
+const RUNNER: KeywordChoice<ScriptRunner> = KeywordChoice {
     noun: "runner of scripts",
     words: &[("local", ScriptRunner::Local), ("kubernetes", ScriptRunner::Kubernetes)],
-    not_yet: &[],
+    unsupported: &[],
 };
 
 /// With less Python does not start.
-const LEAST_MEMORY: usize = 32 << 20;
-/// The smallest files that there are take a page.
-const LEAST_DISK: usize = 64 << 10;
-/// With less not even the message of an error fits.
-const LEAST_OUTPUT: usize = 4 << 10;
+const MIN_MEMORY_BYTES: usize = 32 << 20;
+/// The smallest file takes a page.
+const MIN_DISK_BYTES: usize = 64 << 10;
+/// With less not even an error message fits.
+const MIN_OUTPUT_BYTES: usize = 4 << 10;
 
-impl Default for Scripts {
+impl Default for ScriptSettings {
     fn default() -> Self {
         Self {
             runner: ScriptRunner::Local,
@@ -96,52 +96,60 @@ impl Default for Scripts {
     }
 }
 
-/// Reads the object `scripts`; one that is switched off is none.
-pub(super) fn scripts(cursor: Cursor<'_>) -> Option<Option<Scripts>> {
+/// Reads the object `scripts`; `enabled: false` becomes `None`.
+pub(super) fn scripts(cursor: ValueCursor<'_>) -> Option<Option<ScriptSettings>> {
     let mut fields = cursor.fields()?;
-    let default = Scripts::default();
-    let enabled = fields.with_default("enabled", Cursor::flag, true);
-    let scripts = Scripts {
+    let default = ScriptSettings::default();
+    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
+    let scripts = ScriptSettings {
         runner: fields.with_default("runner", |cursor| cursor.choice(&RUNNER), default.runner),
-        network: fields.with_default("network", Cursor::flag, default.network),
-        packages: fields.with_default("packages", Cursor::flag, default.packages),
-        memory_bytes: fields.with_default("memory", |cursor| cursor.size(LEAST_MEMORY), default.memory_bytes),
-        cpu_millis: fields.with_default("cpu", Cursor::cpu, default.cpu_millis),
-        processes: fields.with_default("processes", Cursor::count, default.processes),
-        disk_bytes: fields.with_default("disk", |cursor| cursor.size(LEAST_DISK), default.disk_bytes),
-        output_bytes: fields.with_default("output", |cursor| cursor.size(LEAST_OUTPUT), default.output_bytes),
-        concurrent: fields.with_default("concurrent", Cursor::count, default.concurrent),
+        network: fields.with_default("network", ValueCursor::flag, default.network),
+        packages: fields.with_default("packages", ValueCursor::flag, default.packages),
+        memory_bytes: fields.with_default(
+            "memory",
+            |cursor| cursor.size(MIN_MEMORY_BYTES),
+            default.memory_bytes,
+        ),
+        cpu_millis: fields.with_default("cpu", ValueCursor::cpu, default.cpu_millis),
+        processes: fields.with_default("processes", ValueCursor::count, default.processes),
+        disk_bytes: fields.with_default("disk", |cursor| cursor.size(MIN_DISK_BYTES), default.disk_bytes),
+        output_bytes: fields.with_default(
+            "output",
+            |cursor| cursor.size(MIN_OUTPUT_BYTES),
+            default.output_bytes,
+        ),
+        concurrent: fields.with_default("concurrent", ValueCursor::count, default.concurrent),
         kubernetes: fields.with_default("kubernetes", pods, default.kubernetes),
     };
     fields.finish();
     Some(enabled.then_some(scripts))
 }
 
-fn pods(cursor: Cursor<'_>) -> Option<PodSettings> {
+fn pods(cursor: ValueCursor<'_>) -> Option<PodSettings> {
     let mut fields = cursor.fields()?;
     let default = PodSettings::default();
     let pods = PodSettings {
         namespace: fields.with_default(
             "namespace",
-            |cursor| cursor.parse(forms::namespace),
+            |cursor| cursor.parse(formats::namespace),
             default.namespace,
         ),
-        image: fields.with_default("image", name, default.image),
-        image_pull_secret: fields.optional("imagePullSecret", name),
-        runtime_class: fields.optional("runtimeClass", name),
-        package_index: fields.optional("packageIndex", name),
+        image: fields.with_default("image", non_empty_text, default.image),
+        image_pull_secret: fields.optional("imagePullSecret", non_empty_text),
+        runtime_class: fields.optional("runtimeClass", non_empty_text),
+        package_index: fields.optional("packageIndex", non_empty_text),
     };
     fields.finish();
     Some(pods)
 }
 
-/// A text that the cluster or pip reads, and that is not empty.
-fn name(cursor: Cursor<'_>) -> Option<String> {
+/// A non-empty string that the cluster or pip reads.
+fn non_empty_text(cursor: ValueCursor<'_>) -> Option<String> {
     let text = cursor.clone().text()?;
-    match forms::some_name(&text) {
+    match formats::non_empty_name(&text) {
         Ok(()) => Some(text),
         Err(invalid) => {
-            cursor.report(invalid.problem(cursor.place(), "this"));
+            cursor.report(invalid.problem(cursor.location(), "this"));
             None
         }
     }

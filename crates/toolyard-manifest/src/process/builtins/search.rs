@@ -1,59 +1,63 @@
 //! The reader of `builtins.search`.
 
-use toolyard_core::access::Pattern;
+use toolyard_core::access::ScopePattern;
 
 use crate::{
-    cursor::{Choice, Cursor},
-    forms,
+    cursor::{KeywordChoice, ValueCursor},
+    formats,
 };
 
-/// How tools are found, and which of them clients are shown without a search.
+/// Settings of tool search, and of the tools that clients see without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchSettings {
-    /// `disclosure`: which tools are on the lists of MCP clients. As many as `budget` allows.
-    pub disclosure: Disclosure,
-    /// `budget`: how many tokens the list of all tools may take before it is cut down, with `auto`. 20,000.
+    /// `disclosure`: the tools in the lists of MCP clients. Default: `auto`.
+    pub disclosure: ToolDisclosure,
+    /// `budget`: with `auto`, maximum size of the complete tool list, in tokens. Default: 20,000.
     pub budget: usize,
-    /// `pinned`: the tools that are always on the list. None but those of the gateway itself.
-    pub pinned: Vec<Pattern>,
+    /// `pinned`: patterns of tools that are always listed, in addition to the built-in ones. Default: none.
+    pub pinned: Vec<ScopePattern>,
 }
 
-/// Which tools are on the lists of MCP clients. What is not can be found and called all the same.
+/// The tools in the lists of MCP clients. All others can still be found and called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disclosure {
-    /// `all`: all of them.
+pub enum ToolDisclosure {
+    /// `all`: all tools.
     All,
-    /// `search`: those of the gateway itself, and those that are pinned.
+    /// `search`: the built-in tools and the pinned ones.
     Search,
-    /// `auto`: all, unless their list takes more tokens than the budget.
+    /// `auto`: all tools, unless their list exceeds the budget.
     Auto,
 }
 
-const DISCLOSURE: Choice<Disclosure> = Choice {
+const DISCLOSURE: KeywordChoice<ToolDisclosure> = KeywordChoice {
     noun: "kind of disclosure",
-    words: &[("auto", Disclosure::Auto), ("all", Disclosure::All), ("search", Disclosure::Search)],
-    not_yet: &[],
+    words: &[
+        ("auto", ToolDisclosure::Auto),
+        ("all", ToolDisclosure::All),
+        ("search", ToolDisclosure::Search),
+    ],
+    unsupported: &[],
 };
 
 impl Default for SearchSettings {
     fn default() -> Self {
-        Self { disclosure: Disclosure::Auto, budget: 20_000, pinned: Vec::new() }
+        Self { disclosure: ToolDisclosure::Auto, budget: 20_000, pinned: Vec::new() }
     }
 }
 
-/// Reads the object `search`; one that is switched off is none.
-pub(super) fn search(cursor: Cursor<'_>) -> Option<Option<SearchSettings>> {
+/// Reads the object `search`; `enabled: false` becomes `None`.
+pub(super) fn search(cursor: ValueCursor<'_>) -> Option<Option<SearchSettings>> {
     let mut fields = cursor.fields()?;
     let default = SearchSettings::default();
-    let pinned = |cursor: Cursor<'_>| cursor.list(|item| item.parse(forms::pattern));
-    let enabled = fields.with_default("enabled", Cursor::flag, true);
+    let pinned = |cursor: ValueCursor<'_>| cursor.list(|item| item.parse(formats::pattern));
+    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
     let search = SearchSettings {
         disclosure: fields.with_default(
             "disclosure",
             |cursor| cursor.choice(&DISCLOSURE),
             default.disclosure,
         ),
-        budget: fields.with_default("budget", Cursor::count, default.budget),
+        budget: fields.with_default("budget", ValueCursor::count, default.budget),
         pinned: fields.with_default("pinned", pinned, default.pinned),
     };
     fields.finish();

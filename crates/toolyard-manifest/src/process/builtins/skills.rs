@@ -1,15 +1,15 @@
 //! The reader of `builtins.skills`.
 
-use crate::cursor::Cursor;
+use crate::cursor::ValueCursor;
 
-/// How much agents may keep of what they have learned: of each key, or of all callers together where none has a key.
+/// Limits of learned skills: for each key, or for all callers together if there are no keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillSettings {
-    /// `skills`. 100.
+    /// `skills`: maximum number of skills. Default: 100.
     pub skills: usize,
-    /// `bytes`: of all skills together. 512 KiB.
+    /// `bytes`: maximum size of all skills together. Default: 512 KiB.
     pub bytes: usize,
-    /// `contentBytes`: of one. 32 KiB.
+    /// `contentBytes`: maximum size of one skill. Default: 32 KiB.
     pub content_bytes: usize,
 }
 
@@ -20,16 +20,16 @@ impl Default for SkillSettings {
 }
 
 /// With less not even a few lines fit.
-const LEAST_BYTES: usize = 1 << 10;
+const MIN_BYTES: usize = 1 << 10;
 
-/// Reads the object `skills`; one that is switched off is none.
-pub(super) fn skills(cursor: Cursor<'_>) -> Option<Option<SkillSettings>> {
+/// Reads the object `skills`; `enabled: false` becomes `None`.
+pub(super) fn skills(cursor: ValueCursor<'_>) -> Option<Option<SkillSettings>> {
     let mut fields = cursor.fields()?;
     let default = SkillSettings::default();
-    let bytes = |cursor: Cursor<'_>| cursor.size(LEAST_BYTES);
-    let enabled = fields.with_default("enabled", Cursor::flag, true);
+    let bytes = |cursor: ValueCursor<'_>| cursor.size(MIN_BYTES);
+    let enabled = fields.with_default("enabled", ValueCursor::flag, true);
     let skills = SkillSettings {
-        skills: fields.with_default("skills", Cursor::count, default.skills),
+        skills: fields.with_default("skills", ValueCursor::count, default.skills),
         bytes: fields.with_default("bytes", bytes, default.bytes),
         content_bytes: fields.with_default("contentBytes", bytes, default.content_bytes),
     };

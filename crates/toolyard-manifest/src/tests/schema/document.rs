@@ -1,4 +1,4 @@
-//! Documents as JSON, and what a schema says of the places in them.
+//! Documents as JSON, and the parts of the schemas that describe their values.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,26 @@ use serde_json::{Map, Value};
 
 use crate::{
     builder,
-    cursor::Cursor,
-    report::Report,
+    cursor::ValueCursor,
+    report::ProblemReport,
     schema,
-    value::{self, Strings},
+    value::{self, StringMode},
 };
 
-/// The way to a value: names of members, and indices of items.
+/// The path to a value: names of members, and indices of items.
 pub(super) type Path = [String];
 
-/// A document as a schema sees it. Fields that are null are left out, as Kubernetes does.
+/// A document as a schema sees it, without fields that are null, as in Kubernetes.
 #[derive(Clone)]
-pub(super) struct Document(pub(super) Value);
+pub(super) struct JsonDocument(pub(super) Value);
 
 /// The documents of a text.
-pub(super) fn documents(text: &str) -> Vec<Document> {
-    let report = Report::new(&|_| None);
+pub(super) fn documents(text: &str) -> Vec<JsonDocument> {
+    let report = ProblemReport::new(&|_| None);
     let nodes = builder::documents(&super::super::source("a", text), &report);
-    let read = |node| value::object(Cursor::document("a", node, &report), Strings::Literal);
-    let documents = nodes.iter().map(|node| Document(without_nulls(read(node).unwrap().into()))).collect();
+    let read = |node| value::object(ValueCursor::document("a", node, &report), StringMode::Literal);
+    let documents =
+        nodes.iter().map(|node| JsonDocument(without_nulls(read(node).unwrap().into()))).collect();
     assert_eq!(report.count(), 0);
     documents
 }
@@ -44,13 +45,13 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-impl Document {
-    /// Shows every value and the way to it.
+impl JsonDocument {
+    /// Visits every value with its path.
     pub(super) fn walk(&self, visit: &mut dyn FnMut(&Path, &Value)) {
         walk(&self.0, &mut Vec::new(), visit);
     }
 
-    /// The document with another value at a place.
+    /// The document with another value at a path.
     pub(super) fn with(&self, path: &Path, value: Value) -> Self {
         let mut document = self.clone();
         let place = path.iter().fold(&mut document.0, |place, step| match place {
@@ -85,13 +86,13 @@ fn walk(value: &Value, path: &mut Vec<String>, visit: &mut dyn FnMut(&Path, &Val
     }
 }
 
-/// A schema of ours.
-pub(super) struct Schema {
+/// A schema of this crate.
+pub(super) struct DocumentSchema {
     root: Value,
     validator: Validator,
 }
 
-impl Schema {
+impl DocumentSchema {
     /// The schema of a document.
     pub(super) fn of(document: &Value) -> Self {
         let text = if document["kind"] == "Toolyard" { schema::TOOLYARD } else { schema::TOOL_REGISTRY };
@@ -104,7 +105,7 @@ impl Schema {
         self.validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path()))
     }
 
-    /// Every field, by the object that it is in.
+    /// All fields, each with the name of its object.
     pub(super) fn fields(&self) -> BTreeSet<String> {
         let objects = self.root["$defs"].as_object().unwrap().iter();
         let objects = objects.map(|(name, object)| (name.as_str(), object)).chain([("", &self.root)]);
@@ -113,7 +114,7 @@ impl Schema {
             .collect()
     }
 
-    /// The field that a place is, in the words of [`Schema::fields`].
+    /// The name of the field at a path, as in [`Self::fields`].
     pub(super) fn field_at(&self, path: &Path) -> Option<String> {
         let (last, parent) = path.split_last()?;
         let (name, object) = self.at(parent)?;
@@ -126,19 +127,19 @@ impl Schema {
             .unwrap_or_default()
     }
 
-    /// The words of which a place has one.
-    pub(super) fn words_at(&self, path: &Path) -> Option<BTreeSet<String>> {
+    /// The valid keywords at a path.
+    pub(super) fn keywords_at(&self, path: &Path) -> Option<BTreeSet<String>> {
         let words = self.at(path)?.1["anyOf"][0]["enum"].as_array()?;
         Some(words.iter().map(|word| word.as_str().unwrap().to_owned()).collect())
     }
 
-    /// The defaults of the fields that an object has.
+    /// The defaults of the fields of an object.
     pub(super) fn defaults_at(&self, path: &Path) -> Vec<(String, Value)> {
         let fields = self.at(path).into_iter().flat_map(|(_, object)| members(object));
         fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone()))).collect()
     }
 
-    /// What an editor shows of a field.
+    /// The description of a field, which editors show.
     pub(super) fn description(&self, path: &Path) -> Option<&str> {
         let (last, parent) = path.split_last()?;
         let field = &self.at(parent)?.1["properties"][last];
@@ -150,7 +151,7 @@ impl Schema {
         format!("{} {object} {field}", self.root["title"].as_str().unwrap())
     }
 
-    /// The schema of a place, and the name of its definition.
+    /// The schema at a path, and the name of its definition.
     fn at(&self, path: &Path) -> Option<(&str, &Value)> {
         path.iter().try_fold(("", &self.root), |(_, schema), step| {
             let next = match step.parse::<usize>() {

@@ -1,31 +1,31 @@
-//! Documents with one thing changed.
+//! Documents with a single change.
 
 use std::fmt;
 
 use serde_json::json;
 
-use super::document::Document;
+use super::document::JsonDocument;
 
-pub(super) struct Mutation {
-    pub(super) document: Document,
-    /// The place, with `*` for the index of an item.
+pub(super) struct DocumentMutation {
+    pub(super) document: JsonDocument,
+    /// Path of the change, with `*` for the index of an item.
     pub(super) path: String,
-    /// What was done there.
-    pub(super) what: String,
+    /// Description of the change.
+    pub(super) change: String,
 }
 
-/// The document with each of its fields left out or of another value, and each of its objects with a field more.
-pub(super) fn mutations(document: &Document) -> Vec<Mutation> {
+/// The document with each field absent or with another value, and each object with an additional field.
+pub(super) fn mutations(document: &JsonDocument) -> Vec<DocumentMutation> {
     let mut mutations = Vec::new();
     document.walk(&mut |path, value| {
         // At the root it would be another document.
         if path.is_empty() || path == ["kind"] {
             return;
         }
-        let shown: Vec<_> =
+        let pattern: Vec<_> =
             path.iter().map(|step| if step.parse::<usize>().is_ok() { "*" } else { step }).collect();
-        let mut add = |what: String, document: Document| {
-            mutations.push(Mutation { document, path: shown.join("."), what });
+        let mut add = |what: String, document: JsonDocument| {
+            mutations.push(DocumentMutation { document, path: pattern.join("."), change: what });
         };
         if let Some(without) = document.without(path) {
             add("(absent)".to_owned(), without);
@@ -42,8 +42,8 @@ pub(super) fn mutations(document: &Document) -> Vec<Mutation> {
     mutations
 }
 
-impl fmt::Display for Mutation {
+impl fmt::Display for DocumentMutation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}\n{:#}", self.path, self.what, self.document.0)
+        write!(f, "{}: {}\n{:#}", self.path, self.change, self.document.0)
     }
 }

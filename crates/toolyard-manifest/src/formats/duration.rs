@@ -1,16 +1,15 @@
-//! Durations as Go writes them, which is how Kubernetes resources write them.
+//! Durations in the notation of Go, which Kubernetes resources use.
 
 use std::time::Duration;
 
-use super::Invalid;
+use super::FormatError;
 
-/// What a duration looks like.
+/// The format of a duration, for messages.
 pub(crate) const DURATION: &str = "a duration such as 500ms, 30s, 1m30s or 2h";
 
-/// At most the longest duration that Go knows, about 292 years: one that this side reads is one that the
-/// other reads.
-pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
-    const INVALID: Invalid = Invalid::new("a duration", DURATION);
+/// Parses a duration. The maximum is that of Go, about 292 years, so that both sides accept the same values.
+pub(crate) fn duration(text: &str) -> Result<Duration, FormatError> {
+    const INVALID: FormatError = FormatError::new("a duration", DURATION);
     match nanoseconds(text) {
         Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
         None if text.bytes().all(|b| b.is_ascii_digit()) => Err(INVALID.hint("add a unit, as in `30s`")),
@@ -35,9 +34,9 @@ fn nanoseconds(text: &str) -> Option<u64> {
     if text.is_empty() { None } else { u64::try_from(sum).ok() }
 }
 
-/// A number of one unit, such as `1.5h`; what is finer than a nanosecond is cut off.
+/// Parses a number with one unit, such as `1.5h`. Fractions of a nanosecond are truncated.
 fn term(number: &str, unit: &str) -> Option<u128> {
-    /// More digits are not finer than a nanosecond, whatever the unit.
+    /// Further digits are below a nanosecond in every unit.
     const DIGITS: usize = 15;
     let unit = nanoseconds_of(unit)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -53,7 +52,7 @@ fn term(number: &str, unit: &str) -> Option<u128> {
 fn nanoseconds_of(unit: &str) -> Option<u128> {
     Some(match unit {
         "ns" => 1,
-        // The micro sign and the Greek letter, which look the same.
+        // The micro sign and the Greek letter look the same.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_those_of_go() {
+    fn durations_follow_go() {
         let cases = [
             ("30s", 30_000_000_000),
             ("1m30s", 90_000_000_000),

@@ -1,24 +1,27 @@
-//! What metrics are called, and what is logged.
+//! Prefixes of metric names, and log filters.
 
-use super::Invalid;
+use super::FormatError;
 
-/// What the names of metrics begin with (OpenTelemetry, "Instrument name syntax", without what Prometheus would replace).
-pub(crate) fn metric_prefix(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid =
-        Invalid::new("a prefix of metrics", "a letter, then letters, digits, `_` and `.`, up to 64 in all");
+/// The prefix of metric names (OpenTelemetry, "Instrument name syntax", without the characters that Prometheus
+/// replaces).
+pub(crate) fn metric_prefix(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError = FormatError::new(
+        "a prefix of metrics",
+        "a letter, then letters, digits, `_` and `.`, up to 64 in all",
+    );
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.');
     let valid =
         text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(inner) && text.len() <= 64;
     if valid && !text.ends_with('.') { Ok(text.to_owned()) } else { Err(INVALID) }
 }
 
-/// The levels of the log, least first.
+/// The log levels, least verbose first.
 const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
-/// What is logged: levels, each for everything or for the targets that begin with a name. A name alone would be legal for
-/// the log's own reader, and is what a misspelled level looks like.
-pub(crate) fn log_filter(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid = Invalid::new(
+/// A log filter: levels, each global or for the targets with a prefix. The parser of the logging library also accepts a
+/// target alone, but that is usually a misspelled level.
+pub(crate) fn log_filter(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError = FormatError::new(
         "a filter of the log",
         "off, error, warn, info, debug or trace, for all or for a target, as in `info,toolyard_mcp=debug`",
     );

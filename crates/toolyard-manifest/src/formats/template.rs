@@ -2,49 +2,51 @@
 
 use std::fmt;
 
-use super::{Endpoint, Invalid};
+use super::{EndpointUrl, FormatError};
 
-/// The URL of a server, with the names of arguments in braces where a call's arguments go.
+/// A URL with the names of arguments in braces, which the arguments of a call replace.
 ///
-/// `Debug` shows where it points to and no more, as that of [`Endpoint`] does.
+/// `Debug` shows only the origin, as that of [`EndpointUrl`] does.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UrlTemplate {
     text: String,
-    /// What it is with `x` for each argument.
-    sample: Endpoint,
+    /// The URL with `x` for each argument.
+    sample: EndpointUrl,
 }
 
 impl UrlTemplate {
     /// Parses a template.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        const INVALID: Invalid =
-            Invalid::new("a URL template", "a URL such as https://api.example.com/users/{id}");
-        let sample = filled(text).ok_or(INVALID.hint("the name of an argument stands in braces: `{id}`"))?;
-        let sample = Endpoint::parse(&sample).map_err(|invalid| Invalid { hint: invalid.hint, ..INVALID })?;
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        const INVALID: FormatError =
+            FormatError::new("a URL template", "a URL such as https://api.example.com/users/{id}");
+        let sample =
+            fill_with_sample(text).ok_or(INVALID.hint("put the name of an argument in braces: `{id}`"))?;
+        let sample =
+            EndpointUrl::parse(&sample).map_err(|invalid| FormatError { hint: invalid.hint, ..INVALID })?;
         Ok(Self { text: text.to_owned(), sample })
     }
 
-    /// The text.
+    /// The template as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Where it points to, for people, without the query.
+    /// The URL without its query, for display.
     #[must_use]
-    pub fn shown(&self) -> &str {
+    pub fn display_url(&self) -> &str {
         self.text.split(['?', '#']).next().unwrap_or_default()
     }
 
-    /// Whether arguments decide which host it is.
+    /// True if arguments are part of the host.
     #[must_use]
-    pub fn host_varies(&self) -> bool {
+    pub fn has_variable_host(&self) -> bool {
         let authority = self.text.split_once("://").map_or("", |(_, rest)| rest);
         let end = authority.find(['/', '?', '#']).unwrap_or(authority.len());
         authority[..end].contains('{')
     }
 
-    /// Whether requests go over TLS.
+    /// True if requests use TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.sample.is_tls()
@@ -57,8 +59,8 @@ impl fmt::Debug for UrlTemplate {
     }
 }
 
-/// The text with an `x` for each argument; `None` where braces are not in pairs, or there is no name in them.
-fn filled(text: &str) -> Option<String> {
+/// Returns the text with an `x` for each argument; `None` if braces are not in pairs or empty.
+fn fill_with_sample(text: &str) -> Option<String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('{') {
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_urls_once_they_are_filled() {
+    fn filled_templates_are_urls() {
         for text in ["https://a/{b}", "https://a/b?c={d}&e={f g}", "http://{a}.b:80/", "https://a"] {
             assert_eq!(UrlTemplate::parse(text).unwrap().as_str(), text);
         }
@@ -92,20 +94,20 @@ mod tests {
     }
 
     #[test]
-    fn whose_host_it_is() {
+    fn template_with_variable_host() {
         for (text, varies) in [
             ("https://a/{b}", false),
             ("https://a?b={c}", false),
             ("https://{a}.b/", true),
             ("http://a{b}:80", true),
         ] {
-            assert_eq!(UrlTemplate::parse(text).unwrap().host_varies(), varies, "{text}");
+            assert_eq!(UrlTemplate::parse(text).unwrap().has_variable_host(), varies, "{text}");
         }
     }
 
     #[test]
-    fn a_template_does_not_print_what_may_be_secret() {
+    fn debug_of_a_template_hides_secrets() {
         let template = UrlTemplate::parse("https://a.example/SECRET/{b}?key=SECRET").unwrap();
-        assert_eq!(format!("{template:?}"), "UrlTemplate(Endpoint(https://a.example/…))");
+        assert_eq!(format!("{template:?}"), "UrlTemplate(EndpointUrl(https://a.example/…))");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether files have changed, without reading them.
+//! Detects changes of files without reading them.
 
 use std::{
     fs,
@@ -8,40 +8,40 @@ use std::{
 
 use crate::source;
 
-/// How the files of a manifest are, as the system knows it. Two that are equal stand for the same texts.
+/// The metadata of a manifest's files. Equal fingerprints mean equal texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamp(Vec<(PathBuf, Option<Mark>)>);
+pub struct ManifestFingerprint(Vec<(PathBuf, Option<FileState>)>);
 
-/// What changes when a file is written, replaced, or put elsewhere with a link left behind.
+/// The metadata that changes when a file is written, replaced, or moved behind a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
+struct FileState {
     device: u64,
     inode: u64,
     length: u64,
-    /// Seconds and nanoseconds.
+    /// Modification time in seconds and nanoseconds.
     modified: (i64, i64),
 }
 
-impl Stamp {
-    /// The stamp of what [`load`](crate::load) would read at these paths now. Links are followed, and what cannot be
-    /// read has a stamp as well.
+impl ManifestFingerprint {
+    /// Returns the fingerprint of the files that [`load`](crate::load) would read at these paths now. Links are
+    /// followed; unreadable files have a fingerprint as well.
     #[must_use]
     pub fn of(paths: &[PathBuf]) -> Self {
         let in_folder = |path: &PathBuf| source::manifests_in(path).unwrap_or_default();
         let files = paths.iter().flat_map(|path| [vec![path.clone()], in_folder(path)].concat());
-        Self(files.map(|path| (path.clone(), mark(&path))).collect())
+        Self(files.map(|path| (path.clone(), file_state(&path))).collect())
     }
 }
 
-fn mark(path: &Path) -> Option<Mark> {
-    let found = fs::metadata(path).ok()?;
-    // A folder changes with each lock that an editor puts there. Which manifests it has is seen otherwise.
-    let found = found.is_file().then_some(found)?;
-    Some(Mark {
-        device: found.dev(),
-        inode: found.ino(),
-        length: found.len(),
-        modified: (found.mtime(), found.mtime_nsec()),
+fn file_state(path: &Path) -> Option<FileState> {
+    let metadata = fs::metadata(path).ok()?;
+    // A folder changes with each lock file of an editor. Its manifests have entries of their own.
+    let metadata = metadata.is_file().then_some(metadata)?;
+    Some(FileState {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        length: metadata.len(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
     })
 }
 
@@ -52,15 +52,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_another_stamp() {
+    fn changes_of_the_fingerprint() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let write = |name: &str, text: &str| fs::write(path(name), text).unwrap();
         fs::create_dir(path("more")).unwrap();
         let watched = [path("a.yaml"), path("more"), path("link.yaml")];
-        let mut last = Stamp::of(&watched);
+        let mut last = ManifestFingerprint::of(&watched);
         let mut step = |what: &str, is_change: bool| {
-            let now = Stamp::of(&watched);
+            let now = ManifestFingerprint::of(&watched);
             assert_eq!(now != last, is_change, "{what}");
             last = now;
         };

@@ -1,10 +1,12 @@
-//! What handlers of the types `function` and `cortexone` say of a function.
+//! Formats in handlers of the types `function` and `cortexone`.
 
-use super::{Endpoint, Invalid};
+use toolyard_core::access::ScopePattern;
 
-/// What a function is called, which is a part of URLs.
-pub(crate) fn function_id(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid = Invalid::new(
+use super::{EndpointUrl, FormatError};
+
+/// The id of a function, which is part of URLs.
+pub(crate) fn function_id(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError = FormatError::new(
         "the id of a function",
         "at most 128 letters, digits, `-`, `_` and `.`, with a letter or a digit first",
     );
@@ -14,9 +16,20 @@ pub(crate) fn function_id(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(INVALID) }
 }
 
-/// Which version of it: a whole one, the newest of several, or the draft.
-pub(crate) fn function_version(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid = Invalid::new(
+/// A pattern of function ids, with `*` for any characters.
+pub(crate) fn function_pattern(text: &str) -> Result<ScopePattern, FormatError> {
+    const INVALID: FormatError = FormatError::new(
+        "a pattern of ids of functions",
+        "letters, digits, `-`, `_` and `.`, in which `*` stands for any characters",
+    );
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'*');
+    let pattern = text.parse().ok().filter(|_| text.len() <= 128 && text.bytes().all(inner));
+    pattern.ok_or(INVALID)
+}
+
+/// The version of a function: a full version, a prefix that selects the newest one, or a name.
+pub(crate) fn function_version(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError = FormatError::new(
         "a version of a function",
         "a version such as 1.2.0, v1.2.0 or 1.2, `latest` or `draft`",
     );
@@ -28,13 +41,14 @@ pub(crate) fn function_version(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(INVALID) }
 }
 
-/// Where the platform is: paths are put behind it.
-pub(crate) fn platform_url(text: &str) -> Result<Endpoint, Invalid> {
-    const INVALID: Invalid =
-        Invalid::new("the place of a platform", "a URL such as https://cortexconnect.rival.io");
-    let endpoint = Endpoint::parse(text).map_err(|invalid| Invalid { hint: invalid.hint, ..INVALID })?;
+/// The base URL of the platform.
+pub(crate) fn platform_url(text: &str) -> Result<EndpointUrl, FormatError> {
+    const INVALID: FormatError =
+        FormatError::new("the URL of a platform", "a URL such as https://cortexconnect.rival.io");
+    let endpoint =
+        EndpointUrl::parse(text).map_err(|invalid| FormatError { hint: invalid.hint, ..INVALID })?;
     let has_query = endpoint.uri().query().is_some();
-    if has_query { Err(INVALID.hint("it has no query")) } else { Ok(endpoint) }
+    if has_query { Err(INVALID.hint("remove the query")) } else { Ok(endpoint) }
 }
 
 #[cfg(test)]
@@ -43,12 +57,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_a_function_and_its_version() {
+    fn function_ids_patterns_and_versions() {
         let long = "a".repeat(129);
         check(
             function_id,
             &["a", "9", "echo-tool_2.x", "0f8fad5b-d9cb-469f-a165-70867728950e", &long[1..]],
             &["", ".", "..", "-a", "_a", "a/b", "a b", "é", "a?", "a%2e", &long],
+        );
+        check(
+            function_pattern,
+            &["a", "weather", "geo-*", "*", "*.x"],
+            &["", "a/b", "a b", "é", "a?", "*/*", &long],
         );
         check(
             function_version,

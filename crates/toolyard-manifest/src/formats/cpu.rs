@@ -1,24 +1,24 @@
-//! Shares of processors, as Kubernetes writes them.
+//! Shares of processors, in the notation of Kubernetes.
 
-use super::Invalid;
+use super::FormatError;
 
-/// What a share looks like.
+/// The format of a share, for messages.
 pub(crate) const CPU: &str = "a number of processors, or of thousandths with an `m`: 2, \"0.5\", 500m";
 
-const INVALID: Invalid = Invalid::new("a share of processors", CPU);
+const INVALID: FormatError = FormatError::new("a share of processors", CPU);
 
-/// The least that a program can run with at all.
-const LEAST: u32 = 10;
+/// The minimum for any program.
+const MIN_MILLIS: u32 = 10;
 /// More than any machine has.
-const MOST: u32 = 1_000_000;
+const MAX_MILLIS: u32 = 1_000_000;
 
-/// Thousandths of a processor.
-pub(crate) fn cpu(text: &str) -> Result<u32, Invalid> {
+/// Parses a share into thousandths of a processor.
+pub(crate) fn cpu(text: &str) -> Result<u32, FormatError> {
     let millis = match text.strip_suffix('m') {
         Some(millis) => number(millis).ok_or(INVALID)?,
         None => whole_and_decimals(text).ok_or(INVALID)?,
     };
-    (LEAST..=MOST).contains(&millis).then_some(millis).ok_or(INVALID.hint("from 10m to 1000"))
+    (MIN_MILLIS..=MAX_MILLIS).contains(&millis).then_some(millis).ok_or(INVALID.hint("from 10m to 1000"))
 }
 
 fn whole_and_decimals(text: &str) -> Option<u32> {
@@ -31,7 +31,7 @@ fn whole_and_decimals(text: &str) -> Option<u32> {
     whole.checked_mul(1000)?.checked_add(thousandths)
 }
 
-/// Digits only: a sign is none.
+/// Parses digits, without a sign.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

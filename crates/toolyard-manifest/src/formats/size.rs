@@ -1,12 +1,12 @@
 //! Numbers of bytes, with or without a unit.
 
-use super::Invalid;
+use super::FormatError;
 
-/// What a size looks like.
+/// The format of a size, for messages.
 pub(crate) const SIZE: &str = "a number of bytes, alone or with a unit: 65536, 64KiB, 4MiB, 1GiB";
 
-pub(crate) fn size(text: &str) -> Result<usize, Invalid> {
-    const INVALID: Invalid = Invalid::new("a size", SIZE);
+pub(crate) fn size(text: &str) -> Result<usize, FormatError> {
+    const INVALID: FormatError = FormatError::new("a size", SIZE);
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = &text[..text.len() - unit.len()];
     let bytes: usize = match unit {

@@ -1,4 +1,4 @@
-//! Where the gateway listens, and who stands in front of it.
+//! Addresses to listen on, and networks.
 
 use std::{
     fmt,
@@ -9,29 +9,29 @@ use std::{
 
 use ipnet::IpNet;
 
-use super::Invalid;
+use super::FormatError;
 
-/// What an address to listen on looks like.
+/// The format of a listen address, for messages.
 pub(crate) const LISTEN: &str = "an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock";
 
-/// A place to listen on.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Listen {
-    /// An address and a port; of 0 the system makes one that is free. A host name may stand for several addresses, so it
-    /// is none.
+pub enum ListenAddress {
+    /// An IP address and a port; port 0 selects a free one. Host names are not accepted, because one name may stand for
+    /// several addresses.
     Tcp(SocketAddr),
     /// A Unix socket: `unix:` and the path of its file.
     Unix(PathBuf),
 }
 
-impl Listen {
-    /// Whether other machines reach it.
+impl ListenAddress {
+    /// True if other machines can reach it.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
 
-    /// The address, where there is one.
+    /// The TCP address, if it is one.
     #[must_use]
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
@@ -41,21 +41,21 @@ impl Listen {
     }
 }
 
-impl FromStr for Listen {
-    type Err = Invalid;
+impl FromStr for ListenAddress {
+    type Err = FormatError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        const INVALID: Invalid = Invalid::new("a place to listen on", LISTEN);
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        const INVALID: FormatError = FormatError::new("an address to listen on", LISTEN);
         match text.strip_prefix("unix:") {
             Some("") => Err(INVALID),
-            Some(path) if path.starts_with("//") => Err(INVALID.hint("it is no URL: write `unix:/path`")),
+            Some(path) if path.starts_with("//") => Err(INVALID.hint("write `unix:/path` without `//`")),
             Some(path) => Ok(Self::Unix(path.into())),
             None => text.parse().map(Self::Tcp).map_err(|_| INVALID),
         }
     }
 }
 
-impl fmt::Display for Listen {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
@@ -65,8 +65,8 @@ impl fmt::Display for Listen {
 }
 
 /// A network, or the address of one machine.
-pub(crate) fn network(text: &str) -> Result<IpNet, Invalid> {
-    let invalid = Invalid::new("a network", "a network such as 10.0.0.0/8, or an address such as ::1");
+pub(crate) fn network(text: &str) -> Result<IpNet, FormatError> {
+    let invalid = FormatError::new("a network", "a network such as 10.0.0.0/8, or an address such as ::1");
     text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(|_| invalid)
 }
 
@@ -75,18 +75,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_to_listen_on() {
+    fn listen_addresses() {
         for text in ["127.0.0.1:8080", "[::]:0", "[fe80::1%3]:80", "unix:/run/toolyard.sock", "unix:a.sock"] {
-            assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ListenAddress>().unwrap().to_string(), text);
         }
         let cases = ["", "8080", "localhost:8080", "127.0.0.1", ":8080", "unix:", "unix:///run/a", "/run/a"];
         for text in cases {
-            assert!(text.parse::<Listen>().is_err(), "{text}");
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn what_other_machines_reach() {
+    fn exposed_addresses() {
         let cases = [
             ("127.0.0.1:1", false),
             ("127.1.2.3:1", false),
@@ -98,7 +98,7 @@ mod tests {
             ("10.0.0.1:1", true),
         ];
         for (text, is_exposed) in cases {
-            assert_eq!(text.parse::<Listen>().unwrap().is_exposed(), is_exposed, "{text}");
+            assert_eq!(text.parse::<ListenAddress>().unwrap().is_exposed(), is_exposed, "{text}");
         }
     }
 

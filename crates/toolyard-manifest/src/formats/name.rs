@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use super::Invalid;
+use super::FormatError;
 
 /// The name of a handler: a DNS label, unique among all handlers of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HandlerName(String);
 
 impl HandlerName {
-    /// Parses a name: at most 63 lower-case letters, digits and `-`, which neither begins nor ends with `-`.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    /// Parses a name: at most 63 lower-case letters, digits and `-`, which neither starts nor ends with `-`.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
         label(text, "a handler name").map(Self)
     }
 
@@ -33,18 +33,18 @@ impl fmt::Display for HandlerName {
 }
 
 /// The name of a namespace: a DNS label.
-pub(crate) fn namespace(text: &str) -> Result<String, Invalid> {
+pub(crate) fn namespace(text: &str) -> Result<String, FormatError> {
     label(text, "a namespace")
 }
 
 /// The name of a Kubernetes service: a DNS label.
-pub(crate) fn service_name(text: &str) -> Result<String, Invalid> {
+pub(crate) fn service_name(text: &str) -> Result<String, FormatError> {
     label(text, "the name of a service")
 }
 
 /// The name of a tool, by the rule of the contract.
-pub(crate) fn tool_name(text: &str) -> Result<String, Invalid> {
-    let invalid = Invalid::new(
+pub(crate) fn tool_name(text: &str) -> Result<String, FormatError> {
+    let invalid = FormatError::new(
         "the name of a tool",
         "at most 64 lower-case letters, digits and `_`, with a letter first, such as get_user",
     );
@@ -54,15 +54,15 @@ pub(crate) fn tool_name(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(invalid) }
 }
 
-/// What a tool is called by its server, or an argument by its tool: anything.
-pub(crate) fn some_name(text: &str) -> Result<(), Invalid> {
-    let invalid = Invalid::new("the name of a tool or of an argument", "at least one character");
+/// The upstream name of a tool or an argument: any non-empty string.
+pub(crate) fn non_empty_name(text: &str) -> Result<(), FormatError> {
+    let invalid = FormatError::new("the name of a tool or of an argument", "at least one character");
     if text.is_empty() { Err(invalid) } else { Ok(()) }
 }
 
-/// A name by which models can call a tool.
-pub(crate) fn published_name(text: &str) -> Result<String, Invalid> {
-    let invalid = Invalid::new(
+/// A tool name that models can call.
+pub(crate) fn published_name(text: &str) -> Result<String, FormatError> {
+    let invalid = FormatError::new(
         "a name that models can call",
         "at most 64 letters, digits, `_` and `-`, such as get_user",
     );
@@ -71,9 +71,9 @@ pub(crate) fn published_name(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(invalid) }
 }
 
-/// The name of a registry: a DNS subdomain, which is labels with dots between them.
-pub(crate) fn registry_name(text: &str) -> Result<String, Invalid> {
-    let invalid = Invalid::new(
+/// The name of a registry: a DNS subdomain, which is a sequence of labels with dots between them.
+pub(crate) fn registry_name(text: &str) -> Result<String, FormatError> {
+    let invalid = FormatError::new(
         "the name of a resource",
         "at most 253 lower-case letters, digits, `-` and `.`, such as agent-tools",
     );
@@ -81,8 +81,8 @@ pub(crate) fn registry_name(text: &str) -> Result<String, Invalid> {
     if valid { Ok(text.to_owned()) } else { Err(invalid) }
 }
 
-fn label(text: &str, noun: &'static str) -> Result<String, Invalid> {
-    let invalid = Invalid::new(noun, "at most 63 lower-case letters, digits and `-`, such as code-tools");
+fn label(text: &str, noun: &'static str) -> Result<String, FormatError> {
+    let invalid = FormatError::new(noun, "at most 63 lower-case letters, digits and `-`, such as code-tools");
     let valid = text.len() <= 63 && is_label(text);
     if valid { Ok(text.to_owned()) } else { Err(invalid) }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handler_name_is_a_dns_label() {
+    fn handler_name_is_a_dns_label() {
         for text in ["a", "9", "code-tools", "a--b", &"a".repeat(63)] {
             assert_eq!(HandlerName::parse(text).unwrap().as_str(), text);
         }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_name_is_a_word_with_underscores() {
+    fn tool_name_is_a_word_with_underscores() {
         for text in ["a", "get_user_2", &"a".repeat(64)] {
             assert_eq!(tool_name(text).unwrap(), text);
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn models_call_letters_digits_and_two_signs() {
+    fn published_name_has_letters_digits_and_two_signs() {
         for text in ["a", "-", "get_User-2", &"a".repeat(64)] {
             assert_eq!(published_name(text).unwrap(), text);
         }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_name_may_have_dots() {
+    fn registry_name_may_have_dots() {
         for text in ["agent-tools", "a.b.c", &"a".repeat(253)] {
             assert_eq!(registry_name(text).unwrap(), text);
         }

@@ -1,12 +1,12 @@
-//! What HTTP headers consist of.
+//! Names and values of HTTP headers.
 
 use http::{HeaderName, HeaderValue};
 
-use super::Invalid;
-use crate::handler::Secret;
+use super::FormatError;
+use crate::handler::SecretString;
 
-/// Headers that say how a message is framed, and where it goes: they are the client's to write.
-const FRAMING: &[&str] = &[
+/// Headers of message framing and routing, which the HTTP client writes.
+const FRAMING_HEADERS: &[&str] = &[
     "connection",
     "content-length",
     "host",
@@ -18,57 +18,58 @@ const FRAMING: &[&str] = &[
     "upgrade",
 ];
 
-/// Headers that are part of MCP, beside those that begin with `mcp-`.
-const OF_MCP: &[&str] = &["accept", "content-type", "last-event-id"];
+/// Headers of MCP, in addition to those that start with `mcp-`.
+const MCP_HEADERS: &[&str] = &["accept", "content-type", "last-event-id"];
 
-/// The name of a header that an author may set.
-pub(crate) fn header_name(text: &str) -> Result<HeaderName, Invalid> {
-    const INVALID: Invalid = Invalid::new("the name of a header to set", "a name such as X-Api-Key");
+/// The name of a header that a manifest may set.
+pub(crate) fn header_name(text: &str) -> Result<HeaderName, FormatError> {
+    const INVALID: FormatError = FormatError::new("the name of a header to set", "a name such as X-Api-Key");
     let name: HeaderName = text.parse().map_err(|_| INVALID)?;
-    if FRAMING.contains(&name.as_str()) {
-        return Err(INVALID.hint("how a request is framed, and for which host, is not for a manifest to say"));
+    if FRAMING_HEADERS.contains(&name.as_str()) {
+        return Err(INVALID.hint("the gateway sets the headers of message framing and routing itself"));
     }
     Ok(name)
 }
 
-/// The same where the name is that of a field.
-pub(crate) fn is_header_name(text: &str) -> Result<(), Invalid> {
+/// Checks the name of a header that is a field name.
+pub(crate) fn is_header_name(text: &str) -> Result<(), FormatError> {
     header_name(text).map(drop)
 }
 
-/// The same where MCP has words of its own.
-pub(crate) fn is_mcp_header_name(text: &str) -> Result<(), Invalid> {
-    const INVALID: Invalid = Invalid::new("the name of a header to set", "a name such as X-Api-Key")
-        .hint("it is part of the protocol, and the client's to write");
+/// Like [`is_header_name`], without the headers of MCP.
+pub(crate) fn is_mcp_header_name(text: &str) -> Result<(), FormatError> {
+    const INVALID: FormatError = FormatError::new("the name of a header to set", "a name such as X-Api-Key")
+        .hint("the gateway sets the headers of MCP itself");
     let name = header_name(text)?;
-    let of_mcp = OF_MCP.contains(&name.as_str()) || name.as_str().starts_with("mcp-");
+    let of_mcp = MCP_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-");
     if of_mcp { Err(INVALID) } else { Ok(()) }
 }
 
 /// The value of a header.
-pub(crate) fn header_value(text: &str) -> Result<HeaderValue, Invalid> {
-    const INVALID: Invalid = Invalid::new("the value of a header", "one line of visible ASCII characters");
+pub(crate) fn header_value(text: &str) -> Result<HeaderValue, FormatError> {
+    const INVALID: FormatError =
+        FormatError::new("the value of a header", "one line of visible ASCII characters");
     let visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     if visible { HeaderValue::from_str(text).map_err(|_| INVALID) } else { Err(INVALID) }
 }
 
 /// The value of a header that may be secret.
-pub(crate) fn secret_header_value(text: &str) -> Result<Secret, Invalid> {
-    header_value(text).map(|_| Secret::new(text))
+pub(crate) fn secret_header_value(text: &str) -> Result<SecretString, FormatError> {
+    header_value(text).map(|_| SecretString::new(text))
 }
 
 /// A token for an `Authorization` header.
-pub(crate) fn token(text: &str) -> Result<Secret, Invalid> {
-    const INVALID: Invalid = Invalid::new("a token", "visible ASCII characters without blanks");
+pub(crate) fn token(text: &str) -> Result<SecretString, FormatError> {
+    const INVALID: FormatError = FormatError::new("a token", "visible ASCII characters without blanks");
     let valid = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if valid { Ok(Secret::new(text)) } else { Err(INVALID.hint("is the variable empty?")) }
+    if valid { Ok(SecretString::new(text)) } else { Err(INVALID.hint("is the variable empty?")) }
 }
 
-/// A name and a password for an `Authorization` header.
-pub(crate) fn user_and_password(text: &str) -> Result<Secret, Invalid> {
-    const INVALID: Invalid = Invalid::new("a name and a password", "`user:password`");
+/// A user name and a password for an `Authorization` header.
+pub(crate) fn user_and_password(text: &str) -> Result<SecretString, FormatError> {
+    const INVALID: FormatError = FormatError::new("a name and a password", "`user:password`");
     let valid = text.contains(':') && !text.chars().any(char::is_control);
-    if valid { Ok(Secret::new(text)) } else { Err(INVALID) }
+    if valid { Ok(SecretString::new(text)) } else { Err(INVALID) }
 }
 
 #[cfg(test)]

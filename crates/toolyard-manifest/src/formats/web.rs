@@ -1,4 +1,4 @@
-//! What names a place on the web: endpoints, hosts, origins.
+//! URLs, hosts and origins.
 
 use std::fmt;
 
@@ -7,28 +7,29 @@ use http::{
     uri::{Authority, Scheme},
 };
 
-use super::Invalid;
-use crate::handler::Secret;
+use super::FormatError;
+use crate::handler::SecretString;
 
 /// The URL of a server: `http` or `https`, with a host and without user information.
 ///
-/// `Debug` shows where it points to and no more: with some services the path or the query is the secret.
+/// `Debug` shows only the origin: some services have their secret in the path or the query.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint(Uri);
+pub struct EndpointUrl(Uri);
 
-impl Endpoint {
+impl EndpointUrl {
     /// Parses a URL.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        const INVALID: Invalid = Invalid::new("an endpoint", "a URL such as https://mcp.example.com/mcp");
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        const INVALID: FormatError =
+            FormatError::new("an endpoint", "a URL such as https://mcp.example.com/mcp");
         let uri: Uri = text.parse().map_err(|_| INVALID)?;
         if uri.scheme() != Some(&Scheme::HTTP) && uri.scheme() != Some(&Scheme::HTTPS) {
             return Err(INVALID.hint("it begins with http:// or https://"));
         }
         let authority = uri.authority().ok_or(INVALID)?;
         if authority.as_str().contains('@') {
-            return Err(INVALID.hint("a URL is no place for a user name or a password: it ends up in logs"));
+            return Err(INVALID.hint("remove the user name and password: URLs appear in logs"));
         }
-        if is_sound(authority) { Ok(Self(uri)) } else { Err(INVALID) }
+        if is_host_and_port(authority) { Ok(Self(uri)) } else { Err(INVALID) }
     }
 
     /// The URL.
@@ -36,39 +37,41 @@ impl Endpoint {
         &self.0
     }
 
-    /// Where it points to, for people, without the query: that is where services take tokens from.
+    /// The URL without its query, for display: services take tokens from the query.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn display_url(&self) -> String {
         let (scheme, authority) = (self.0.scheme_str().unwrap_or_default(), self.0.authority());
         format!("{scheme}://{}{}", authority.map_or("", Authority::as_str), self.0.path())
     }
 
-    /// Whether requests go over TLS.
+    /// True if requests use TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.0.scheme() == Some(&Scheme::HTTPS)
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for EndpointUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.0.scheme_str().unwrap_or_default();
         let authority = self.0.authority().map_or("", Authority::as_str);
-        write!(f, "Endpoint({scheme}://{authority}/…)")
+        write!(f, "EndpointUrl({scheme}://{authority}/…)")
     }
 }
 
-/// A host as a `Host` header names it, with or without a port.
-pub(crate) fn host(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid = Invalid::new("a host", "a host such as tools.example.com or localhost:8080");
+/// A host as in a `Host` header, with or without a port.
+pub(crate) fn host(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError =
+        FormatError::new("a host", "a host such as tools.example.com or localhost:8080");
     let authority: Authority = text.parse().map_err(|_| INVALID)?;
-    let valid = !text.contains('@') && is_sound(&authority);
+    let valid = !text.contains('@') && is_host_and_port(&authority);
     if valid { Ok(text.to_owned()) } else { Err(INVALID) }
 }
 
-/// A host, or with `*.` in front the hosts below it, with or without a port.
-pub(crate) fn host_pattern(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid = Invalid::new("a host", "a host such as mcp.example.com, or *.example.com");
+/// A host, or `*.` and a domain, with or without a port.
+pub(crate) fn host_pattern(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError =
+        FormatError::new("a host", "a host such as mcp.example.com, or *.example.com");
     let plain = text.strip_prefix("*.").unwrap_or(text);
     match plain.contains('*') || host(plain).is_err() {
         true => Err(INVALID),
@@ -77,20 +80,20 @@ pub(crate) fn host_pattern(text: &str) -> Result<String, Invalid> {
 }
 
 /// A host and a port, without a scheme.
-pub(crate) fn host_and_port(text: &str) -> Result<Authority, Invalid> {
-    const INVALID: Invalid =
-        Invalid::new("a host and a port", "a host and a port such as tools.example.com:50051");
+pub(crate) fn host_and_port(text: &str) -> Result<Authority, FormatError> {
+    const INVALID: FormatError =
+        FormatError::new("a host and a port", "a host and a port such as tools.example.com:50051");
     if text.contains("://") {
-        return Err(INVALID.hint("it has no scheme: `tls` says whether it is encrypted"));
+        return Err(INVALID.hint("remove the scheme; `tls` enables encryption"));
     }
     let authority: Authority = host(text).map_err(|_| INVALID)?.parse().map_err(|_| INVALID)?;
     if authority.port_u16().is_some() { Ok(authority) } else { Err(INVALID) }
 }
 
-/// An origin as an `Origin` header names it: a scheme and a host, without a path. The scheme need not be
-/// HTTP's: extensions of browsers and editors have their own.
-pub(crate) fn origin(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid = Invalid::new("an origin", "an origin such as https://app.example.com");
+/// An origin as in an `Origin` header: a scheme and a host, without a path. Other schemes than those of HTTP are valid:
+/// extensions of browsers and editors have their own.
+pub(crate) fn origin(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError = FormatError::new("an origin", "an origin such as https://app.example.com");
     let (scheme, rest) = text.split_once("://").ok_or(INVALID)?;
     if scheme.is_empty() || Scheme::try_from(scheme).is_err() {
         return Err(INVALID);
@@ -99,43 +102,43 @@ pub(crate) fn origin(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// The origin of a server of HTTP.
-pub(crate) fn http_origin(text: &str) -> Result<String, Invalid> {
-    const INVALID: Invalid =
-        Invalid::new("an origin of HTTP", "a scheme, a host and a port, such as http://10.0.0.5:8080");
+/// The origin of an HTTP server.
+pub(crate) fn http_origin(text: &str) -> Result<String, FormatError> {
+    const INVALID: FormatError =
+        FormatError::new("an origin of HTTP", "a scheme, a host and a port, such as http://10.0.0.5:8080");
     match text.starts_with("http://") || text.starts_with("https://") {
         true => origin(text).map_err(|_| INVALID),
         false => Err(INVALID),
     }
 }
 
-/// A key that several gateways share. It has to be hard to guess, which its length alone can show.
-pub(crate) fn cluster_key(text: &str) -> Result<Secret, Invalid> {
+/// A key that several gateways share. It must be hard to guess; only its length can be checked.
+pub(crate) fn cluster_key(text: &str) -> Result<SecretString, FormatError> {
     const LEAST: usize = 32;
-    const INVALID: Invalid = Invalid::new(
+    const INVALID: FormatError = FormatError::new(
         "a key that cannot be guessed",
         "at least 32 characters, such as `openssl rand -hex 32` prints",
     );
-    if text.len() >= LEAST { Ok(Secret::new(text)) } else { Err(INVALID) }
+    if text.len() >= LEAST { Ok(SecretString::new(text)) } else { Err(INVALID) }
 }
 
-/// The URL of a PostgreSQL database, which may hold a password. What else is in it is the database's business.
-pub(crate) fn postgres_url(text: &str) -> Result<Secret, Invalid> {
-    const INVALID: Invalid = Invalid::new(
+/// The URL of a PostgreSQL database, which may contain a password. The database client checks the rest.
+pub(crate) fn postgres_url(text: &str) -> Result<SecretString, FormatError> {
+    const INVALID: FormatError = FormatError::new(
         "the URL of a PostgreSQL database",
         "a URL such as postgres://toolyard@db.example.com/toolyard",
     );
     let mut schemes = ["postgres://", "postgresql://"].into_iter();
     if schemes.any(|scheme| text.len() > scheme.len() && text.starts_with(scheme)) {
-        Ok(Secret::new(text))
+        Ok(SecretString::new(text))
     } else {
         Err(INVALID)
     }
 }
 
-/// Whether there is a host, and whether what follows it is a port. The parser is content with less, such as
-/// `*`, which is not a wildcard here.
-fn is_sound(authority: &Authority) -> bool {
+/// True if there is a valid host, and if the rest is a port. The URI parser accepts more, such as `*`, which is not a
+/// wildcard here.
+fn is_host_and_port(authority: &Authority) -> bool {
     let host = authority.host();
     let of_a_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
     let has_host = !host.is_empty() && host.chars().all(of_a_host);
@@ -147,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_a_url_with_a_host() {
+    fn endpoint_is_a_url_with_a_host() {
         for text in [
             "http://a",
             "https://a.b:8443/mcp?x=1",
@@ -155,7 +158,7 @@ mod tests {
             "http://[::1]:80/mcp",
             "HTTPS://a",
         ] {
-            assert!(Endpoint::parse(text).is_ok(), "{text}");
+            assert!(EndpointUrl::parse(text).is_ok(), "{text}");
         }
         let cases = [
             "",
@@ -176,14 +179,14 @@ mod tests {
             "https:a",
         ];
         for text in cases {
-            assert!(Endpoint::parse(text).is_err(), "{text}");
+            assert!(EndpointUrl::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn an_endpoint_does_not_print_what_may_be_secret() {
-        let endpoint = Endpoint::parse("https://a.example/s/SECRET/mcp?key=SECRET").unwrap();
-        assert_eq!(format!("{endpoint:?}"), "Endpoint(https://a.example/…)");
+    fn debug_of_an_endpoint_hides_secrets() {
+        let endpoint = EndpointUrl::parse("https://a.example/s/SECRET/mcp?key=SECRET").unwrap();
+        assert_eq!(format!("{endpoint:?}"), "EndpointUrl(https://a.example/…)");
     }
 
     #[test]
