@@ -1,8 +1,8 @@
 //! OpenAPI documents as tools.
 //!
-//! A description of a service ([`Sources`]) becomes [`Operation`]s, each with the definition of a tool ([`read`]); a call
-//! of one is an HTTP request ([`Operation::request`]), and its response a result ([`Operation::result`]). All of it is
-//! pure: nothing here reads a file or opens a connection.
+//! A service description ([`DescriptionSources`]) is converted to [`OpenApiOperation`]s, each with a tool definition
+//! ([`read`]). A call becomes an HTTP request ([`OpenApiOperation::request`]), and its response a result
+//! ([`OpenApiOperation::result`]). The crate is pure: it reads no files and opens no connections.
 
 mod document;
 pub mod operation;
@@ -17,10 +17,12 @@ mod security;
 mod sources;
 mod wire;
 
-pub use document::SyntaxError;
-pub use operation::Operation;
-pub use read::{Described, Description, Fault, Filter, Options, read};
-pub use response::Promise;
-pub use security::{KeyPlace, Requirement, Scheme};
-pub use sources::{Sources, Unreadable, join, origin};
-pub use wire::escape::encoded as percent_encoded;
+pub use document::SpecSyntaxError;
+pub use operation::OpenApiOperation;
+pub use read::{
+    DescribedOperation, DescriptionFault, OperationSelector, ReadOptions, ServiceDescription, read,
+};
+pub use response::ResultPromise;
+pub use security::{ApiKeyLocation, SecurityRequirement, SecurityScheme};
+pub use sources::{DescriptionError, DescriptionSources, join, origin};
+pub use wire::escape::percent_encoded;

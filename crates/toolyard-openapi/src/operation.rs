@@ -1,87 +1,87 @@
-//! One operation of a described service, as far as its requests go.
+//! The part of an operation that defines its requests.
 
 use http::Method;
 
 /// An operation, ready to be called.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
-    /// What its tool is called.
+pub struct OpenApiOperation {
+    /// Name of its tool.
     pub name: String,
-    /// The method of its requests.
+    /// Method of its requests.
     pub method: Method,
-    /// Where its server is, without a slash at the end: absolute, or relative to where the document is from. Its
-    /// variables have their defaults.
+    /// URL of its server, without a trailing slash: absolute, or relative to the location of the document. Server
+    /// variables are expanded.
     pub server: String,
-    /// Its path on that server, with `{name}` where a parameter of the path goes.
+    /// Its path on that server, with `{name}` for path parameters.
     pub path: String,
     /// Its parameters, in the order of the document.
-    pub parameters: Vec<Parameter>,
-    /// What its requests have for a body.
-    pub body: Option<Body>,
-    /// What its responses may be, for `Accept`: media types, the one it had rather first.
+    pub parameters: Vec<OperationParameter>,
+    /// The body of its requests.
+    pub body: Option<RequestBody>,
+    /// Media types of its responses for `Accept`, the preferred one first.
     pub accept: Vec<String>,
 }
 
 /// A parameter, which takes one argument of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameter {
-    /// The name of the argument. It is that of the parameter, unless two parameters share it.
+pub struct OperationParameter {
+    /// Name of the argument. It equals that of the parameter, unless two parameters share a name.
     pub argument: String,
-    /// The name in a request.
+    /// Name in a request.
     pub name: String,
-    /// Where it goes.
-    pub location: Location,
-    /// How its value is written.
-    pub form: Form,
-    /// Whether each request has it. `null` is written as nothing then (`name=`), and is left out otherwise.
+    /// Location in a request.
+    pub location: ParameterLocation,
+    /// Encoding of its value.
+    pub encoding: ValueEncoding,
+    /// True if each request has it. `null` is then written as an empty value (`name=`), otherwise omitted.
     pub required: bool,
 }
 
-/// Where a parameter goes.
+/// The location of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Location {
-    /// In the place of `{name}` in the path.
+pub enum ParameterLocation {
+    /// In the path, instead of `{name}`.
     Path,
-    /// Into the query.
+    /// In the query.
     Query,
-    /// It is the whole query (OpenAPI 3.2).
+    /// The whole query (OpenAPI 3.2).
     QueryString,
-    /// Into a header of its own.
+    /// A header.
     Header,
-    /// Into the header `Cookie`.
+    /// In the header `Cookie`.
     Cookie,
 }
 
-/// How a value is written into a request.
+/// The encoding of a value in a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Form {
+pub enum ValueEncoding {
     /// In a style.
-    Styled(Styled),
+    Styled(StyleOptions),
     /// As a text of this media type (`content` of a parameter).
     Content(String),
 }
 
-/// A style, and what changes it (OpenAPI 3.1, section 4.8.12.2).
+/// A style and its options (OpenAPI 3.1, section 4.8.12.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Styled {
+pub struct StyleOptions {
     /// The style.
-    pub style: Style,
-    /// Whether each item of an array, and each member of an object, is a parameter of its own.
+    pub style: ParameterStyle,
+    /// Write each item of an array, and each member of an object, as a separate parameter.
     pub explode: bool,
-    /// Whether the reserved characters of RFC 3986 stay as they are.
+    /// Keep the reserved characters of RFC 3986 unencoded.
     pub allow_reserved: bool,
 }
 
-/// The styles of OpenAPI 3, and what only OpenAPI 2 has (`collectionFormat`).
+/// The styles of OpenAPI 3, and the additional one of OpenAPI 2 (`collectionFormat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Style {
-    /// `a,b`: the one of paths and headers.
+pub enum ParameterStyle {
+    /// `a,b`: the default of paths and headers.
     Simple,
     /// `.a.b`, in a path.
     Label,
     /// `;name=a`, in a path.
     Matrix,
-    /// `name=a`: the one of queries and cookies.
+    /// `name=a`: the default of queries and cookies.
     Form,
     /// `name=a%20b`; `ssv`.
     SpaceDelimited,
@@ -89,7 +89,7 @@ pub enum Style {
     PipeDelimited,
     /// `name[member]=a`.
     DeepObject,
-    /// `name=a%09b`; `tsv`, of OpenAPI 2 only.
+    /// `name=a%09b`; `tsv`, OpenAPI 2 only.
     TabDelimited,
     /// `a=1; b=2`, in a cookie (OpenAPI 3.2).
     Cookie,
@@ -97,88 +97,88 @@ pub enum Style {
 
 /// The body of requests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Body {
-    /// What it says it is (`Content-Type`).
+pub struct RequestBody {
+    /// Media type (`Content-Type`).
     pub media_type: String,
-    /// How it is written.
+    /// Encoding of the body.
     pub kind: BodyKind,
-    /// Which arguments it is made of.
-    pub content: Content,
-    /// Whether each request has one.
+    /// Arguments of the body.
+    pub content: BodyContent,
+    /// True if each request has a body.
     pub required: bool,
 }
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodyKind {
     /// JSON.
     Json,
-    /// `application/x-www-form-urlencoded`. A member that nothing is known of is its own text, or JSON where it is an
-    /// object; an array is repeated (OpenAPI 3.1.1, section 4.8.15.1).
-    Form(Vec<Part>),
+    /// `application/x-www-form-urlencoded`. A member without a description is written as its own text, or as JSON if it
+    /// is an object; an array is repeated (OpenAPI 3.1.1, section 4.8.15.1).
+    Form(Vec<FormPart>),
     /// `multipart/form-data`, or another multipart type.
-    Multipart(Vec<Part>),
+    Multipart(Vec<FormPart>),
     /// XML.
     Xml(Box<XmlShape>),
     /// Text, as it is.
     Text,
-    /// Bytes, which an argument has in base64.
+    /// Bytes, which the argument contains in base64.
     Bytes,
 }
 
-/// Which arguments a body is made of.
+/// The arguments of a body.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
-    /// One argument of this name is the body.
+pub enum BodyContent {
+    /// The whole body is one argument with this name.
     Argument(String),
-    /// Each of these is a member of it.
+    /// Each member of the body is an argument.
     Members {
-        /// The arguments, and the names of the members that they are.
+        /// Names of arguments, with the names of their members.
         named: Vec<(String, String)>,
-        /// Whether arguments that belong to nothing else are members of it as well.
-        open: bool,
+        /// True if arguments that belong to nothing else are members as well.
+        accepts_others: bool,
     },
 }
 
-/// What is known of one member of a form.
+/// The description of one member of a form.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
-    /// The member.
+pub struct FormPart {
+    /// Name of the member.
     pub name: String,
-    /// What it is, where it is alone; of an array, what each item is.
+    /// Kind of the member; for an array, of its items.
     pub kind: PartKind,
-    /// What its part says it is (`Content-Type`), where the document says so.
+    /// Media type of the part (`Content-Type`), if the document sets one.
     pub media_type: Option<String>,
-    /// How it is written, where the document says so: what it is does not count then, unless it is a file.
-    pub styled: Option<Styled>,
+    /// Style, if the document sets one. It overrides the kind, except for files.
+    pub styled: Option<StyleOptions>,
 }
 
-/// What a member of a form is.
+/// The kind of a form member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartKind {
     /// A string, a number or a boolean, as its own text.
     Text,
     /// JSON.
     Json,
-    /// A file, which an argument has in base64.
+    /// A file, which the argument contains in base64.
     File,
 }
 
-/// How a value is written in XML (OpenAPI 3.1, section 4.8.26).
+/// The representation of a value in XML (OpenAPI 3.1, section 4.8.26).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct XmlShape {
-    /// The name of the element or attribute, where it is not that of the member.
+    /// Name of the element or attribute, if it differs from that of the member.
     pub name: Option<String>,
-    /// The namespace.
+    /// Namespace.
     pub namespace: Option<String>,
-    /// The prefix of its name.
+    /// Prefix of the name.
     pub prefix: Option<String>,
-    /// Whether it is an attribute.
+    /// True for an attribute.
     pub attribute: bool,
-    /// Whether the items of an array stand in an element of their own.
+    /// True if the items of an array are wrapped in an element.
     pub wrapped: bool,
-    /// The shape of each item of an array.
+    /// Shape of each item of an array.
     pub items: Option<Box<XmlShape>>,
-    /// The shapes of members.
+    /// Shapes of members.
     pub members: Vec<(String, XmlShape)>,
 }

@@ -1,4 +1,4 @@
-//! What holds whatever the arguments are.
+//! Property tests: invariants for arbitrary arguments.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -6,12 +6,13 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolyard_core::Json;
 
-use crate::Operation;
+use crate::OpenApiOperation;
 use crate::operation::{
-    Body, BodyKind, Content, Form, Location, Parameter, Part, PartKind, Style, Styled, XmlShape,
+    BodyContent, BodyKind, FormPart, OperationParameter, ParameterLocation, ParameterStyle, PartKind,
+    RequestBody, StyleOptions, ValueEncoding, XmlShape,
 };
 
-/// Characters that mean something somewhere, and others.
+/// Strings with characters that are special in some encoding, and others.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
@@ -52,53 +53,58 @@ fn objects(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Map<St
     prop::collection::btree_map(texts(), values, 0..5).prop_map(Map::from_iter)
 }
 
-fn styles() -> impl Strategy<Value = Styled> {
-    use Style::*;
+fn styles() -> impl Strategy<Value = StyleOptions> {
+    use ParameterStyle::*;
     let styles =
         vec![Simple, Label, Matrix, Form, SpaceDelimited, PipeDelimited, DeepObject, TabDelimited, Cookie];
     (prop::sample::select(styles), any::<bool>(), any::<bool>())
-        .prop_map(|(style, explode, allow_reserved)| Styled { style, explode, allow_reserved })
+        .prop_map(|(style, explode, allow_reserved)| StyleOptions { style, explode, allow_reserved })
 }
 
-fn forms() -> impl Strategy<Value = Form> {
+fn forms() -> impl Strategy<Value = ValueEncoding> {
     let types = vec!["application/json", "text/plain", "application/x-www-form-urlencoded"];
     prop_oneof![
-        4 => styles().prop_map(Form::Styled),
-        1 => prop::sample::select(types).prop_map(|media_type| Form::Content(media_type.to_owned())),
+        4 => styles().prop_map(ValueEncoding::Styled),
+        1 => prop::sample::select(types).prop_map(|media_type| ValueEncoding::Content(media_type.to_owned())),
     ]
 }
 
-const LOCATIONS: [Location; 5] =
-    [Location::Path, Location::Query, Location::QueryString, Location::Header, Location::Cookie];
+const LOCATIONS: [ParameterLocation; 5] = [
+    ParameterLocation::Path,
+    ParameterLocation::Query,
+    ParameterLocation::QueryString,
+    ParameterLocation::Header,
+    ParameterLocation::Cookie,
+];
 
-/// An operation with one parameter in each place, and a body of the rest.
-fn operations() -> impl Strategy<Value = Operation> {
+/// An operation with one parameter in each location, and a body of the remaining arguments.
+fn operations() -> impl Strategy<Value = OpenApiOperation> {
     let parameters = prop::collection::vec((forms(), any::<bool>()), LOCATIONS.len());
     (parameters, bodies()).prop_map(|(parameters, body)| {
-        let parameter = |(location, (form, required)): (Location, (Form, bool))| {
+        let parameter = |(location, (form, required)): (ParameterLocation, (ValueEncoding, bool))| {
             let name = format!("{location:?}");
-            Parameter { argument: name.clone(), name, location, form, required }
+            OperationParameter { argument: name.clone(), name, location, encoding: form, required }
         };
         operation(LOCATIONS.into_iter().zip(parameters).map(parameter).collect(), Some(body))
     })
 }
 
-fn operation(parameters: Vec<Parameter>, body: Option<Body>) -> Operation {
+fn operation(parameters: Vec<OperationParameter>, body: Option<RequestBody>) -> OpenApiOperation {
     let (name, server) = ("it".to_owned(), "https://a.example:81/base".to_owned());
     let path = if parameters.is_empty() { "/" } else { "/v1/{Path}/x.{Path}" }.to_owned();
-    Operation { name, method: Method::POST, server, path, parameters, body, accept: Vec::new() }
+    OpenApiOperation { name, method: Method::POST, server, path, parameters, body, accept: Vec::new() }
 }
 
-fn body(media_type: &str, kind: BodyKind) -> Body {
-    let content = Content::Members { named: Vec::new(), open: true };
-    Body { media_type: media_type.to_owned(), kind, content, required: false }
+fn body(media_type: &str, kind: BodyKind) -> RequestBody {
+    let content = BodyContent::Members { named: Vec::new(), accepts_others: true };
+    RequestBody { media_type: media_type.to_owned(), kind, content, required: false }
 }
 
-fn bodies() -> impl Strategy<Value = Body> {
+fn bodies() -> impl Strategy<Value = RequestBody> {
     let kinds = (styles(), any::<bool>(), any::<bool>()).prop_flat_map(|(styled, attribute, wrapped)| {
-        let part = |kind| Part { name: "a".into(), kind, media_type: None, styled: Some(styled) };
-        let known = XmlShape { attribute, wrapped, ..XmlShape::default() };
-        let shape = XmlShape { members: vec![("a".into(), known)], ..XmlShape::default() };
+        let part = |kind| FormPart { name: "a".into(), kind, media_type: None, styled: Some(styled) };
+        let member = XmlShape { attribute, wrapped, ..XmlShape::default() };
+        let shape = XmlShape { members: vec![("a".into(), member)], ..XmlShape::default() };
         prop::sample::select(vec![
             BodyKind::Json,
             BodyKind::Form(vec![part(PartKind::Json)]),
@@ -111,12 +117,12 @@ fn bodies() -> impl Strategy<Value = Body> {
     });
     (kinds, any::<bool>()).prop_map(|(kind, is_one)| {
         let body = body("application/x", kind);
-        let content = if is_one { Content::Argument("a".to_owned()) } else { body.content };
-        Body { content, ..body }
+        let content = if is_one { BodyContent::Argument("a".to_owned()) } else { body.content };
+        RequestBody { content, ..body }
     })
 }
 
-/// Arguments for each parameter, and some others.
+/// Arguments for each parameter, and additional ones.
 fn arguments() -> impl Strategy<Value = Value> {
     let of_parameters = prop::collection::vec(prop::option::weighted(0.8, values()), LOCATIONS.len());
     (of_parameters, prop::option::of(values()), objects(values())).prop_map(|(values, a, others)| {
@@ -128,11 +134,11 @@ fn arguments() -> impl Strategy<Value = Value> {
     })
 }
 
-fn request(operation: &Operation, arguments: &Value) -> Option<Request<Bytes>> {
+fn request(operation: &OpenApiOperation, arguments: &Value) -> Option<Request<Bytes>> {
     operation.request(Some(&Json::from_value(arguments)), None).ok()
 }
 
-/// The parts of a body, read by its boundary alone: names, file names, types and contents.
+/// The parts of a body, split by its boundary: names, file names and contents.
 fn parts(request: &Request<Bytes>) -> Vec<(String, Option<String>, Vec<u8>)> {
     let content_type = request.headers()["content-type"].to_str().unwrap();
     let boundary = content_type.strip_prefix("multipart/form-data; boundary=").unwrap();
@@ -152,7 +158,7 @@ fn parts(request: &Request<Bytes>) -> Vec<(String, Option<String>, Vec<u8>)> {
     parts.map(part).collect()
 }
 
-/// What a member is in a form: texts, as anybody would write them.
+/// The expected texts of a member in a form.
 fn expected(value: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match value {
@@ -166,7 +172,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_request_goes_where_its_template_leads(operation in operations(), arguments in arguments()) {
+    fn request_stays_within_its_template(operation in operations(), arguments in arguments()) {
         if let Some(request) = request(&operation, &arguments) {
             let uri = request.uri();
             prop_assert_eq!(uri.scheme_str(), Some("https"));
@@ -181,10 +187,10 @@ proptest! {
     }
 
     #[test]
-    fn a_query_has_one_pair_for_each_value(styled in styles(), value in texts(), other in texts()) {
-        let form = Form::Styled(styled);
-        let parameter = |name: &str| Parameter { argument: name.into(), name: name.into(), location: Location::Query, form: form.clone(), required: true };
-        let operation = Operation { path: "/".into(), ..operation(vec![parameter("q"), parameter("r[]=&")], None) };
+    fn query_has_one_pair_per_value(styled in styles(), value in texts(), other in texts()) {
+        let form = ValueEncoding::Styled(styled);
+        let parameter = |name: &str| OperationParameter { argument: name.into(), name: name.into(), location: ParameterLocation::Query, encoding: form.clone(), required: true };
+        let operation = OpenApiOperation { path: "/".into(), ..operation(vec![parameter("q"), parameter("r[]=&")], None) };
         let request = request(&operation, &json!({ "q": value, "r[]=&": other })).unwrap();
         let query = request.uri().query().unwrap_or_default().to_owned();
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name.into_owned()).collect();
@@ -196,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn a_form_is_read_back(members in objects(values())) {
+    fn form_round_trips(members in objects(values())) {
         let operation = operation(Vec::new(), Some(body("application/x-www-form-urlencoded", BodyKind::Form(Vec::new()))));
         let request = request(&operation, &Value::Object(members.clone())).unwrap();
         let seen: Vec<_> = form_urlencoded::parse(request.body()).into_owned().collect();
@@ -208,12 +214,12 @@ proptest! {
     }
 
     #[test]
-    fn a_multipart_body_is_read_back(members in objects(values()), file: Vec<u8>) {
+    fn multipart_body_round_trips(members in objects(values()), file: Vec<u8>) {
         use base64::Engine;
         let encoded = base64::engine::general_purpose::STANDARD.encode(&file);
         let mut members = members;
         members.insert("file".to_owned(), encoded.into());
-        let part = Part { name: "file".into(), kind: PartKind::File, media_type: None, styled: None };
+        let part = FormPart { name: "file".into(), kind: PartKind::File, media_type: None, styled: None };
         let operation = operation(Vec::new(), Some(body("multipart/form-data", BodyKind::Multipart(vec![part]))));
         let request = request(&operation, &Value::Object(members.clone())).unwrap();
         let quoted = |name: &str| -> String {
@@ -230,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn any_response_is_a_result(status in 100_u16..600, content_type in texts(), bytes: Vec<u8>, value in values()) {
+    fn every_response_is_a_result(status in 100_u16..600, content_type in texts(), bytes: Vec<u8>, value in values()) {
         let uri = "https://a.example/x".parse().unwrap();
         for body in [bytes, value.to_string().into_bytes()] {
             let mut response = http::Response::new(Bytes::from(body));
@@ -238,7 +244,7 @@ proptest! {
             if let Ok(content_type) = content_type.parse() {
                 response.headers_mut().insert("content-type", content_type);
             }
-            let output = operation(Vec::new(), None).result(&response, &uri, crate::Promise::Object);
+            let output = operation(Vec::new(), None).result(&response, &uri, crate::ResultPromise::Object);
             prop_assert_eq!(output.is_error, !(200..300).contains(&status));
             prop_assert!(output.is_error || output.body.get("structuredContent").unwrap().is_object());
         }

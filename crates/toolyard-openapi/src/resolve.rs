@@ -1,70 +1,84 @@
-//! References within a description, followed.
+//! Resolves references within a description.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use crate::document::Node;
+use crate::document::SpecNode;
 use crate::sources::join;
 
-/// How many references may lead to one another.
-const LONGEST_CHAIN: usize = 32;
+/// Maximum number of references in a chain.
+const MAX_REFERENCE_CHAIN: usize = 32;
 
-/// A value, and the file that it stands in, which its references are relative to.
+/// Maximum number of properties and keywords of all merged objects of a description. The largest descriptions have some
+/// hundred thousand.
+const MAX_MERGED_MEMBERS: usize = 2_000_000;
+
+/// A value and its file, which its references are relative to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At<'d> {
+pub(crate) struct NodeRef<'d> {
     pub(crate) file: usize,
-    pub(crate) node: &'d Node<'d>,
+    pub(crate) node: &'d SpecNode<'d>,
 }
 
-/// All files of a description; the first is where it begins.
-pub(crate) struct Files<'d> {
-    files: &'d [(&'d str, Node<'d>)],
+/// All files of a description; the first is its root.
+pub(crate) struct SpecFiles<'d> {
+    files: &'d [(&'d str, SpecNode<'d>)],
     by_name: HashMap<&'d str, usize>,
-    /// A list of thousands of schemas is searched once for each that is referred to.
-    found: RefCell<HashMap<(usize, &'d str), Option<At<'d>>>>,
+    /// Resolved references. In a list of thousands of schemas each is searched once.
+    resolved: RefCell<HashMap<(usize, &'d str), Option<NodeRef<'d>>>>,
+    merge_budget: Cell<usize>,
 }
 
-impl<'d> At<'d> {
-    /// The member of that name, which stands in the same file.
+impl<'d> NodeRef<'d> {
+    /// Returns the member with a name, in the same file.
     pub(crate) fn get(self, name: &str) -> Option<Self> {
         self.node.get(name).map(|node| Self { node, ..self })
     }
 
-    /// The items of a member that is a list.
+    /// The items of a list member.
     pub(crate) fn list(self, name: &str) -> impl Iterator<Item = Self> {
         self.node.list(name).iter().map(move |node| Self { node, ..self })
     }
 
-    /// The items, of a list.
+    /// The items of a list.
     pub(crate) fn items(self) -> impl Iterator<Item = Self> {
         self.node.items().iter().map(move |node| Self { node, ..self })
     }
 
-    /// The members, each in the same file.
+    /// The members, in the same file.
     pub(crate) fn members(self) -> impl Iterator<Item = (&'d str, Self)> {
         self.node.members().iter().map(move |(name, node)| (&**name, Self { node, ..self }))
     }
 
-    /// Which value it is: two equal ones in different places are two.
+    /// Returns the identity of the value: equal values in different places differ.
     pub(crate) fn identity(self) -> usize {
         std::ptr::from_ref(self.node).addr()
     }
 
-    /// What it refers to, if it does.
+    /// Returns the reference, if the value is one.
     pub(crate) fn reference(self) -> Option<&'d str> {
         self.node.text("$ref")
     }
 }
 
-impl<'d> Files<'d> {
-    pub(crate) fn new(files: &'d [(&'d str, Node<'d>)]) -> Self {
+impl<'d> SpecFiles<'d> {
+    pub(crate) fn new(files: &'d [(&'d str, SpecNode<'d>)]) -> Self {
         let by_name = files.iter().enumerate().map(|(index, (name, _))| (*name, index)).collect();
-        Self { files, by_name, found: RefCell::default() }
+        Self { files, by_name, resolved: RefCell::default(), merge_budget: Cell::new(MAX_MERGED_MEMBERS) }
     }
 
-    /// Where the description begins.
-    pub(crate) fn root(&self) -> At<'d> {
-        At { file: 0, node: &self.files[0].1 }
+    /// The root of the description.
+    pub(crate) fn root(&self) -> NodeRef<'d> {
+        NodeRef { file: 0, node: &self.files[0].1 }
+    }
+
+    /// The remaining budget for merged objects. Without budget, their parts stay separate.
+    pub(crate) fn merge_budget(&self) -> usize {
+        self.merge_budget.get()
+    }
+
+    pub(crate) fn charge_merge(&self, members: usize) {
+        self.merge_budget.set(self.merge_budget.get().saturating_sub(members));
     }
 
     /// The name of a file.
@@ -72,32 +86,32 @@ impl<'d> Files<'d> {
         self.files[file].0
     }
 
-    /// The value itself, or what it refers to, however many references there are between. `None` where they lead
-    /// nowhere, or in a circle.
-    pub(crate) fn resolve(&self, at: At<'d>) -> Option<At<'d>> {
-        (0..LONGEST_CHAIN)
+    /// Returns the value itself or the target of its chain of references. `None` if a reference is unresolved or
+    /// circular.
+    pub(crate) fn resolve(&self, at: NodeRef<'d>) -> Option<NodeRef<'d>> {
+        (0..MAX_REFERENCE_CHAIN)
             .try_fold(at, |at, _| match at.reference() {
                 Some(reference) => self.find(at.file, reference).ok_or(None),
                 None => Err(Some(at)),
             })
-            .map_or_else(|found| found, |_| None)
+            .map_or_else(|target| target, |_| None)
     }
 
-    /// What a reference in a file names.
-    pub(crate) fn find(&self, file: usize, reference: &'d str) -> Option<At<'d>> {
-        if let Some(found) = self.found.borrow().get(&(file, reference)) {
-            return *found;
+    /// Returns the target of a reference in a file.
+    pub(crate) fn find(&self, file: usize, reference: &'d str) -> Option<NodeRef<'d>> {
+        if let Some(target) = self.resolved.borrow().get(&(file, reference)) {
+            return *target;
         }
-        let found = self.search(file, reference);
-        self.found.borrow_mut().insert((file, reference), found);
-        found
+        let target = self.search(file, reference);
+        self.resolved.borrow_mut().insert((file, reference), target);
+        target
     }
 
-    fn search(&self, file: usize, reference: &str) -> Option<At<'d>> {
+    fn search(&self, file: usize, reference: &str) -> Option<NodeRef<'d>> {
         let (other, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let file = match other {
             "" => file,
-            // Where it is this very file, or one that refers back to it.
+            // The reference may name its own file.
             other => *self.by_name.get(&*join(self.name(file), other))?,
         };
         let node = &self.files[file].1;
@@ -105,22 +119,22 @@ impl<'d> Files<'d> {
         let node = match &*fragment {
             "" => node,
             pointer if pointer.starts_with('/') => node.pointer(pointer)?,
-            anchor => anchored(node, anchor)?,
+            anchor => find_anchor(node, anchor)?,
         };
-        (!matches!(node, Node::Null)).then_some(At { file, node })
+        (!matches!(node, SpecNode::Null)).then_some(NodeRef { file, node })
     }
 }
 
-/// The schema that is called so by `$anchor` (JSON Schema 2020-12, section 8.2.2).
-fn anchored<'d>(node: &'d Node<'d>, anchor: &str) -> Option<&'d Node<'d>> {
+/// Finds the schema with an `$anchor` (JSON Schema 2020-12, section 8.2.2).
+fn find_anchor<'d>(node: &'d SpecNode<'d>, anchor: &str) -> Option<&'d SpecNode<'d>> {
     if node.text("$anchor") == Some(anchor) || node.text("$dynamicAnchor") == Some(anchor) {
         return Some(node);
     }
     let members = node.members().iter().map(|(_, value)| value);
-    members.chain(node.items()).find_map(|inside| anchored(inside, anchor))
+    members.chain(node.items()).find_map(|inside| find_anchor(inside, anchor))
 }
 
-/// A fragment as it was before it became part of a URI. What is no escape stays.
+/// Decodes the fragment of a URI. Invalid escapes stay.
 fn percent_decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -146,15 +160,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_lead_to_values() {
-        let parse = |text| Node::parse(text).unwrap();
+    fn references_resolve() {
+        let parse = |text| SpecNode::parse(text).unwrap();
         let root = "a: {$ref: '#/b'}\nb: {$ref: 'x/other.yaml#/c%20d'}\nloop: {$ref: '#/loop'}\nself: {$ref: 'root.yaml#/e'}\n\
                     e: 5\nanchor: {$ref: '#Here'}\nf: {x: [{$anchor: Here, is: 6}]}\ndangling: {$ref: '#/no'}\ngone: {$ref: no.yaml}";
         let files = [("/root.yaml", parse(root)), ("/x/other.yaml", parse("c d: {$ref: '../root.yaml#/e'}"))];
-        let files = Files::new(&files);
+        let files = SpecFiles::new(&files);
         let check = |name: &str, expected: Option<&str>| {
-            let found = files.resolve(files.root().get(name).unwrap());
-            assert_eq!(found.map(|at| at.node.to_value().to_string()).as_deref(), expected, "{name}");
+            let target = files.resolve(files.root().get(name).unwrap());
+            assert_eq!(target.map(|at| at.node.to_value().to_string()).as_deref(), expected, "{name}");
         };
         check("a", Some("5"));
         check("e", Some("5"));

@@ -1,7 +1,7 @@
-//! Schemas of a description, as JSON Schema 2020-12.
+//! Converts the schemas of a description to JSON Schema 2020-12.
 //!
-//! What is referred to becomes a definition (`$defs`), which is written once however many tools need it, so that recursion
-//! is finite and a document with thousands of operations is read in a second. A definition is put into the schema of a
+//! The target of a reference becomes a definition (`$defs`), which is written once for all tools, so that recursion is
+//! finite and a document with thousands of operations takes a second. Definitions are inserted into the schema of a
 //! tool as text ([`prune`]).
 
 mod all_of;
@@ -15,188 +15,188 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::all_of::{Flat, flat};
-use crate::document::Node;
-use crate::resolve::{At, Files};
+pub(crate) use self::all_of::{FlatSchema, flatten};
+use crate::document::SpecNode;
+use crate::resolve::{NodeRef, SpecFiles};
 
-/// What a schema is for.
+/// The purpose of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// What a caller sends: without what is `readOnly`, and exact.
+pub(crate) enum SchemaDirection {
+    /// Arguments of a caller: exact, without `readOnly` properties.
     Request,
-    /// What a server answers: without what is `writeOnly`, and only the structure. Servers answer with `null` and without
-    /// members where their documents allow neither, and clients refuse a result that does not fit its schema, after the
-    /// call was made.
+    /// Responses of a server: only the structure, without `writeOnly` properties. Servers send `null` and omit members
+    /// where their documents permit neither, and clients reject a result that does not match its schema after the call
+    /// was made.
     Response,
 }
 
-/// Which words a document has for the same things.
+/// The JSON Schema dialect of a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// OpenAPI 2 and 3.0: nearly draft 4 of JSON Schema.
+pub(crate) enum SchemaDialect {
+    /// OpenAPI 2 and 3.0: similar to draft 4 of JSON Schema.
     Old,
-    /// OpenAPI 3.1 and later: 2020-12 itself.
+    /// OpenAPI 3.1 and later: JSON Schema 2020-12.
     New,
 }
 
-/// All schemas of a description that are referred to, in one direction.
-pub(crate) struct Schemas<'d> {
-    files: &'d Files<'d>,
-    dialect: Dialect,
-    direction: Direction,
-    units: Vec<Unit<'d>>,
+/// All referenced schemas of a description, for one direction.
+pub(crate) struct SchemaRegistry<'d> {
+    files: &'d SpecFiles<'d>,
+    dialect: SchemaDialect,
+    direction: SchemaDirection,
+    definitions: Vec<SchemaDefinition<'d>>,
     by_identity: HashMap<usize, usize>,
     names: HashSet<String>,
-    /// Whether inline objects become definitions as well, so that they can be left out one by one.
+    /// True if inline objects become definitions as well, so that they can be pruned one by one.
     hoists: bool,
 }
 
-/// A schema that has a definition of its own.
-struct Unit<'d> {
+/// A schema with its own definition.
+struct SchemaDefinition<'d> {
     name: String,
-    at: At<'d>,
-    /// What stands for it where there is no room for it.
+    at: NodeRef<'d>,
+    /// Its replacement if it does not fit.
     open: String,
-    written: Option<Written>,
+    body: Option<WrittenSchema>,
 }
 
-/// A schema as text, and the definitions that it refers to.
+/// A schema as text, with its references to definitions.
 #[derive(Default)]
-struct Written {
+struct WrittenSchema {
     text: String,
-    edges: Vec<Edge>,
+    references: Vec<DefinitionRef>,
 }
 
 /// A reference to a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Edge {
-    unit: usize,
-    /// Whether every value has it: it is required, and so is all around it.
+pub(crate) struct DefinitionRef {
+    definition: usize,
+    /// True if every value contains it: it and everything around it is required.
     required: bool,
 }
 
-/// A schema that is not part of a definition, and what it refers to.
+/// A schema that is not part of a definition, with its references.
 #[derive(Debug, Default)]
-pub(crate) struct Root {
-    pub(crate) edges: Vec<Edge>,
+pub(crate) struct RootSchema {
+    pub(crate) references: Vec<DefinitionRef>,
 }
 
-impl<'d> Schemas<'d> {
-    pub(crate) fn new(files: &'d Files<'d>, dialect: Dialect, direction: Direction) -> Self {
+impl<'d> SchemaRegistry<'d> {
+    pub(crate) fn new(files: &'d SpecFiles<'d>, dialect: SchemaDialect, direction: SchemaDirection) -> Self {
         Self {
             files,
             dialect,
             direction,
-            units: Vec::new(),
+            definitions: Vec::new(),
             by_identity: HashMap::new(),
             names: HashSet::new(),
             hoists: false,
         }
     }
 
-    /// Whether inline objects become definitions from now on; says whether they did.
+    /// Sets whether inline objects become definitions, and returns the previous setting.
     pub(crate) fn set_hoisting(&mut self, hoists: bool) -> bool {
         std::mem::replace(&mut self.hoists, hoists)
     }
 
-    /// Writes a schema in another one. `required` as in [`Edge`].
-    pub(crate) fn write(&mut self, at: At<'d>, required: bool, root: &mut Root) -> Value {
-        Writer { schemas: self, edges: &mut root.edges }.schema(at, required)
+    /// Writes a schema within another one. `required` has the meaning of [`DefinitionRef`].
+    pub(crate) fn write(&mut self, at: NodeRef<'d>, required: bool, root: &mut RootSchema) -> Value {
+        SchemaWriter { schemas: self, references: &mut root.references }.schema(at, required)
     }
 
-    /// Writes what a schema says, where it would be a reference otherwise.
-    pub(crate) fn write_whole(&mut self, at: At<'d>, root: &mut Root) -> Value {
-        Writer { schemas: self, edges: &mut root.edges }.described(at, true)
+    /// Writes a schema inline instead of as a reference.
+    pub(crate) fn write_whole(&mut self, at: NodeRef<'d>, root: &mut RootSchema) -> Value {
+        SchemaWriter { schemas: self, references: &mut root.references }.inline(at, true)
     }
 
     /// Writes the schema of a property.
     pub(crate) fn write_property(
         &mut self,
         name: &str,
-        at: At<'d>,
+        at: NodeRef<'d>,
         required: bool,
-        root: &mut Root,
+        root: &mut RootSchema,
     ) -> Value {
-        Writer { schemas: self, edges: &mut root.edges }.property(name, at, required)
+        SchemaWriter { schemas: self, references: &mut root.references }.property(name, at, required)
     }
 
-    /// Whether a caller never sends this, or a server never answers it.
-    pub(crate) fn leaves_out(&self, at: At<'d>) -> bool {
+    /// True if a caller never sends this property, or a server never returns it.
+    pub(crate) fn is_omitted(&self, at: NodeRef<'d>) -> bool {
         let word = match self.direction {
-            Direction::Request => "readOnly",
-            Direction::Response => "writeOnly",
+            SchemaDirection::Request => "readOnly",
+            SchemaDirection::Response => "writeOnly",
         };
-        at.node.is(word) || self.files.resolve(at).is_some_and(|at| at.node.is(word))
+        at.node.is_true(word) || self.files.resolve(at).is_some_and(|at| at.node.is_true(word))
     }
 
-    /// The definition of what a reference names, which is called after it.
-    fn unit(&mut self, at: At<'d>, name: &str) -> usize {
-        if let Some(unit) = self.by_identity.get(&at.identity()) {
-            return *unit;
+    /// Returns the definition for the target of a reference, with a similar name.
+    fn definition(&mut self, at: NodeRef<'d>, name: &str) -> usize {
+        if let Some(definition) = self.by_identity.get(&at.identity()) {
+            return *definition;
         }
         let name = self.free_name(name);
-        let open = prune::opened(at.node, self.direction);
-        self.units.push(Unit { name, at, open, written: None });
-        self.by_identity.insert(at.identity(), self.units.len() - 1);
-        self.units.len() - 1
+        let open = prune::open_form(at.node, self.direction);
+        self.definitions.push(SchemaDefinition { name, at, open, body: None });
+        self.by_identity.insert(at.identity(), self.definitions.len() - 1);
+        self.definitions.len() - 1
     }
 
-    fn free_name(&mut self, wanted: &str) -> String {
+    fn free_name(&mut self, preferred: &str) -> String {
         let legal = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let wanted: String = wanted.chars().map(legal).collect();
-        let numbered = (2..).map(|number| format!("{wanted}_{number}"));
-        let free = std::iter::once(wanted.clone()).chain(numbered).find(|name| !self.names.contains(name));
-        let free = free.unwrap_or(wanted);
+        let preferred: String = preferred.chars().map(legal).collect();
+        let numbered = (2..).map(|number| format!("{preferred}_{number}"));
+        let free = std::iter::once(preferred.clone()).chain(numbered).find(|name| !self.names.contains(name));
+        let free = free.unwrap_or(preferred);
         self.names.insert(free.clone());
         free
     }
 
-    /// A definition, which is written when it is first needed.
-    fn written(&mut self, unit: usize, largest: usize) -> &Written {
-        if self.units[unit].written.is_none() {
-            let at = self.units[unit].at;
-            let mut written = self.write_unit(at);
-            if written.text.len() > largest {
+    /// Returns a definition, which is written on first use.
+    fn written_definition(&mut self, definition: usize, largest: usize) -> &WrittenSchema {
+        if self.definitions[definition].body.is_none() {
+            let at = self.definitions[definition].at;
+            let mut schema = self.write_definition(at);
+            if schema.text.len() > largest {
                 let before = self.set_hoisting(true);
-                written = self.write_unit(at);
+                schema = self.write_definition(at);
                 self.set_hoisting(before);
             }
-            self.units[unit].written = Some(written);
+            self.definitions[definition].body = Some(schema);
         }
-        self.units[unit].written.get_or_insert_default()
+        self.definitions[definition].body.get_or_insert_default()
     }
 
-    fn write_unit(&mut self, at: At<'d>) -> Written {
-        let mut edges = Vec::new();
-        let value = Writer { schemas: self, edges: &mut edges }.described(at, true);
-        Written { text: value.to_string(), edges }
+    fn write_definition(&mut self, at: NodeRef<'d>) -> WrittenSchema {
+        let mut references = Vec::new();
+        let value = SchemaWriter { schemas: self, references: &mut references }.inline(at, true);
+        WrittenSchema { text: value.to_string(), references }
     }
 }
 
-/// Writes one schema, and notes what it refers to.
-struct Writer<'w, 'd> {
-    schemas: &'w mut Schemas<'d>,
-    edges: &'w mut Vec<Edge>,
+/// Writes one schema and records its references.
+struct SchemaWriter<'w, 'd> {
+    schemas: &'w mut SchemaRegistry<'d>,
+    references: &'w mut Vec<DefinitionRef>,
 }
 
-impl<'d> Writer<'_, 'd> {
-    fn schema(&mut self, at: At<'d>, required: bool) -> Value {
+impl<'d> SchemaWriter<'_, 'd> {
+    fn schema(&mut self, at: NodeRef<'d>, required: bool) -> Value {
         match at.reference() {
             Some(reference) => self.reference(at, reference, required),
-            None => self.described(at, required),
+            None => self.inline(at, required),
         }
     }
 
-    /// A schema that stands where it is used.
-    fn described(&mut self, at: At<'d>, required: bool) -> Value {
-        // Clients know objects only.
+    /// Writes a schema inline.
+    fn inline(&mut self, at: NodeRef<'d>, required: bool) -> Value {
+        // Clients only accept objects.
         match at.node {
-            Node::Bool(true) => return json!({}),
-            Node::Bool(false) => return json!({"not": {}}),
+            SpecNode::Bool(true) => return json!({}),
+            SpecNode::Bool(false) => return json!({"not": {}}),
             _ => {}
         }
         if let Some(reference) = at.reference() {
-            // A definition that is nothing but a reference.
+            // A definition that only consists of a reference.
             return self.reference(at, reference, required);
         }
         match all_of::only_reference(at) {
@@ -205,12 +205,12 @@ impl<'d> Writer<'_, 'd> {
                 self.annotate(at, &mut value);
                 value
             }
-            None => self.keywords(&flat(self.schemas.files, at), required),
+            None => self.keywords(&flatten(self.schemas.files, at), required),
         }
     }
 
-    /// A reference to the definition of what `at` refers to. What leads nowhere allows anything.
-    fn reference(&mut self, at: At<'d>, reference: &'d str, required: bool) -> Value {
+    /// Writes a reference to a definition. An unresolved reference allows anything.
+    fn reference(&mut self, at: NodeRef<'d>, reference: &'d str, required: bool) -> Value {
         let Some(target) = self.schemas.files.find(at.file, reference) else { return json!({}) };
         if self.schemas.files.resolve(target).is_none() {
             return json!({});
@@ -221,18 +221,18 @@ impl<'d> Writer<'_, 'd> {
         value
     }
 
-    fn refer(&mut self, target: At<'d>, name: &str, required: bool) -> Value {
-        let unit = self.schemas.unit(target, name);
-        self.edges.push(Edge { unit, required });
-        json!({"$ref": format!("#/$defs/{}", self.schemas.units[unit].name)})
+    fn refer(&mut self, target: NodeRef<'d>, name: &str, required: bool) -> Value {
+        let definition = self.schemas.definition(target, name);
+        self.references.push(DefinitionRef { definition, required });
+        json!({"$ref": format!("#/$defs/{}", self.schemas.definitions[definition].name)})
     }
 
-    /// What stands beside a reference. In 2020-12 all of it counts; in older dialects only words are taken, and `null`,
-    /// which their authors mean though the reference would hide it.
-    fn annotate(&mut self, at: At<'d>, value: &mut Value) {
+    /// Adds the siblings of a reference. In 2020-12 all of them apply. In older dialects only annotations and `null`
+    /// are added: authors mean them, though the reference would hide them.
+    fn annotate(&mut self, at: NodeRef<'d>, value: &mut Value) {
         let mut beside = Map::new();
-        if self.schemas.dialect == Dialect::New {
-            let mut own = flat(self.schemas.files, at);
+        if self.schemas.dialect == SchemaDialect::New {
+            let mut own = flatten(self.schemas.files, at);
             own.keywords.retain(|(name, _)| *name != "$ref" && *name != "allOf");
             if let Value::Object(keywords) = self.keywords(&own, false) {
                 beside = keywords;

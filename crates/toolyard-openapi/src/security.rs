@@ -1,44 +1,44 @@
-//! What opens a service.
+//! Security schemes and requirements of a service.
 
-/// A way to say who asks.
+/// A security scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scheme {
-    /// A text in a place of its own.
+pub enum SecurityScheme {
+    /// An API key.
     ApiKey {
-        /// Where it goes.
-        place: KeyPlace,
-        /// The name of the header, parameter or cookie.
+        /// Location in a request.
+        location: ApiKeyLocation,
+        /// Name of the header, parameter or cookie.
         name: String,
     },
     /// `Authorization: Basic`.
     Basic,
     /// `Authorization: Bearer`.
     Bearer,
-    /// OAuth 2, as far as a program can use it alone (client credentials); OpenID Connect.
+    /// OAuth 2 with the client credentials flow, or OpenID Connect.
     OAuth2 {
-        /// Where tokens are given out, if the description says so.
+        /// Token endpoint, if the description has one.
         token_url: Option<String>,
     },
-    /// Something else, such as a certificate.
+    /// Another scheme, such as client certificates.
     Other,
 }
 
-/// Where a key goes.
+/// The location of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyPlace {
-    /// Into a header.
+pub enum ApiKeyLocation {
+    /// In a header.
     Header,
-    /// Into the query.
+    /// In the query.
     Query,
-    /// Into the header `Cookie`.
+    /// In the header `Cookie`.
     Cookie,
 }
 
-/// A scheme that an operation wants.
+/// A scheme that an operation requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requirement {
-    /// The name of the scheme.
+pub struct SecurityRequirement {
+    /// Name of the scheme.
     pub scheme: String,
-    /// The scopes that a token has to have.
+    /// Required scopes of a token.
     pub scopes: Vec<String>,
 }

@@ -1,81 +1,81 @@
-//! The files of a description, which refer to one another.
+//! The files of a description and the references between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
-use crate::document::{Node, SyntaxError};
+use crate::document::{SpecNode, SpecSyntaxError};
 
-/// The texts of a description, by where they are: URLs, or paths of files.
+/// The texts of a description by location: URLs, or paths of files.
 ///
 /// ```
-/// # use toolyard_openapi::Sources;
+/// # use toolyard_openapi::DescriptionSources;
 /// let root = r#"{"openapi": "3.0.3", "paths": {"/pets": {"$ref": "paths/pets.yaml"}}}"#;
-/// let mut sources = Sources::new("https://example.com/api/openapi.json", root);
+/// let mut sources = DescriptionSources::new("https://example.com/api/openapi.json", root);
 /// assert_eq!(sources.missing(), ["https://example.com/api/paths/pets.yaml"]);
 /// sources.add("https://example.com/api/paths/pets.yaml", "get: {}");
 /// assert!(sources.missing().is_empty());
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct DescriptionSources {
     root: String,
     texts: BTreeMap<String, String>,
 }
 
-/// Why nothing can be made of a description.
+/// The reason why a description cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
+pub enum DescriptionError {
     /// A file is neither JSON nor YAML.
     #[error("{file}: {error}")]
     Syntax {
-        /// Which file.
+        /// Name of the file.
         file: String,
-        /// What is wrong, and where.
-        error: SyntaxError,
+        /// The problem and its position.
+        error: SpecSyntaxError,
     },
-    /// It is something else, or of a version that is not known.
+    /// The file is not a service description, or has an unsupported version.
     #[error("{file}: {problem}")]
-    NoDescription {
-        /// Which file.
+    InvalidDescription {
+        /// Name of the file.
         file: String,
-        /// What was expected, and at which place of the file.
+        /// The problem and its location in the file.
         problem: String,
     },
 }
 
-impl Sources {
-    /// A description that begins at `root`, with this text.
+impl DescriptionSources {
+    /// Creates a description with the location and the text of its root.
     #[must_use]
     pub fn new(root: impl Into<String>, text: impl Into<String>) -> Self {
         let root = root.into();
         Self { texts: BTreeMap::from([(root.clone(), text.into())]), root }
     }
 
-    /// Adds the text of a file that is referred to. One that is not to be had is added empty: what refers to it is left
-    /// out.
+    /// Adds the text of a referenced file. An unavailable file is added as an empty text, so that references to it are
+    /// skipped.
     pub fn add(&mut self, file: impl Into<String>, text: impl Into<String>) {
         self.texts.insert(file.into(), text.into());
     }
 
-    /// Where the description begins.
+    /// The location of the root.
     #[must_use]
     pub fn root(&self) -> &str {
         &self.root
     }
 
-    /// How large all texts are, in bytes.
+    /// Total size of all texts, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.texts.values().map(String::len).sum()
     }
 
-    /// The files that are referred to and not here. When they have been added, others may be missing.
+    /// Returns the referenced files that are not present. After they are added, others may be missing.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let mut files = BTreeSet::new();
         for (file, text) in &self.texts {
-            // Nearly all documents are one file, and large ones are not read twice for it.
+            // Nearly all documents are a single file; large ones are not parsed twice for this.
             if refers_to_files(text)
-                && let Ok(node) = Node::parse(text)
+                && let Ok(node) = SpecNode::parse(text)
             {
                 collect(&node, &mut |reference| {
                     let (other, _) = reference.split_once('#').unwrap_or((reference, ""));
@@ -88,7 +88,7 @@ impl Sources {
         files.into_iter().filter(|file| !self.texts.contains_key(file)).collect()
     }
 
-    /// The same for the same files with the same texts.
+    /// Returns a digest of all locations and texts.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
@@ -96,23 +96,23 @@ impl Sources {
         hasher.finish()
     }
 
-    pub(crate) fn parse(&self) -> Result<Vec<(&str, Node<'_>)>, Unreadable> {
+    pub(crate) fn parse(&self) -> Result<Vec<(&str, SpecNode<'_>)>, DescriptionError> {
         let root = self.texts.get_key_value(&self.root);
         let others = self.texts.iter().filter(|(file, _)| **file != self.root);
         let mut files = Vec::with_capacity(self.texts.len());
         for (file, text) in root.into_iter().chain(others) {
-            match Node::parse(text) {
+            match SpecNode::parse(text) {
                 Ok(node) => files.push((file.as_str(), node)),
-                // What refers to it is left out, and said.
-                Err(_) if *file != self.root => files.push((file, Node::Null)),
-                Err(error) => return Err(Unreadable::Syntax { file: file.clone(), error }),
+                // References to an invalid file are reported as faults.
+                Err(_) if *file != self.root => files.push((file, SpecNode::Null)),
+                Err(error) => return Err(DescriptionError::Syntax { file: file.clone(), error }),
             }
         }
         Ok(files)
     }
 }
 
-/// Whether there is a `$ref` that does not begin with `#`.
+/// True if there is a `$ref` that does not start with `#`.
 fn refers_to_files(text: &str) -> bool {
     text.match_indices("$ref").any(|(at, name)| {
         let rest = text[at + name.len()..].trim_start_matches(['"', '\'', ' ', ':', '\t', '\r', '\n']);
@@ -120,19 +120,19 @@ fn refers_to_files(text: &str) -> bool {
     })
 }
 
-fn collect(node: &Node<'_>, found: &mut impl FnMut(&str)) {
+fn collect(node: &SpecNode<'_>, visit: &mut impl FnMut(&str)) {
     for (name, value) in node.members() {
         match (&**name, value) {
-            ("$ref", Node::Text(reference)) => found(reference),
-            // A value that happens to have such a member refers to nothing.
+            ("$ref", SpecNode::Text(reference)) => visit(reference),
+            // A member of an arbitrary value is not a reference.
             ("example" | "examples" | "default" | "enum", _) => {}
-            (_, value) => collect(value, found),
+            (_, value) => collect(value, visit),
         }
     }
-    node.items().iter().for_each(|item| collect(item, found));
+    node.items().iter().for_each(|item| collect(item, visit));
 }
 
-/// Where `reference` is, as `base` writes it (RFC 3986, section 5.2): URLs and paths are the same here.
+/// Resolves `reference` against `base` (RFC 3986, section 5.2), for URLs and paths alike.
 #[must_use]
 pub fn join(base: &str, reference: &str) -> String {
     if has_scheme(reference) {
@@ -155,7 +155,7 @@ pub fn join(base: &str, reference: &str) -> String {
     for segment in joined.trim_start_matches('/').split('/') {
         match segment {
             "." => {}
-            // Above the root there is nothing; above a relative path there may be.
+            // There is nothing above the root, but there may be above a relative path.
             ".." if segments.last().is_some_and(|last| *last != "..") => drop(segments.pop()),
             ".." if joined.starts_with('/') || !origin.is_empty() => {}
             segment => segments.push(segment),
@@ -165,7 +165,7 @@ pub fn join(base: &str, reference: &str) -> String {
     format!("{origin}{slash}{}", segments.join("/"))
 }
 
-/// The scheme and the authority of a URL: which server it is at.
+/// Returns the origin of a URL: scheme and authority without user information.
 #[must_use]
 pub fn origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
@@ -176,7 +176,7 @@ pub fn origin(url: &str) -> Option<String> {
 
 pub(crate) fn has_scheme(reference: &str) -> bool {
     let scheme = reference.split_once(':').map_or("", |(scheme, _)| scheme);
-    // One letter is a drive of Windows.
+    // A single letter is a drive of Windows.
     scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_joined_as_urls_are() {
+    fn references_are_resolved_as_urls() {
         let check =
             |base, reference, expected| assert_eq!(join(base, reference), expected, "{base} {reference}");
         check("https://a.b/c/d.json", "e.json", "https://a.b/c/e.json");
@@ -204,8 +204,9 @@ mod tests {
 
     #[test]
     fn only_other_files_are_missing() {
-        let check =
-            |text: &str, expected: &[&str]| assert_eq!(Sources::new("/a/b.yaml", text).missing(), expected);
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(DescriptionSources::new("/a/b.yaml", text).missing(), expected)
+        };
         check("a: {$ref: '#/b'}", &[]);
         check("a: {$ref: 'c.yaml#/b'}\nd: {$ref: 'c.yaml#/e'}", &["/a/c.yaml"]);
         check("a: {$ref: '#/b'}\nexample: {$ref: 'c.yaml'}", &[]);

@@ -1,11 +1,11 @@
-//! From arguments to the parts of a request.
+//! Encodes arguments into the parts of a request.
 //!
-//! [`style`] has the one table of styles; [`path`] and [`parameter`] put values where they belong, [`body`] makes the
-//! body. Where a rule was ours to choose, it is said there.
+//! [`style`] implements the table of styles; [`path`] and [`parameter`] encode parameters, [`body`] the body. Decisions
+//! that the specification leaves open are documented there.
 //!
-//! `null`, and an array or an object with nothing in it, is what RFC 6570 (section 2.3) calls undefined. Such a value is
-//! left out where its parameter is not required, and written as the column `undefined` of the specification has it where
-//! it is. In an array or an object, `null` is always left out.
+//! `null`, and an empty array or object, is undefined in the terms of RFC 6570 (section 2.3). Undefined values are
+//! omitted for optional parameters, and written as in the column `undefined` of the specification for required ones. In
+//! an array or an object, `null` is always omitted.
 
 pub(crate) mod body;
 pub(crate) mod escape;
@@ -15,47 +15,47 @@ pub(crate) mod parameter;
 pub(crate) mod path;
 pub(crate) mod style;
 
-use toolyard_core::{Code, Json, ToolError};
+use toolyard_core::{ErrorCode, Json, ToolError};
 
-/// How much of a name is said, in bytes. Members may be called anything.
-const LONGEST_NAME: usize = 200;
+/// Maximum length of a path in an error, in bytes. Member names may have any length.
+const MAX_PATH_BYTES: usize = 200;
 
-/// An argument that makes no request. `at` is where it is among the arguments, as a JSON Pointer without its first slash.
-pub(crate) fn invalid(at: &str, problem: impl std::fmt::Display) -> ToolError {
-    let at = cut(at, LONGEST_NAME);
-    ToolError::new(Code::InvalidArguments, format!("Invalid arguments: /{at}: {problem}"))
+/// Returns the error for an invalid argument. `at` is its JSON Pointer among the arguments, without the first slash.
+pub(crate) fn invalid_argument(at: &str, problem: impl std::fmt::Display) -> ToolError {
+    let at = truncate(at, MAX_PATH_BYTES);
+    ToolError::new(ErrorCode::InvalidArguments, format!("Invalid arguments: /{at}: {problem}"))
 }
 
-/// The beginning of a text, of so many bytes at most, in whole characters.
-pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+/// Truncates a text to a number of bytes, at a character boundary.
+pub(crate) fn truncate(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]
 }
 
-/// A value as a person would write it: a string without quotes, anything else as its own JSON text.
+/// Returns a value as plain text: a string without quotes, anything else as JSON.
 pub(crate) fn plain(value: &Json) -> String {
     value.to_str().map_or_else(|| value.as_text().to_owned(), |text| text.into_owned())
 }
 
-/// A value as a text of a media type: JSON is its own text, and so is a string in any other.
+/// Returns a value as a text of a media type: as JSON for JSON types, else as plain text.
 pub(crate) fn in_media_type(media_type: &str, value: &Json) -> String {
     if media::is_json(media_type) { value.as_text().to_owned() } else { plain(value) }
 }
 
-/// A value, opened one level deep. What is undefined in it is left out.
-pub(crate) enum Opened {
+/// A value, decoded one level deep, without undefined values.
+pub(crate) enum OpenedValue {
     Undefined,
     /// A string, a number or a boolean.
     Text(String),
-    /// At least one.
+    /// Items, at least one.
     Items(Vec<Json>),
-    /// At least one.
+    /// Members, at least one.
     Members(Vec<(String, Json)>),
 }
 
-impl Opened {
+impl OpenedValue {
     pub(crate) fn of(at: &str, value: &Json) -> Result<Self, ToolError> {
-        let unclear = |error| invalid(at, error);
+        let unclear = |error| invalid_argument(at, error);
         Ok(match value.as_bytes().first() {
             Some(b'[') => {
                 let mut items = value.to_items().map_err(unclear)?;
@@ -74,7 +74,7 @@ impl Opened {
     }
 }
 
-/// Whether a value has no values in it.
+/// True for values other than arrays and objects.
 pub(crate) fn is_primitive(value: &Json) -> bool {
     !matches!(value.as_bytes().first(), Some(b'{' | b'['))
 }

@@ -2,92 +2,106 @@
 
 use serde_json::{Value, json};
 
-use super::input::Input;
-use super::media::{self, Family};
-use super::parameters::{Declared, collection_format, describe, styled};
-use super::paths::Site;
-use super::{Reader, Version, words, xml};
-use crate::document::Node;
-use crate::operation::{Body, BodyKind, Content, Location, Part, PartKind};
-use crate::resolve::At;
-use crate::schema::{Flat, flat};
+use super::input::ArgumentSchema;
+use super::media::{self, MediaFamily};
+use super::parameters::{DeclaredParameter, collection_format, describe, style_options};
+use super::paths::OperationSite;
+use super::{DescriptionReader, OpenApiVersion, words, xml};
+use crate::document::SpecNode;
+use crate::operation::{BodyContent, BodyKind, FormPart, ParameterLocation, PartKind, RequestBody};
+use crate::resolve::NodeRef;
+use crate::schema::{FlatSchema, flatten};
 
-/// How deep the items of arrays, and alternatives, are looked into for files.
-const DEEPEST_PART: usize = 8;
+/// Maximum depth of arrays and alternatives in the search for files.
+const MAX_PART_DEPTH: usize = 8;
 
-/// The operation cannot be called: a fault says why.
-pub(super) struct Unusable;
+/// The operation cannot be called; a fault has the reason.
+pub(super) struct UnusableOperation;
 
-impl<'d> Reader<'d> {
-    /// The body of OpenAPI 3.
-    pub(super) fn body(&mut self, site: &Site<'d>, input: &mut Input) -> Result<Option<Body>, Unusable> {
+impl<'d> DescriptionReader<'d> {
+    /// Reads the body of OpenAPI 3.
+    pub(super) fn body(
+        &mut self,
+        site: &OperationSite<'d>,
+        input: &mut ArgumentSchema,
+    ) -> Result<Option<RequestBody>, UnusableOperation> {
         let Some(request) = site.operation.get("requestBody") else { return Ok(None) };
-        let place = site.place.at("requestBody");
-        let Some(request) = self.resolve(request, &place, "the operation is left out") else {
-            return Err(Unusable);
+        let fault_location = site.fault_location.at("requestBody");
+        let Some(request) = self.resolve(request, &fault_location, "the operation is skipped") else {
+            return Err(UnusableOperation);
         };
-        let content = request.get("content").into_iter().flat_map(At::members);
+        let content = request.get("content").into_iter().flat_map(NodeRef::members);
         let content: Vec<_> =
             content.map(|(media_type, at)| (media_type, self.files.resolve(at).unwrap_or(at))).collect();
-        let has_files = |at: &At<'d>| at.get("schema").is_some_and(|schema| self.has_files(schema));
+        let has_files = |at: &NodeRef<'d>| at.get("schema").is_some_and(|schema| self.has_files(schema));
         let multipart =
-            content.iter().find(|(name, at)| media::family(name) == Family::Multipart && has_files(at));
+            content.iter().find(|(name, at)| media::family(name) == MediaFamily::Multipart && has_files(at));
         let json_first = media::preferred(content.iter().map(|(name, at)| (*name, *at)));
-        // A form with files cannot be sent in another way.
+        // A form with files has no other encoding.
         let chosen = match (json_first, multipart) {
-            (Some((name, _)), Some((multipart, at))) if media::family(name) == Family::Form => {
+            (Some((name, _)), Some((multipart, at))) if media::family(name) == MediaFamily::Form => {
                 Some((*multipart, *at))
             }
             (chosen, _) => chosen,
         };
         let Some((media_type, at)) = chosen else { return Ok(None) };
-        let wanted = Wanted {
+        let source = BodySource {
             media_type,
             schema: at.get("schema"),
             encoding: at.get("encoding"),
-            words: request.node,
+            description: request.node,
         };
-        Ok(Some(self.body_of(&wanted, request.node.is("required"), input)))
+        Ok(Some(self.body_of(&source, request.node.is_true("required"), input)))
     }
 
-    /// The body of OpenAPI 2, which is a parameter, or several.
+    /// Reads the body of OpenAPI 2, which consists of one or several parameters.
     pub(super) fn body_of_version_2(
         &mut self,
-        site: &Site<'d>,
-        declared: &[Declared<'d>],
-        input: &mut Input,
-    ) -> Result<Option<Body>, Unusable> {
+        site: &OperationSite<'d>,
+        parameters: &[DeclaredParameter<'d>],
+        input: &mut ArgumentSchema,
+    ) -> Result<Option<RequestBody>, UnusableOperation> {
         let of =
-            |location: &str| declared.iter().filter(|parameter| parameter.location == location).collect();
-        let (bodies, fields): (Vec<&Declared<'d>>, Vec<&Declared<'d>>) = (of("body"), of("formData"));
+            |location: &str| parameters.iter().filter(|parameter| parameter.location == location).collect();
+        let (bodies, fields): (Vec<&DeclaredParameter<'d>>, Vec<&DeclaredParameter<'d>>) =
+            (of("body"), of("formData"));
         let consumes = site.operation.get("consumes").or_else(|| self.files.root().get("consumes"));
         let consumes: Vec<&str> =
-            consumes.map_or(&[][..], |at| at.node.items()).iter().filter_map(Node::as_str).collect();
+            consumes.map_or(&[][..], |at| at.node.items()).iter().filter_map(SpecNode::as_str).collect();
         match (&*bodies, &*fields) {
             ([], []) => Ok(None),
             ([body], []) => {
                 let media_type = media::preferred(consumes.iter().map(|name| (*name, ())))
                     .map_or("application/json", |(name, ())| name);
-                let wanted =
-                    Wanted { media_type, schema: body.at.get("schema"), encoding: None, words: body.at.node };
-                Ok(Some(self.body_of(&wanted, body.at.node.is("required"), input)))
+                let source = BodySource {
+                    media_type,
+                    schema: body.at.get("schema"),
+                    encoding: None,
+                    description: body.at.node,
+                };
+                Ok(Some(self.body_of(&source, body.at.node.is_true("required"), input)))
             }
             ([], fields) => Ok(Some(self.form_of_version_2(fields, &consumes, input))),
             ([_, other, ..], _) => {
-                self.fault(&other.place, "an operation has one body at most: it is left out");
-                Err(Unusable)
+                self.fault(&other.fault_location, "more than one body: the operation is skipped");
+                Err(UnusableOperation)
             }
             ([body], _) => {
                 self.fault(
-                    &body.place,
-                    "there are fields of a form beside the body: the operation is left out",
+                    &body.fault_location,
+                    "form fields in addition to a body: the operation is skipped",
                 );
-                Err(Unusable)
+                Err(UnusableOperation)
             }
         }
     }
 
-    fn form_of_version_2(&mut self, fields: &[&Declared<'d>], consumes: &[&str], input: &mut Input) -> Body {
+    fn form_of_version_2(
+        &mut self,
+        fields: &[&DeclaredParameter<'d>],
+        consumes: &[&str],
+        input: &mut ArgumentSchema,
+    ) -> RequestBody {
         let mut parts = Vec::new();
         let mut named = Vec::new();
         let mut is_required = false;
@@ -95,19 +109,22 @@ impl<'d> Reader<'d> {
             let node = field.at.node;
             let kind = if node.text("type") == Some("file") { PartKind::File } else { PartKind::Text };
             let schema = match kind {
-                PartKind::File => file(node),
-                _ => self.parameter_schema(field.at, node.is("required"), input),
+                PartKind::File => file_schema(node),
+                _ => self.parameter_schema(field.at, node.is_true("required"), input),
             };
-            is_required |= node.is("required");
-            named.push((input.add(field.name, "form", schema, node.is("required")), field.name.to_owned()));
-            let styled =
-                (node.text("type") == Some("array")).then(|| collection_format(node, Location::Query));
-            parts.push(Part { name: field.name.to_owned(), kind, media_type: None, styled });
+            is_required |= node.is_true("required");
+            named.push((
+                input.add(field.name, "form", schema, node.is_true("required")),
+                field.name.to_owned(),
+            ));
+            let styled = (node.text("type") == Some("array"))
+                .then(|| collection_format(node, ParameterLocation::Query));
+            parts.push(FormPart { name: field.name.to_owned(), kind, media_type: None, styled });
         }
         let has_files = parts.iter().any(|part| part.kind == PartKind::File);
         let is = |family| move |name: &&&str| media::family(name) == family;
-        let multipart = consumes.iter().find(is(Family::Multipart)).copied();
-        let form = consumes.iter().find(is(Family::Form)).copied();
+        let multipart = consumes.iter().find(is(MediaFamily::Multipart)).copied();
+        let form = consumes.iter().find(is(MediaFamily::Form)).copied();
         let (media_type, kind) = match (form, multipart) {
             (Some(form), _) if !has_files => (form, BodyKind::Form(parts)),
             (_, Some(multipart)) => (multipart, BodyKind::Multipart(parts)),
@@ -115,24 +132,29 @@ impl<'d> Reader<'d> {
             _ => ("application/x-www-form-urlencoded", BodyKind::Form(parts)),
         };
         input.others = Some(false.into());
-        Body {
+        RequestBody {
             media_type: media::concrete(media_type),
             kind,
-            content: Content::Members { named, open: false },
+            content: BodyContent::Members { named, accepts_others: false },
             required: is_required,
         }
     }
 
-    fn body_of(&mut self, wanted: &Wanted<'d>, required: bool, input: &mut Input) -> Body {
-        let target = wanted.schema.and_then(|schema| self.files.resolve(schema));
-        // What stands beside a reference counts, since OpenAPI 3.1: both together are no plain object.
-        let is_mixed = self.version == Version::V31
-            && wanted.schema.is_some_and(|schema| {
+    fn body_of(
+        &mut self,
+        source: &BodySource<'d>,
+        required: bool,
+        input: &mut ArgumentSchema,
+    ) -> RequestBody {
+        let target = source.schema.and_then(|schema| self.files.resolve(schema));
+        // Since OpenAPI 3.1 the siblings of a reference apply: the combination is not a plain object.
+        let is_mixed = self.version == OpenApiVersion::V31
+            && source.schema.is_some_and(|schema| {
                 schema.reference().is_some() && schema.node.get("properties").is_some()
             });
-        let flat = target.filter(|_| !is_mixed).map(|target| flat(self.files, target)).unwrap_or_default();
-        let kind = self.kind(wanted, target, &flat);
-        let parts: &[Part] = match &kind {
+        let flat = target.filter(|_| !is_mixed).map(|target| flatten(self.files, target)).unwrap_or_default();
+        let kind = self.kind(source, target, &flat);
+        let parts: &[FormPart] = match &kind {
             BodyKind::Form(parts) | BodyKind::Multipart(parts) => parts,
             _ => &[],
         };
@@ -141,45 +163,53 @@ impl<'d> Reader<'d> {
             true => self.members(&flat, parts, required, input),
             false => {
                 input.others = Some(false.into());
-                Content::Argument(self.whole(wanted, &kind, required, input))
+                BodyContent::Argument(self.whole_body(source, &kind, required, input))
             }
         };
-        Body { media_type: media::concrete(wanted.media_type), kind, content, required }
+        RequestBody { media_type: media::concrete(source.media_type), kind, content, required }
     }
 
-    fn kind(&self, wanted: &Wanted<'d>, target: Option<At<'d>>, flat: &Flat<'d>) -> BodyKind {
+    fn kind(&self, source: &BodySource<'d>, target: Option<NodeRef<'d>>, flat: &FlatSchema<'d>) -> BodyKind {
         let is_text = target.is_some_and(|target| target.node.text("type") == Some("string"));
-        let is_octets = wanted.media_type.starts_with("application/octet-stream");
-        match media::family(wanted.media_type) {
-            Family::Json => BodyKind::Json,
-            Family::Form => BodyKind::Form(self.parts(wanted, flat)),
-            Family::Multipart => BodyKind::Multipart(self.parts(wanted, flat)),
-            Family::Xml if is_text || target.is_none() => BodyKind::Text,
-            Family::Xml => {
-                let shape = wanted.schema.map(|schema| xml::shape(self.files, schema));
+        let is_octets = source.media_type.starts_with("application/octet-stream");
+        match media::family(source.media_type) {
+            MediaFamily::Json => BodyKind::Json,
+            MediaFamily::Form => BodyKind::Form(self.parts(source, flat)),
+            MediaFamily::Multipart => BodyKind::Multipart(self.parts(source, flat)),
+            MediaFamily::Xml if is_text || target.is_none() => BodyKind::Text,
+            MediaFamily::Xml => {
+                let shape = source.schema.map(|schema| xml::shape(self.files, schema));
                 BodyKind::Xml(Box::new(shape.unwrap_or_default()))
             }
-            Family::Text => BodyKind::Text,
-            // A language, such as SQL or YAML.
-            Family::Other if is_text && !is_octets && !target.is_some_and(|target| is_file(target.node)) => {
+            MediaFamily::Text => BodyKind::Text,
+            // A text format, such as SQL or YAML.
+            MediaFamily::Other
+                if is_text && !is_octets && !target.is_some_and(|target| is_file(target.node)) =>
+            {
                 BodyKind::Text
             }
-            // JSON by another name, as some services have it.
-            Family::Other if !flat.properties.is_empty() => BodyKind::Json,
-            Family::Other => BodyKind::Bytes,
+            // JSON with another media type, as in some services.
+            MediaFamily::Other if !flat.properties.is_empty() => BodyKind::Json,
+            MediaFamily::Other => BodyKind::Bytes,
         }
     }
 
-    /// The members of a body as arguments beside the parameters.
-    fn members(&mut self, flat: &Flat<'d>, parts: &[Part], required: bool, input: &mut Input) -> Content {
+    /// Adds the members of a body as arguments next to the parameters.
+    fn members(
+        &mut self,
+        flat: &FlatSchema<'d>,
+        parts: &[FormPart],
+        required: bool,
+        input: &mut ArgumentSchema,
+    ) -> BodyContent {
         let mut named = Vec::new();
         for (name, at) in &flat.properties {
-            if self.requests.leaves_out(*at) {
+            if self.requests.is_omitted(*at) {
                 continue;
             }
             let is_required = flat.required.contains(name);
             let schema = match parts.iter().find(|part| part.name == *name) {
-                Some(Part { kind: PartKind::File, .. }) => self.file(*at),
+                Some(FormPart { kind: PartKind::File, .. }) => self.file_argument(*at),
                 _ => self.requests.write_property(name, *at, required && is_required, &mut input.root),
             };
             let argument = match required {
@@ -189,8 +219,8 @@ impl<'d> Reader<'d> {
             named.push((argument, (*name).to_owned()));
         }
         let others = flat.keyword("additionalProperties");
-        let open = others.is_none_or(|others| *others.node != Node::Bool(false));
-        // What it needs and does not describe is needed all the same, and may be anything.
+        let open = others.is_none_or(|others| *others.node != SpecNode::Bool(false));
+        // Members that are required but not described are required as well, with any value.
         let is_described = |name: &str| flat.properties.iter().any(|(known, _)| *known == name);
         for name in flat.required.iter().filter(|name| open && !is_described(name)) {
             let argument = match required {
@@ -201,54 +231,62 @@ impl<'d> Reader<'d> {
         }
         input.others = match others {
             Some(at) if at.node.is_object() => Some(self.requests.write(at, false, &mut input.root)),
-            Some(at) => Some(Value::Bool(*at.node != Node::Bool(false))),
+            Some(at) => Some(Value::Bool(*at.node != SpecNode::Bool(false))),
             None => None,
         };
-        Content::Members { named, open }
+        BodyContent::Members { named, accepts_others: open }
     }
 
-    /// The body as one argument.
-    fn whole(&mut self, wanted: &Wanted<'d>, kind: &BodyKind, required: bool, input: &mut Input) -> String {
-        let mut schema = match (kind, wanted.schema) {
+    /// Adds the body as one argument.
+    fn whole_body(
+        &mut self,
+        source: &BodySource<'d>,
+        kind: &BodyKind,
+        required: bool,
+        input: &mut ArgumentSchema,
+    ) -> String {
+        let mut schema = match (kind, source.schema) {
             (BodyKind::Bytes, _) => json!({"type": "string", "contentEncoding": "base64"}),
             (BodyKind::Text, None) => json!({"type": "string"}),
             (_, Some(schema)) => self.requests.write(schema, required, &mut input.root),
             (_, None) => json!({}),
         };
         if schema.get("description").is_none() {
-            describe(&mut schema, wanted.words);
+            describe(&mut schema, source.description);
         }
         if *kind == BodyKind::Bytes {
-            encoded(&mut schema);
+            describe_encoding(&mut schema);
         }
         input.add("body", "content", schema, required)
     }
 
-    fn parts(&self, wanted: &Wanted<'d>, flat: &Flat<'d>) -> Vec<Part> {
-        let part = |(name, at): &(&'d str, At<'d>)| {
-            let encoding = wanted.encoding.and_then(|encoding| encoding.get(name)).map(|at| at.node);
+    fn parts(&self, source: &BodySource<'d>, flat: &FlatSchema<'d>) -> Vec<FormPart> {
+        let part = |(name, at): &(&'d str, NodeRef<'d>)| {
+            let encoding = source.encoding.and_then(|encoding| encoding.get(name)).map(|at| at.node);
             let media_type = encoding.and_then(|encoding| encoding.text("contentType"));
             let media_type = media_type.map(|types| types.split(',').next().unwrap_or_default().trim());
-            let says_style = |node: &&Node<'_>| {
+            let says_style = |node: &&SpecNode<'_>| {
                 ["style", "explode", "allowReserved"].iter().any(|word| node.get(word).is_some())
             };
-            Part {
+            FormPart {
                 name: (*name).to_owned(),
                 kind: self.part_kind(*at, media_type),
                 media_type: media_type.filter(|media_type| !media_type.contains('*')).map(str::to_owned),
-                styled: encoding.filter(says_style).map(|encoding| styled(encoding, Location::Query)),
+                styled: encoding
+                    .filter(says_style)
+                    .map(|encoding| style_options(encoding, ParameterLocation::Query)),
             }
         };
         flat.properties.iter().map(part).collect()
     }
 
-    fn part_kind(&self, at: At<'d>, media_type: Option<&str>) -> PartKind {
-        self.part_kind_within(at, media_type, DEEPEST_PART)
+    fn part_kind(&self, at: NodeRef<'d>, media_type: Option<&str>) -> PartKind {
+        self.part_kind_within(at, media_type, MAX_PART_DEPTH)
     }
 
-    fn part_kind_within(&self, at: At<'d>, media_type: Option<&str>, depth: usize) -> PartKind {
+    fn part_kind_within(&self, at: NodeRef<'d>, media_type: Option<&str>, depth: usize) -> PartKind {
         let Some(at) = self.files.resolve(at).filter(|_| depth > 0) else { return PartKind::Text };
-        let flat = flat(self.files, at);
+        let flat = flatten(self.files, at);
         let of_type = |kind: &str| flat.keyword("type").is_some_and(|at| at.node.as_str() == Some(kind));
         if is_file(at.node) {
             return PartKind::File;
@@ -256,33 +294,36 @@ impl<'d> Reader<'d> {
         if let Some(items) = flat.keyword("items").filter(|_| of_type("array")) {
             return self.part_kind_within(items, media_type, depth - 1);
         }
-        // A file or nothing, as Python's frameworks write it.
+        // An optional file, as frameworks of Python write it.
         let mut branches = ["anyOf", "oneOf", "allOf"].into_iter().flat_map(|name| at.list(name));
         if branches.any(|branch| self.part_kind_within(branch, media_type, depth - 1) == PartKind::File) {
             return PartKind::File;
         }
-        let is_bytes = media_type.is_some_and(|media_type| media::family(media_type) == Family::Other);
+        let is_bytes = media_type.is_some_and(|media_type| media::family(media_type) == MediaFamily::Other);
         if is_bytes && (of_type("string") || flat.keyword("type").is_none()) {
             return PartKind::File;
         }
-        let is_json = media_type.is_some_and(|media_type| media::family(media_type) == Family::Json);
+        let is_json = media_type.is_some_and(|media_type| media::family(media_type) == MediaFamily::Json);
         let is_nested = of_type("object") || !flat.properties.is_empty();
         if is_json || is_nested { PartKind::Json } else { PartKind::Text }
     }
 
-    /// Whether a form has a file in it.
-    fn has_files(&self, schema: At<'d>) -> bool {
+    /// True if a form contains a file.
+    fn has_files(&self, schema: NodeRef<'d>) -> bool {
         let Some(target) = self.files.resolve(schema) else { return false };
-        flat(self.files, target).properties.iter().any(|(_, at)| self.part_kind(*at, None) == PartKind::File)
+        flatten(self.files, target)
+            .properties
+            .iter()
+            .any(|(_, at)| self.part_kind(*at, None) == PartKind::File)
     }
 
-    /// A file as an argument, or several.
-    fn file(&self, at: At<'d>) -> Value {
+    /// The schema of a file argument, or of a list of files.
+    fn file_argument(&self, at: NodeRef<'d>) -> Value {
         let Some(at) = self.files.resolve(at) else { return json!({}) };
         match at.node.text("type") == Some("array") {
-            false => file(at.node),
+            false => file_schema(at.node),
             true => {
-                let mut schema = json!({"type": "array", "items": file(&Node::Null)});
+                let mut schema = json!({"type": "array", "items": file_schema(&SpecNode::Null)});
                 describe(&mut schema, at.node);
                 schema
             }
@@ -290,17 +331,17 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// What is known of a body.
-struct Wanted<'d> {
+/// The declaration of a body.
+struct BodySource<'d> {
     media_type: &'d str,
-    schema: Option<At<'d>>,
-    encoding: Option<At<'d>>,
-    /// Where its description stands.
-    words: &'d Node<'d>,
+    schema: Option<NodeRef<'d>>,
+    encoding: Option<NodeRef<'d>>,
+    /// The node with its description.
+    description: &'d SpecNode<'d>,
 }
 
-/// Whether a schema is that of bytes.
-fn is_file(node: &Node<'_>) -> bool {
+/// True if a schema describes bytes.
+fn is_file(node: &SpecNode<'_>) -> bool {
     let is_bytes = |text: &str| matches!(text, "binary" | "file" | "base64");
     node.text("type") == Some("file")
         || node.text("format").is_some_and(is_bytes)
@@ -309,28 +350,28 @@ fn is_file(node: &Node<'_>) -> bool {
             && node.get("properties").is_none())
 }
 
-/// Bytes as an argument.
-fn file(node: &Node<'_>) -> Value {
+/// The schema of a file argument.
+fn file_schema(node: &SpecNode<'_>) -> Value {
     let mut schema = json!({"type": "string", "contentEncoding": "base64"});
     describe(&mut schema, node);
-    encoded(&mut schema);
+    describe_encoding(&mut schema);
     schema
 }
 
-/// Says how bytes are written: models do not look at `contentEncoding`.
-fn encoded(schema: &mut Value) {
-    let said = schema["description"].as_str().unwrap_or_default();
-    let text = if said.is_empty() {
-        "In base64.".to_owned()
+/// Adds the encoding to the description: models ignore `contentEncoding`.
+fn describe_encoding(schema: &mut Value) {
+    let description = schema["description"].as_str().unwrap_or_default();
+    let text = if description.is_empty() {
+        "Base64-encoded.".to_owned()
     } else {
-        format!("{} (In base64.)", words::of_argument(said))
+        format!("{} (Base64-encoded.)", words::argument_description(description))
     };
     schema["description"] = text.into();
 }
 
-/// Whether an object is told by its properties alone, so that these can stand beside other arguments.
-fn is_plain_object(flat: &Flat<'_>) -> bool {
-    let is_plain = |(name, at): &(&str, At<'_>)| match *name {
+/// True if properties fully describe an object, so that they can be arguments next to others.
+fn is_plain_object(flat: &FlatSchema<'_>) -> bool {
+    let is_plain = |(name, at): &(&str, NodeRef<'_>)| match *name {
         "type" => at.node.as_str() == Some("object"),
         "title"
         | "description"
@@ -347,7 +388,7 @@ fn is_plain_object(flat: &Flat<'_>) -> bool {
         | "$anchor"
         | "$comment"
         | "$defs" => true,
-        "nullable" => *at.node == Node::Bool(false),
+        "nullable" => *at.node == SpecNode::Bool(false),
         name => name.starts_with("x-"),
     };
     !flat.properties.is_empty() && flat.keywords.iter().all(is_plain)

@@ -1,21 +1,21 @@
-//! Which operations become tools.
+//! Selects the operations that become tools.
 
 use http::Method;
 
-/// Which operations become tools: those that every list that is not empty lets through.
+/// Selects the operations that become tools: those that match every non-empty list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// By `operationId`, or by the name of the tool.
+pub struct OperationSelector {
+    /// By `operationId` or tool name.
     pub operations: Vec<String>,
     /// By one of their tags.
     pub tags: Vec<String>,
     /// By method.
     pub methods: Vec<Method>,
-    /// By path: `*` stands for anything but a slash, `**` for anything.
+    /// By path: `*` matches anything but a slash, `**` matches anything.
     pub paths: Vec<String>,
 }
 
-impl Filter {
+impl OperationSelector {
     pub(super) fn allows(
         &self,
         id: Option<&str>,
@@ -24,7 +24,7 @@ impl Filter {
         method: &Method,
         path: &str,
     ) -> bool {
-        let named = |wanted: &String| Some(&**wanted) == id || wanted == name;
+        let named = |selector: &String| Some(&**selector) == id || selector == name;
         (self.operations.is_empty() || self.operations.iter().any(named))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(&&**tag)))
             && (self.methods.is_empty() || self.methods.contains(method))

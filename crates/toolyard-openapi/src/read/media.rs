@@ -1,10 +1,10 @@
-//! Which of several media types a request has.
+//! Selects one of several media types.
 
 use crate::wire::media::{essence, is_form, is_json, is_of, is_xml};
 
-/// What is known of a media type by its name alone.
+/// The family of a media type, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
+pub(super) enum MediaFamily {
     Json,
     Form,
     Multipart,
@@ -13,23 +13,23 @@ pub(super) enum Family {
     Other,
 }
 
-pub(super) fn family(media_type: &str) -> Family {
-    // What may be anything is JSON.
+pub(super) fn family(media_type: &str) -> MediaFamily {
+    // A wildcard is JSON.
     let is_any = matches!(essence(media_type), "*/*" | "application/*");
     match media_type {
-        json if is_any || is_json(json) => Family::Json,
-        form if is_form(form) => Family::Form,
-        xml if is_xml(xml) => Family::Xml,
-        multipart if is_of(multipart, "multipart") => Family::Multipart,
-        text if is_of(text, "text") => Family::Text,
-        _ => Family::Other,
+        json if is_any || is_json(json) => MediaFamily::Json,
+        form if is_form(form) => MediaFamily::Form,
+        xml if is_xml(xml) => MediaFamily::Xml,
+        multipart if is_of(multipart, "multipart") => MediaFamily::Multipart,
+        text if is_of(text, "text") => MediaFamily::Text,
+        _ => MediaFamily::Other,
     }
 }
 
-/// The one that a request is written in: JSON before forms before all else, and of these the one that comes first.
+/// Returns the preferred media type of a request: JSON, then forms, then others; within a family the first.
 pub(super) fn preferred<'m, T>(all: impl Iterator<Item = (&'m str, T)>) -> Option<(&'m str, T)> {
     all.min_by_key(|(media_type, _)| {
-        // A list of changes is seldom what one has.
+        // A JSON patch is rarely the body that a caller has.
         let rank = match essence(media_type) {
             "application/json" => 0,
             "application/json-patch+json" => 2,
@@ -39,12 +39,12 @@ pub(super) fn preferred<'m, T>(all: impl Iterator<Item = (&'m str, T)>) -> Optio
     })
 }
 
-/// What a request says that it is: a range of types is none.
+/// Returns the media type to send: a wildcard becomes a specific type.
 pub(super) fn concrete(media_type: &str) -> String {
     match media_type.contains('*') {
-        true if family(media_type) == Family::Multipart => "multipart/form-data".to_owned(),
-        true if family(media_type) == Family::Text => "text/plain".to_owned(),
-        true if family(media_type) == Family::Json => "application/json".to_owned(),
+        true if family(media_type) == MediaFamily::Multipart => "multipart/form-data".to_owned(),
+        true if family(media_type) == MediaFamily::Text => "text/plain".to_owned(),
+        true if family(media_type) == MediaFamily::Json => "application/json".to_owned(),
         true => "application/octet-stream".to_owned(),
         false => media_type.to_owned(),
     }

@@ -1,60 +1,60 @@
-//! What tools are called.
+//! Assigns names to tools.
 
 use std::collections::HashSet;
 
 use http::Method;
 
-/// The longest name that models' interfaces accept.
-const LONGEST: usize = 64;
+/// Maximum length of a name in the interfaces of models.
+const MAX_NAME_CHARS: usize = 64;
 
-/// The names that are given.
+/// The names in use.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    given: HashSet<String>,
-    /// What several operations would be called.
+pub(super) struct ToolNames {
+    assigned: HashSet<String>,
+    /// Names that several operations would have.
     shared: HashSet<String>,
 }
 
-impl Names {
-    /// Notes the name that each operation would have.
-    pub(super) fn among(wanted: impl Iterator<Item = String>) -> Self {
+impl ToolNames {
+    /// Creates an allocator from the preferred names of all operations.
+    pub(super) fn with_preferred(preferred: impl Iterator<Item = String>) -> Self {
         let mut names = HashSet::new();
-        let shared = wanted.filter(|name| !names.insert(name.clone())).collect();
-        Self { given: HashSet::new(), shared }
+        let shared = preferred.filter(|name| !names.insert(name.clone())).collect();
+        Self { assigned: HashSet::new(), shared }
     }
 
-    /// The name of an operation: its `operationId` in legal characters, or else its method and path. One that several
-    /// would have gets an end in each of them, which depends on method and path alone: so a name never comes to mean
-    /// another operation when the document grows.
-    pub(super) fn give(&mut self, id: Option<&str>, method: &Method, path: &str) -> String {
-        let name = wanted(id, method, path);
-        let place = format!("{method} {path}");
-        let name = match name.len() <= LONGEST && !self.shared.contains(&name) {
+    /// Assigns the name of an operation: its `operationId` in valid characters, or else its method and path. If several
+    /// operations prefer the same name, each gets a suffix that depends only on method and path, so that a name never
+    /// refers to another operation after the document grows.
+    pub(super) fn assign(&mut self, id: Option<&str>, method: &Method, path: &str) -> String {
+        let name = preferred_name(id, method, path);
+        let site = format!("{method} {path}");
+        let name = match name.len() <= MAX_NAME_CHARS && !self.shared.contains(&name) {
             true => name,
-            false => ended(&name, &place),
+            false => with_hash_suffix(&name, &site),
         };
         let mut free = name.clone();
         let mut number = 2;
-        // A document that says an operation twice, in letters of two sizes perhaps.
-        while !self.given.insert(free.clone()) {
-            free = ended(&name, &format!("{place} {number}"));
+        // The document contains the same operation twice, perhaps with different case.
+        while !self.assigned.insert(free.clone()) {
+            free = with_hash_suffix(&name, &format!("{site} {number}"));
             number += 1;
         }
         free
     }
 }
 
-/// What it is called if it is free and short enough.
-pub(super) fn wanted(id: Option<&str>, method: &Method, path: &str) -> String {
-    let id = id.map(legal).filter(|name| !name.is_empty());
+/// Returns the name of an operation if it is unused and short enough.
+pub(super) fn preferred_name(id: Option<&str>, method: &Method, path: &str) -> String {
+    let id = id.map(to_legal_name).filter(|name| !name.is_empty());
     id.unwrap_or_else(|| {
         let path: String = path.chars().filter(|c| !"{}".contains(*c)).collect();
-        legal(&format!("{}_{}", method.as_str().to_ascii_lowercase(), path))
+        to_legal_name(&format!("{}_{}", method.as_str().to_ascii_lowercase(), path))
     })
 }
 
-/// In the characters that models' interfaces accept.
-fn legal(text: &str) -> String {
+/// Replaces characters that the interfaces of models do not accept.
+fn to_legal_name(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -66,14 +66,14 @@ fn legal(text: &str) -> String {
     out.trim_matches('_').to_owned()
 }
 
-fn ended(name: &str, place: &str) -> String {
-    let end = format!("_{:08x}", fnv(place.as_bytes()));
-    let start = &name[..name.len().min(LONGEST - end.len())];
+fn with_hash_suffix(name: &str, site: &str) -> String {
+    let end = format!("_{:08x}", fnv1a(site.as_bytes()));
+    let start = &name[..name.len().min(MAX_NAME_CHARS - end.len())];
     format!("{}{end}", start.trim_end_matches('_'))
 }
 
-/// FNV-1a of 32 bits: names have to stay the same in every version of this program.
-fn fnv(bytes: &[u8]) -> u32 {
+/// 32-bit FNV-1a: names must stay the same in every version of this program.
+fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
@@ -82,10 +82,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_legal_and_stable() {
-        let mut names = Names::among(["getPet", "getPet", "other"].map(str::to_owned).into_iter());
+    fn names_are_valid_and_stable() {
+        let mut names =
+            ToolNames::with_preferred(["getPet", "getPet", "other"].map(str::to_owned).into_iter());
         let mut check = |id, path, expected: &str| {
-            let name = names.give(id, &Method::GET, path);
+            let name = names.assign(id, &Method::GET, path);
             assert_eq!(name, expected, "{id:?} {path}");
         };
         check(Some("other"), "/pet", "other");

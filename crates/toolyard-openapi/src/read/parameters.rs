@@ -2,119 +2,137 @@
 
 use serde_json::{Value, json};
 
-use super::input::Input;
-use super::paths::Site;
-use super::{Place, Reader, Version, words};
-use crate::document::Node;
-use crate::operation::{Form, Location, Parameter, Style, Styled};
-use crate::resolve::At;
+use super::input::ArgumentSchema;
+use super::paths::OperationSite;
+use super::{DescriptionReader, FaultLocation, OpenApiVersion, words};
+use crate::document::SpecNode;
+use crate::operation::{OperationParameter, ParameterLocation, ParameterStyle, StyleOptions, ValueEncoding};
+use crate::resolve::NodeRef;
 
-/// Headers that requests have anyway, from what else is known (OpenAPI 3.1, section 4.8.12.2).
+/// Headers that are set from other parts of the description (OpenAPI 3.1, section 4.8.12.2).
 const RESERVED: [&str; 3] = ["accept", "content-type", "authorization"];
 
-/// A parameter as it is declared, and where.
-pub(super) struct Declared<'d> {
-    pub(super) at: At<'d>,
+/// The declaration of a parameter and its location.
+pub(super) struct DeclaredParameter<'d> {
+    pub(super) at: NodeRef<'d>,
     pub(super) name: &'d str,
     pub(super) location: &'d str,
-    pub(super) place: Place,
+    pub(super) fault_location: FaultLocation,
 }
 
-impl<'d> Reader<'d> {
-    /// All parameters of an operation: those of its path, and its own, which go before them.
-    pub(super) fn declared(&mut self, site: &Site<'d>) -> Vec<Declared<'d>> {
-        let mut all: Vec<Declared<'d>> = Vec::new();
+impl<'d> DescriptionReader<'d> {
+    /// Returns all parameters of an operation: those of its path, which its own override.
+    pub(super) fn declared_parameters(&mut self, site: &OperationSite<'d>) -> Vec<DeclaredParameter<'d>> {
+        let mut all: Vec<DeclaredParameter<'d>> = Vec::new();
         for holder in [site.path_item, site.operation] {
             let from = all.len();
             for (index, at) in holder.list("parameters").enumerate() {
-                let place = site.place.at("parameters").at(index);
-                let Some(at) = self.resolve(at, &place, "the parameter is left out") else { continue };
-                let (Some(name), Some(location)) = (at.node.text("name"), at.node.text("in")) else {
-                    self.fault(&place, "a parameter has to have `name` and `in`: it is left out");
+                let fault_location = site.fault_location.at("parameters").at(index);
+                let Some(at) = self.resolve(at, &fault_location, "the parameter is skipped") else {
                     continue;
                 };
-                let is_same = |other: &Declared<'_>| other.name == name && other.location == location;
+                let (Some(name), Some(location)) = (at.node.text("name"), at.node.text("in")) else {
+                    self.fault(&fault_location, "`name` or `in` is missing: the parameter is skipped");
+                    continue;
+                };
+                let is_same =
+                    |other: &DeclaredParameter<'_>| other.name == name && other.location == location;
                 let Some(other) = all.iter().position(is_same) else {
-                    all.push(Declared { at, name, location, place });
+                    all.push(DeclaredParameter { at, name, location, fault_location });
                     continue;
                 };
                 if other >= from {
-                    self.fault(&place, format!("`{name}` is declared twice: the last one counts"));
+                    self.fault(
+                        &fault_location,
+                        format!("duplicate parameter `{name}`: the last one is used"),
+                    );
                 }
-                all[other] = Declared { at, name, location, place };
+                all[other] = DeclaredParameter { at, name, location, fault_location };
             }
         }
         all
     }
 
-    /// Those that are no part of the body, as arguments.
+    /// Adds the parameters that are not part of the body as arguments.
     pub(super) fn parameters(
         &mut self,
-        site: &Site<'d>,
-        declared: &[Declared<'d>],
-        input: &mut Input,
-    ) -> Vec<Parameter> {
+        site: &OperationSite<'d>,
+        declarations: &[DeclaredParameter<'d>],
+        input: &mut ArgumentSchema,
+    ) -> Vec<OperationParameter> {
         let mut parameters = Vec::new();
-        for parameter in declared {
+        for parameter in declarations {
             let Some(location) = self.location(site, parameter) else { continue };
-            let required = location == Location::Path || parameter.at.node.is("required");
+            let required = location == ParameterLocation::Path || parameter.at.node.is_true("required");
             let schema = self.parameter_schema(parameter.at, required, input);
             let argument = input.add(parameter.name, parameter.location, schema, required);
-            let form = self.form(parameter.at, location);
+            let encoding = self.value_encoding(parameter.at, location);
             let name = parameter.name.to_owned();
-            parameters.push(Parameter { argument, name, location, form, required });
+            parameters.push(OperationParameter { argument, name, location, encoding, required });
         }
         for name in placeholders(site.path) {
-            let is_declared =
-                |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
+            let is_declared = |parameter: &OperationParameter| {
+                parameter.location == ParameterLocation::Path && parameter.name == name
+            };
             if parameters.iter().any(is_declared) {
                 continue;
             }
             self.fault(
-                &site.place,
-                format!("the path has `{{{name}}}`, which is not declared: it is taken for a text"),
+                &site.fault_location,
+                format!("undeclared path parameter `{{{name}}}`: it is treated as a string"),
             );
             let argument = input.add(name, "path", json!({"type": "string"}), true);
-            let form = default_form(Location::Path);
-            parameters.push(Parameter {
+            let encoding = default_encoding(ParameterLocation::Path);
+            parameters.push(OperationParameter {
                 argument,
                 name: name.to_owned(),
-                location: Location::Path,
-                form,
+                location: ParameterLocation::Path,
+                encoding,
                 required: true,
             });
         }
         parameters
     }
 
-    /// Where a parameter goes; `None` where it is none, or goes nowhere.
-    fn location(&mut self, site: &Site<'d>, parameter: &Declared<'d>) -> Option<Location> {
+    /// Returns the location of a parameter; `None` if it cannot be sent.
+    fn location(
+        &mut self,
+        site: &OperationSite<'d>,
+        parameter: &DeclaredParameter<'d>,
+    ) -> Option<ParameterLocation> {
         match parameter.location {
-            "path" if placeholders(site.path).any(|name| name == parameter.name) => Some(Location::Path),
+            "path" if placeholders(site.path).any(|name| name == parameter.name) => {
+                Some(ParameterLocation::Path)
+            }
             "path" => {
-                let problem = format!("the path has no `{{{}}}`: the parameter is left out", parameter.name);
-                self.fault(&parameter.place, problem);
+                let problem = format!("no `{{{}}}` in the path: the parameter is skipped", parameter.name);
+                self.fault(&parameter.fault_location, problem);
                 None
             }
-            "query" => Some(Location::Query),
-            "querystring" => Some(Location::QueryString),
+            "query" => Some(ParameterLocation::Query),
+            "querystring" => Some(ParameterLocation::QueryString),
             "header" if RESERVED.contains(&&*parameter.name.to_ascii_lowercase()) => None,
-            "header" => Some(Location::Header),
-            "cookie" => Some(Location::Cookie),
-            "body" | "formData" if self.version == Version::V2 => None,
+            "header" => Some(ParameterLocation::Header),
+            "cookie" => Some(ParameterLocation::Cookie),
+            "body" | "formData" if self.version == OpenApiVersion::V2 => None,
             other => {
-                let problem = format!("`in` cannot be `{other}`: the parameter is left out");
-                self.fault(&parameter.place, problem);
+                let problem = format!("invalid `in` value `{other}`: the parameter is skipped");
+                self.fault(&parameter.fault_location, problem);
                 None
             }
         }
     }
 
-    /// What the argument of a parameter has to be.
-    pub(super) fn parameter_schema(&mut self, at: At<'d>, required: bool, input: &mut Input) -> Value {
+    /// Writes the schema of a parameter's argument.
+    pub(super) fn parameter_schema(
+        &mut self,
+        at: NodeRef<'d>,
+        required: bool,
+        input: &mut ArgumentSchema,
+    ) -> Value {
         let content = at.get("content").and_then(|content| content.members().next());
         let schema = match (self.version, content) {
-            (Version::V2, _) => Some(at),
+            (OpenApiVersion::V2, _) => Some(at),
             (_, Some((_, media))) => media.get("schema"),
             (_, None) => at.get("schema"),
         };
@@ -126,84 +144,87 @@ impl<'d> Reader<'d> {
         value
     }
 
-    fn form(&self, at: At<'d>, location: Location) -> Form {
-        if self.version == Version::V2 {
-            return Form::Styled(collection_format(at.node, location));
+    fn value_encoding(&self, at: NodeRef<'d>, location: ParameterLocation) -> ValueEncoding {
+        if self.version == OpenApiVersion::V2 {
+            return ValueEncoding::Styled(collection_format(at.node, location));
         }
         if let Some((media_type, _)) = at.get("content").and_then(|content| content.members().next()) {
-            return Form::Content(media_type.to_owned());
+            return ValueEncoding::Content(media_type.to_owned());
         }
-        Form::Styled(styled(at.node, location))
+        ValueEncoding::Styled(style_options(at.node, location))
     }
 }
 
-/// What is said of a parameter goes before what is said of its type.
-pub(super) fn describe(schema: &mut Value, parameter: &Node<'_>) {
+/// Overrides the description of a type with that of its parameter.
+pub(super) fn describe(schema: &mut Value, parameter: &SpecNode<'_>) {
     let Some(text) = parameter.text("description").filter(|text| !text.trim().is_empty()) else { return };
     match schema {
         Value::Object(members) => {
-            members.insert("description".to_owned(), words::of_argument(text).into());
+            members.insert("description".to_owned(), words::argument_description(text).into());
         }
-        // `true`: anything.
-        schema => *schema = json!({"description": words::of_argument(text)}),
+        // The schema `true`: anything.
+        schema => *schema = json!({"description": words::argument_description(text)}),
     }
 }
 
-/// The style of a parameter, of an encoding, or of what has neither.
-pub(super) fn styled(node: &Node<'_>, location: Location) -> Styled {
-    let Form::Styled(default) = default_form(location) else { return FORM };
+/// Reads the style of a parameter or an encoding, with the defaults of its location.
+pub(super) fn style_options(node: &SpecNode<'_>, location: ParameterLocation) -> StyleOptions {
+    let ValueEncoding::Styled(default) = default_encoding(location) else { return FORM_STYLE };
     let style = node.text("style").and_then(style).unwrap_or(default.style);
     let explode = match node.get("explode") {
-        Some(Node::Bool(explode)) => *explode,
-        _ => matches!(style, Style::Form | Style::Cookie | Style::DeepObject),
+        Some(SpecNode::Bool(explode)) => *explode,
+        _ => matches!(style, ParameterStyle::Form | ParameterStyle::Cookie | ParameterStyle::DeepObject),
     };
-    Styled { style, explode, allow_reserved: node.is("allowReserved") }
+    StyleOptions { style, explode, allow_reserved: node.is_true("allowReserved") }
 }
 
-/// What a query and a form have unless something is said.
-pub(super) const FORM: Styled = Styled { style: Style::Form, explode: true, allow_reserved: false };
+/// The default of queries and forms.
+pub(super) const FORM_STYLE: StyleOptions =
+    StyleOptions { style: ParameterStyle::Form, explode: true, allow_reserved: false };
 
-const SIMPLE: Styled = Styled { style: Style::Simple, explode: false, allow_reserved: false };
+const SIMPLE_STYLE: StyleOptions =
+    StyleOptions { style: ParameterStyle::Simple, explode: false, allow_reserved: false };
 
-fn default_form(location: Location) -> Form {
+fn default_encoding(location: ParameterLocation) -> ValueEncoding {
     match location {
-        Location::Path | Location::Header => Form::Styled(SIMPLE),
-        Location::Query | Location::Cookie => Form::Styled(FORM),
-        Location::QueryString => Form::Content("application/x-www-form-urlencoded".to_owned()),
+        ParameterLocation::Path | ParameterLocation::Header => ValueEncoding::Styled(SIMPLE_STYLE),
+        ParameterLocation::Query | ParameterLocation::Cookie => ValueEncoding::Styled(FORM_STYLE),
+        ParameterLocation::QueryString => {
+            ValueEncoding::Content("application/x-www-form-urlencoded".to_owned())
+        }
     }
 }
 
-fn style(name: &str) -> Option<Style> {
+fn style(name: &str) -> Option<ParameterStyle> {
     Some(match name {
-        "simple" => Style::Simple,
-        "label" => Style::Label,
-        "matrix" => Style::Matrix,
-        "form" => Style::Form,
-        "spaceDelimited" => Style::SpaceDelimited,
-        "pipeDelimited" => Style::PipeDelimited,
-        "deepObject" => Style::DeepObject,
-        "cookie" => Style::Cookie,
+        "simple" => ParameterStyle::Simple,
+        "label" => ParameterStyle::Label,
+        "matrix" => ParameterStyle::Matrix,
+        "form" => ParameterStyle::Form,
+        "spaceDelimited" => ParameterStyle::SpaceDelimited,
+        "pipeDelimited" => ParameterStyle::PipeDelimited,
+        "deepObject" => ParameterStyle::DeepObject,
+        "cookie" => ParameterStyle::Cookie,
         _ => return None,
     })
 }
 
-/// `collectionFormat` of OpenAPI 2.
-pub(super) fn collection_format(node: &Node<'_>, location: Location) -> Styled {
+/// Reads `collectionFormat` of OpenAPI 2.
+pub(super) fn collection_format(node: &SpecNode<'_>, location: ParameterLocation) -> StyleOptions {
     let plain = match location {
-        Location::Path | Location::Header => SIMPLE,
-        _ => Styled { explode: false, ..FORM },
+        ParameterLocation::Path | ParameterLocation::Header => SIMPLE_STYLE,
+        _ => StyleOptions { explode: false, ..FORM_STYLE },
     };
     match node.text("collectionFormat") {
-        Some("multi") => Styled { explode: true, ..plain },
-        Some("ssv") => Styled { style: Style::SpaceDelimited, ..plain },
-        Some("tsv") => Styled { style: Style::TabDelimited, ..plain },
-        Some("pipes") => Styled { style: Style::PipeDelimited, ..plain },
+        Some("multi") => StyleOptions { explode: true, ..plain },
+        Some("ssv") => StyleOptions { style: ParameterStyle::SpaceDelimited, ..plain },
+        Some("tsv") => StyleOptions { style: ParameterStyle::TabDelimited, ..plain },
+        Some("pipes") => StyleOptions { style: ParameterStyle::PipeDelimited, ..plain },
         _ => plain,
     }
 }
 
-/// The names in braces, as far as these are the specification's: some documents write templates of RFC 6570, with queries
-/// in them.
+/// Returns the names in braces. Templates of RFC 6570 with queries, which some documents contain, are not names.
 fn placeholders(path: &str) -> impl Iterator<Item = &str> {
     let names = path.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
     names

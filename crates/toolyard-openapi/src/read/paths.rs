@@ -1,16 +1,18 @@
-//! From paths to operations.
+//! Converts paths to operations.
 
 use http::Method;
 use toolyard_core::{Json, Object};
 
-use super::input::{Input, PRUNED};
-use super::{Described, Place, Reader, Version, naming, security, servers, words};
-use crate::document::Node;
-use crate::operation::{Body, Operation, Parameter};
-use crate::resolve::At;
-use crate::response::Promise;
+use super::input::{ArgumentSchema, PRUNED_NOTE};
+use super::{
+    DescribedOperation, DescriptionReader, FaultLocation, OpenApiVersion, naming, security, servers, words,
+};
+use crate::document::SpecNode;
+use crate::operation::{OpenApiOperation, OperationParameter, RequestBody};
+use crate::resolve::NodeRef;
+use crate::response::ResultPromise;
 
-/// The members of a path that are operations.
+/// The members of a path item that are operations.
 const METHODS: [(&str, Method); 8] = [
     ("get", Method::GET),
     ("put", Method::PUT),
@@ -22,60 +24,63 @@ const METHODS: [(&str, Method); 8] = [
     ("trace", Method::TRACE),
 ];
 
-/// An operation where it stands.
-pub(super) struct Site<'d> {
+/// An operation and its location.
+pub(super) struct OperationSite<'d> {
     pub(super) path: &'d str,
-    pub(super) path_item: At<'d>,
-    pub(super) operation: At<'d>,
-    pub(super) place: Place,
+    pub(super) path_item: NodeRef<'d>,
+    pub(super) operation: NodeRef<'d>,
+    pub(super) fault_location: FaultLocation,
 }
 
-impl<'d> Reader<'d> {
-    pub(super) fn operations(&mut self) -> Vec<Described> {
+impl<'d> DescriptionReader<'d> {
+    pub(super) fn operations(&mut self) -> Vec<DescribedOperation> {
         let root = self.files.root();
-        let place = Place::of(self.files.name(0)).at("paths");
+        let fault_location = FaultLocation::of(self.files.name(0)).at("paths");
         let mut sites = Vec::new();
-        for (path, item) in root.get("paths").into_iter().flat_map(At::members) {
+        for (path, item) in root.get("paths").into_iter().flat_map(NodeRef::members) {
             if path.starts_with("x-") {
                 continue;
             }
-            let place = place.at(path);
-            let Some(path_item) = self.resolve(item, &place, "the path is left out") else { continue };
-            // What stands beside a reference is not forbidden, only not defined.
+            let fault_location = fault_location.at(path);
+            let Some(path_item) = self.resolve(item, &fault_location, "the path is skipped") else {
+                continue;
+            };
+            // The specification leaves the siblings of a reference undefined; they are read as well.
             let beside = item.reference().map(|_| methods(item)).unwrap_or_default();
             for (name, method, operation) in methods(path_item).into_iter().chain(beside) {
-                let place = place.at(name);
-                let Some(operation) = self.resolve(operation, &place, "the operation is left out") else {
+                let fault_location = fault_location.at(name);
+                let Some(operation) = self.resolve(operation, &fault_location, "the operation is skipped")
+                else {
                     continue;
                 };
-                sites.push((Site { path, path_item, operation, place }, method));
+                sites.push((OperationSite { path, path_item, operation, fault_location }, method));
             }
         }
-        let wanted = |(site, method): &(Site<'d>, Method)| {
-            naming::wanted(site.operation.node.text("operationId"), method, site.path)
+        let preferred = |(site, method): &(OperationSite<'d>, Method)| {
+            naming::preferred_name(site.operation.node.text("operationId"), method, site.path)
         };
-        self.names = naming::Names::among(sites.iter().map(wanted));
+        self.names = naming::ToolNames::with_preferred(sites.iter().map(preferred));
         sites.into_iter().filter_map(|(site, method)| self.operation(&site, method)).collect()
     }
 
-    fn operation(&mut self, site: &Site<'d>, method: Method) -> Option<Described> {
+    fn operation(&mut self, site: &OperationSite<'d>, method: Method) -> Option<DescribedOperation> {
         let node = site.operation.node;
         let id = node.text("operationId");
-        // Names are given to all, so that a filter changes none of them.
-        let name = self.names.give(id, &method, site.path);
-        let tags: Vec<&str> = node.list("tags").iter().filter_map(Node::as_str).collect();
-        let wanted = naming::wanted(id, &method, site.path);
+        // Filtered operations get a name as well, so that the filter does not affect names.
+        let name = self.names.assign(id, &method, site.path);
+        let tags: Vec<&str> = node.list("tags").iter().filter_map(SpecNode::as_str).collect();
+        let preferred = naming::preferred_name(id, &method, site.path);
         let filter = &self.options.filter;
         if !filter.allows(id, &name, &tags, &method, site.path)
-            && !filter.allows(id, &wanted, &tags, &method, site.path)
+            && !filter.allows(id, &preferred, &tags, &method, site.path)
         {
             return None;
         }
         let (input, parameters, body) = self.arguments(site)?;
         let (input, is_pruned) = input.schema(&mut self.requests);
-        let mut description = words::of_operation(node, &method, site.path);
+        let mut description = words::operation_description(node, &method, site.path);
         if is_pruned {
-            description.push_str(PRUNED);
+            description.push_str(PRUNED_NOTE);
         }
         let mut definition = Object::new();
         if let (Some(title), Some(_)) = (node.text("summary"), node.text("description")) {
@@ -84,7 +89,7 @@ impl<'d> Reader<'d> {
         definition.set("description", Json::string(&description));
         definition.set("inputSchema", input);
         let (accept, result) = self.responses(site);
-        let promise = result.as_ref().map_or(Promise::Nothing, |(_, promise)| *promise);
+        let promise = result.as_ref().map_or(ResultPromise::Nothing, |(_, promise)| *promise);
         if let Some((schema, _)) = result {
             definition.set("outputSchema", schema);
         }
@@ -96,37 +101,43 @@ impl<'d> Reader<'d> {
         let item = site.path_item.node;
         let server = servers::server(root, item, node, self.version, document, self.options);
         let path = site.path.to_owned();
-        let operation = Operation { name, method, server, path, parameters, body, accept };
-        Some(Described {
+        let operation = OpenApiOperation { name, method, server, path, parameters, body, accept };
+        Some(DescribedOperation {
             id: id.map(str::to_owned),
             operation,
             definition,
             promise,
-            security: security::of_operation(root.node, node),
+            security: security::operation_security(root.node, node),
         })
     }
 
-    /// Everything that a caller gives. What is too large is gathered again, with its parts as definitions, which can be
-    /// left out.
-    fn arguments(&mut self, site: &Site<'d>) -> Option<(Input, Vec<Parameter>, Option<Body>)> {
+    /// Collects all arguments. If they are too large, collects them again with inline objects as definitions, which can
+    /// be pruned.
+    fn arguments(
+        &mut self,
+        site: &OperationSite<'d>,
+    ) -> Option<(ArgumentSchema, Vec<OperationParameter>, Option<RequestBody>)> {
         let faults = self.faults.len();
-        let arguments = self.gathered(site)?;
+        let arguments = self.collect_arguments(site)?;
         if !arguments.0.is_too_large() {
             return Some(arguments);
         }
         self.faults.truncate(faults);
         let before = self.requests.set_hoisting(true);
-        let arguments = self.gathered(site);
+        let arguments = self.collect_arguments(site);
         self.requests.set_hoisting(before);
         arguments
     }
 
-    fn gathered(&mut self, site: &Site<'d>) -> Option<(Input, Vec<Parameter>, Option<Body>)> {
-        let mut input = Input::default();
-        let declared = self.declared(site);
+    fn collect_arguments(
+        &mut self,
+        site: &OperationSite<'d>,
+    ) -> Option<(ArgumentSchema, Vec<OperationParameter>, Option<RequestBody>)> {
+        let mut input = ArgumentSchema::default();
+        let declared = self.declared_parameters(site);
         let parameters = self.parameters(site, &declared, &mut input);
         let body = match self.version {
-            Version::V2 => self.body_of_version_2(site, &declared, &mut input),
+            OpenApiVersion::V2 => self.body_of_version_2(site, &declared, &mut input),
             _ => self.body(site, &mut input),
         };
         let body = body.ok()?;
@@ -137,13 +148,14 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// The operations of a path, with the names that they have there.
-fn methods<'d>(item: At<'d>) -> Vec<(&'d str, Method, At<'d>)> {
-    let known =
-        |name: &str| METHODS.iter().find(|(known, _)| *known == name).map(|(_, method)| method.clone());
+/// Returns the operations of a path item with their names.
+fn methods<'d>(item: NodeRef<'d>) -> Vec<(&'d str, Method, NodeRef<'d>)> {
+    let method_of = |name: &str| {
+        METHODS.iter().find(|(method_of, _)| *method_of == name).map(|(_, method)| method.clone())
+    };
     let mut all = Vec::new();
     for (name, at) in item.members() {
-        if let Some(method) = known(name) {
+        if let Some(method) = method_of(name) {
             all.push((name, method, at));
         } else if name == "query" {
             all.extend(Method::from_bytes(b"QUERY").ok().map(|method| (name, method, at)));
@@ -157,7 +169,7 @@ fn methods<'d>(item: At<'d>) -> Vec<(&'d str, Method, At<'d>)> {
     all
 }
 
-/// What a method says of its operations (RFC 9110, section 9.2).
+/// Derives annotations from the method (RFC 9110, section 9.2).
 fn annotations(method: &Method) -> Option<Json> {
     let hints: &[&str] = match *method {
         Method::GET | Method::HEAD => &["readOnlyHint"],

@@ -1,18 +1,19 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::operation::Operation;
+use crate::operation::OpenApiOperation;
 
-fn described(document: &str) -> Description {
-    read(&Sources::new("https://docs.example/api/openapi.yaml", document), &Options::default()).unwrap()
+fn described(document: &str) -> ServiceDescription {
+    read(&DescriptionSources::new("https://docs.example/api/openapi.yaml", document), &ReadOptions::default())
+        .unwrap()
 }
 
-/// What is made of a document: each operation with its arguments, and what is wrong.
-fn shown(document: &str) -> String {
+/// A summary of a document: each operation with its arguments, and the faults.
+fn summary(document: &str) -> String {
     let description = described(document);
     let mut lines = Vec::new();
-    for Described { operation, definition, .. } in &description.operations {
-        let Operation { name, method, server, path, .. } = operation;
+    for DescribedOperation { operation, definition, .. } in &description.operations {
+        let OpenApiOperation { name, method, server, path, .. } = operation;
         lines.push(format!("{name}: {method} {server}{path}"));
         for (member, value) in definition.iter() {
             lines.push(format!("  {member}: {}", value.as_text()));
@@ -24,7 +25,7 @@ fn shown(document: &str) -> String {
             lines.push(format!("  {} {:?}", body.media_type, body.content));
         }
     }
-    lines.extend(description.faults.iter().map(|fault| format!("{} {}", fault.place, fault.problem)));
+    lines.extend(description.faults.iter().map(|fault| format!("{} {}", fault.location, fault.problem)));
     lines.join("\n")
 }
 
@@ -38,7 +39,7 @@ fn operation(text: &str) -> String {
 
 #[test]
 fn parameters_and_body_are_one_object() {
-    assert_snapshot!(shown(&operation(
+    assert_snapshot!(summary(&operation(
         "summary: Change a pet
 description: All of it.
 parameters:
@@ -57,10 +58,10 @@ responses: {'200': {content: {application/json: {schema: {type: array, items: {t
     )));
 }
 
-/// What a body needs may be described nowhere: its validators ask for it all the same.
+/// Some documents require members that they describe nowhere; the services validate them all the same.
 #[test]
-fn a_member_that_is_only_required_is_an_argument() {
-    let shown = shown(&operation(
+fn required_member_without_schema_is_an_argument() {
+    let summary = summary(&operation(
         "requestBody:
   required: true
   content:
@@ -68,14 +69,14 @@ fn a_member_that_is_only_required_is_an_argument() {
 responses: {}",
     ));
     let schema = r#""Name":{"type":"string"},"name":{}},"required":["id","name"]}"#;
-    assert!(shown.contains(schema), "{shown}");
-    assert!(shown.contains(r#"named: [("Name", "Name"), ("name", "name")]"#), "{shown}");
+    assert!(summary.contains(schema), "{summary}");
+    assert!(summary.contains(r#"named: [("Name", "Name"), ("name", "name")]"#), "{summary}");
 }
 
 #[test]
-fn bodies_that_are_no_plain_objects_are_one_argument() {
+fn body_that_is_not_a_plain_object_is_one_argument() {
     let body =
-        |content: &str| shown(&operation(&format!("requestBody: {{content: {content}}}\nresponses: {{}}")));
+        |content: &str| summary(&operation(&format!("requestBody: {{content: {content}}}\nresponses: {{}}")));
     assert_snapshot!([
         body("{application/json: {schema: {type: array, items: {type: string}}}}"),
         body("{application/json: {schema: {oneOf: [{type: string}, {type: integer}]}}}"),
@@ -90,8 +91,8 @@ fn bodies_that_are_no_plain_objects_are_one_argument() {
 }
 
 #[test]
-fn swagger_2_is_the_same() {
-    assert_snapshot!(shown(
+fn swagger_2_is_supported() {
+    assert_snapshot!(summary(
         "swagger: '2.0'
 host: api.example
 basePath: /v2
@@ -111,8 +112,8 @@ paths:
 }
 
 #[test]
-fn a_fault_costs_its_operation_only() {
-    assert_snapshot!(shown(
+fn fault_affects_only_its_operation() {
+    assert_snapshot!(summary(
         "openapi: 3.1.0
 paths:
   /a/{x}/{?y}:
@@ -126,9 +127,10 @@ paths:
 }
 
 #[test]
-fn what_is_no_description_is_refused() {
-    let refused =
-        |text: &str| read(&Sources::new("a.yaml", text), &Options::default()).unwrap_err().to_string();
+fn other_documents_are_refused() {
+    let refused = |text: &str| {
+        read(&DescriptionSources::new("a.yaml", text), &ReadOptions::default()).unwrap_err().to_string()
+    };
     assert_snapshot!(
         [
             refused("openapi: 3.0.0\npaths: ["),
@@ -146,11 +148,11 @@ fn what_is_no_description_is_refused() {
 }
 
 #[test]
-fn servers_are_what_is_said_closest() {
+fn innermost_server_applies() {
     let check = |document: &str, expected: &str| {
         let variables = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
-        let options = Options { server_variables: variables, ..Options::default() };
-        let sources = Sources::new("https://docs.example/api/openapi.yaml", document);
+        let options = ReadOptions { server_variables: variables, ..ReadOptions::default() };
+        let sources = DescriptionSources::new("https://docs.example/api/openapi.yaml", document);
         let description = read(&sources, &options).unwrap();
         assert_eq!(description.operations[0].operation.server, expected, "{document}");
     };
@@ -172,24 +174,30 @@ fn servers_are_what_is_said_closest() {
 }
 
 #[test]
-fn only_what_is_wanted_becomes_tools() {
+fn filter_selects_operations() {
     let document = "openapi: 3.0.0\npaths:\n  /pets:\n    get: {operationId: listPets, tags: [read]}\n    post: {operationId: addPet, tags: [write]}\n  /toys: {get: {tags: [read]}}";
-    let check = |filter: Filter, expected: &str| {
-        let options = Options { filter, ..Options::default() };
-        let description = read(&Sources::new("a.yaml", document), &options).unwrap();
+    let check = |filter: OperationSelector, expected: &str| {
+        let options = ReadOptions { filter, ..ReadOptions::default() };
+        let description = read(&DescriptionSources::new("a.yaml", document), &options).unwrap();
         let names: Vec<&str> = description.operations.iter().map(|it| &*it.operation.name).collect();
         assert_eq!(names.join(" "), expected);
     };
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    check(Filter::default(), "listPets addPet get_toys");
-    check(Filter { operations: texts(&["addPet", "get_toys"]), ..Filter::default() }, "addPet get_toys");
-    check(Filter { tags: texts(&["read"]), ..Filter::default() }, "listPets get_toys");
-    check(Filter { tags: texts(&["read"]), paths: texts(&["/p*"]), ..Filter::default() }, "listPets");
-    check(Filter { methods: vec![http::Method::POST], ..Filter::default() }, "addPet");
+    check(OperationSelector::default(), "listPets addPet get_toys");
+    check(
+        OperationSelector { operations: texts(&["addPet", "get_toys"]), ..OperationSelector::default() },
+        "addPet get_toys",
+    );
+    check(OperationSelector { tags: texts(&["read"]), ..OperationSelector::default() }, "listPets get_toys");
+    check(
+        OperationSelector { tags: texts(&["read"]), paths: texts(&["/p*"]), ..OperationSelector::default() },
+        "listPets",
+    );
+    check(OperationSelector { methods: vec![http::Method::POST], ..OperationSelector::default() }, "addPet");
 }
 
 #[test]
-fn schemes_and_what_operations_want_of_them() {
+fn security_schemes_and_requirements() {
     let description = described(
         "openapi: 3.0.0
 components: {securitySchemes: {key: {type: apiKey, in: query, name: k}, basic: {type: http, scheme: Basic}, token: {type: http, scheme: bearer}, oauth: {type: oauth2, flows: {clientCredentials: {tokenUrl: 'https://a.b/t', scopes: {}}}}, mtls: {type: mutualTLS}}}
@@ -203,7 +211,7 @@ paths: {/a: {get: {}, put: {security: []}}}",
 }
 
 #[test]
-fn a_schema_that_is_too_large_is_pruned_and_says_so() {
+fn large_schema_is_pruned_with_a_note() {
     let many = |count: usize| {
         (0..count)
             .map(|index| format!("p{index}: {{type: string, description: {}}}", "x".repeat(90)))
@@ -217,7 +225,7 @@ fn a_schema_that_is_too_large_is_pruned_and_says_so() {
     let description = described(&document);
     let definition = &description.operations[0].definition;
     let schema = definition.get("inputSchema").unwrap();
-    assert!(schema.as_bytes().len() <= input::LARGEST, "{}", schema.as_bytes().len());
+    assert!(schema.as_bytes().len() <= input::MAX_INPUT_BYTES, "{}", schema.as_bytes().len());
     assert!(definition.get_str("description").unwrap().contains("cut for size"));
     let schema = schema.to_value();
     assert_eq!(schema["properties"].as_object().unwrap().len(), 1001);
@@ -226,14 +234,14 @@ fn a_schema_that_is_too_large_is_pruned_and_says_so() {
 }
 
 #[test]
-fn what_is_required_stays_however_little_room_there_is() {
+fn required_members_survive_pruning() {
     let values = (0..8000).map(|index| format!("value{index}")).collect::<Vec<_>>().join(", ");
     let input = |document: &str| {
         let description = described(document);
         let definition = &description.operations[0].definition;
         assert!(definition.get_str("description").unwrap().contains("cut for size"));
         let schema = definition.get("inputSchema").unwrap();
-        assert!(schema.as_bytes().len() <= input::LARGEST);
+        assert!(schema.as_bytes().len() <= input::MAX_INPUT_BYTES);
         schema.to_value()
     };
     let query = operation(&format!(
@@ -251,7 +259,7 @@ fn what_is_required_stays_however_little_room_there_is() {
 }
 
 #[test]
-fn a_parameter_that_is_declared_twice_is_one() {
+fn duplicate_parameter_is_merged() {
     let check = |second: &str, arguments: &[&str], faults: &[&str]| {
         let id = "{name: id, in: path, required: true, schema: {type: string}}";
         let description = described(&operation(&format!("parameters: [{id}, {second}]")));
@@ -264,14 +272,14 @@ fn a_parameter_that_is_declared_twice_is_one() {
     check(
         "{name: id, in: path, required: true, schema: {type: integer}}",
         &["id"],
-        &["`id` is declared twice: the last one counts"],
+        &["duplicate parameter `id`: the last one is used"],
     );
     check("{name: id, in: query, schema: {type: string}}", &["id", "id_query"], &[]);
 }
 
-/// Each of these once took a stack, or more time than anybody has.
+/// Each of these once exhausted the stack, or took too much time.
 #[test]
-fn documents_that_refer_to_themselves_are_read() {
+fn recursive_documents_are_read() {
     let body = |media: &str, schemas: &str| {
         let document = format!(
             "openapi: 3.1.0\npaths: {{/a: {{post: {{requestBody: {{content: {{{media}: {{schema: {{$ref: '#/components/schemas/A0'}}}}}}}}, responses: {{}}}}}}}}\ncomponents: {{schemas: {{{schemas}}}}}"
@@ -292,7 +300,7 @@ fn documents_that_refer_to_themselves_are_read() {
 }
 
 #[test]
-fn files_are_found_where_documents_have_them() {
+fn files_are_found_in_all_notations() {
     let kind = |part: &str, encoding: &str| {
         let document = operation(&format!(
             "requestBody: {{content: {{multipart/form-data: {{schema: {{type: object, properties: {{f: {part}}}}}, encoding: {{f: {encoding}}}}}}}}}\nresponses: {{}}"
@@ -312,7 +320,7 @@ fn files_are_found_where_documents_have_them() {
 }
 
 #[test]
-fn what_goes_by_another_name_is_written_as_it_is() {
+fn body_encoding_follows_the_schema() {
     let kind = |media: &str, schema: &str| {
         let document = operation(&format!(
             "requestBody: {{content: {{{media}: {{schema: {schema}}}}}}}\nresponses: {{}}"
@@ -329,7 +337,7 @@ fn what_goes_by_another_name_is_written_as_it_is() {
 }
 
 #[test]
-fn operations_that_share_a_name_keep_their_own() {
+fn operations_with_the_same_name_get_suffixes() {
     let names = |paths: &str| {
         let description = described(&format!("openapi: 3.0.0\npaths: {{{paths}}}"));
         description.operations.iter().map(|it| it.operation.name.clone()).collect::<Vec<_>>()
@@ -343,7 +351,7 @@ fn operations_that_share_a_name_keep_their_own() {
 }
 
 #[test]
-fn results_are_described_and_not_held_to_alternatives() {
+fn result_schemas_are_lenient() {
     let document = operation(
         "responses: {'200': {content: {application/json: {schema: {type: object, properties: {pet: {oneOf: [{required: [a]}, {required: [b]}]}}}}}}}",
     );

@@ -1,19 +1,20 @@
-//! What is said of a tool.
+//! The descriptions of tools and arguments.
 
 use std::borrow::Cow;
 
 use http::Method;
 
-use crate::document::Node;
+use crate::document::SpecNode;
 
-/// The longest description of a tool, in characters: some are pages of a manual, and each costs every conversation.
-const LONGEST: usize = 1024;
+/// Maximum length of a tool description, in characters: some are pages of a manual, and each takes part in every
+/// conversation.
+const MAX_TOOL_CHARS: usize = 1024;
 
-/// The longest description of an argument, in characters.
-const LONGEST_OF_ARGUMENT: usize = 512;
+/// Maximum length of an argument description, in characters.
+const MAX_ARGUMENT_CHARS: usize = 512;
 
-/// The description of an operation's tool: its summary and its description, or its method and path where it has neither.
-pub(super) fn of_operation(operation: &Node<'_>, method: &Method, path: &str) -> String {
+/// Returns the description of an operation's tool: summary and description, or method and path without them.
+pub(super) fn operation_description(operation: &SpecNode<'_>, method: &Method, path: &str) -> String {
     let word = |name| operation.text(name).map(str::trim).filter(|text| !text.is_empty());
     let text = match (word("summary"), word("description")) {
         (Some(summary), Some(description)) if !description.starts_with(summary) => {
@@ -23,20 +24,20 @@ pub(super) fn of_operation(operation: &Node<'_>, method: &Method, path: &str) ->
         (_, Some(text)) | (Some(text), None) => Cow::Borrowed(text),
         (None, None) => Cow::Owned(format!("{method} {path}")),
     };
-    let mut text = cut(&text, LONGEST).into_owned();
-    if operation.is("deprecated") {
+    let mut text = truncate_at_sentence(&text, MAX_TOOL_CHARS).into_owned();
+    if operation.is_true("deprecated") {
         text.push_str("\n\nDeprecated.");
     }
     text
 }
 
-/// The description of an argument.
-pub(super) fn of_argument(text: &str) -> Cow<'_, str> {
-    cut(text.trim(), LONGEST_OF_ARGUMENT)
+/// Returns the description of an argument.
+pub(super) fn argument_description(text: &str) -> Cow<'_, str> {
+    truncate_at_sentence(text.trim(), MAX_ARGUMENT_CHARS)
 }
 
-/// The text, or its beginning: up to the end of a sentence if there is one in the latter half, or else of a word.
-fn cut(text: &str, longest: usize) -> Cow<'_, str> {
+/// Truncates a text: at the end of a sentence in its latter half if there is one, or else of a word.
+fn truncate_at_sentence(text: &str, longest: usize) -> Cow<'_, str> {
     let Some((end, _)) = text.char_indices().nth(longest) else { return Cow::Borrowed(text) };
     let start = &text[..end];
     let sentence = start.rfind(". ").max(start.rfind(".\n")).filter(|at| *at > end / 2).map(|at| at + 1);
@@ -49,10 +50,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_says_what_its_operation_does() {
+    fn description_joins_summary_and_description() {
         let check = |operation: &str, expected: &str| {
-            let node = Node::parse(operation).unwrap();
-            assert_eq!(of_operation(&node, &Method::GET, "/pets"), expected, "{operation}");
+            let node = SpecNode::parse(operation).unwrap();
+            assert_eq!(operation_description(&node, &Method::GET, "/pets"), expected, "{operation}");
         };
         check("{}", "GET /pets");
         check("summary: List pets", "List pets");
@@ -62,8 +63,8 @@ mod tests {
     }
 
     #[test]
-    fn long_words_are_cut_where_a_sentence_ends() {
-        let check = |text: &str, expected: &str| assert_eq!(cut(text, 20), expected);
+    fn long_text_is_truncated_at_a_sentence() {
+        let check = |text: &str, expected: &str| assert_eq!(truncate_at_sentence(text, 20), expected);
         check("short", "short");
         check("exactly twenty chars", "exactly twenty chars");
         check("One sentence. Another one.", "One sentence. \u{2026}");

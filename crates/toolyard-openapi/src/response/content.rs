@@ -1,4 +1,4 @@
-//! What the body of a response is.
+//! The content of a response body.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,33 +6,34 @@ use bytes::Bytes;
 use http::{Response, header};
 use toolyard_core::Json;
 
-use super::text_of;
+use super::header_text;
 use crate::wire::media;
 
-/// What a body is to a client.
-pub(super) enum Content {
+/// The content of a body, by the block of MCP that represents it.
+pub(super) enum ResponseContent {
     /// JSON.
     Json(Json),
     /// Text.
     Text(String),
-    /// A picture or a sound: the kind of its block in MCP, and its type.
+    /// An image or audio: the type of its block in MCP, and its media type.
     Media { kind: &'static str, mime_type: String },
     /// Anything else.
     Bytes { mime_type: String },
 }
 
-/// Types of application/* that are text, but do not say so.
-const TEXTUAL: [&str; 8] =
+/// Subtypes of `application/*` that are text.
+const TEXT_SUBTYPES: [&str; 8] =
     ["yaml", "x-yaml", "javascript", "x-ndjson", "x-www-form-urlencoded", "graphql", "sql", "toml"];
 
-impl Content {
-    /// An object or an array of JSON is one whatever it calls itself: many a server calls it text.
+impl ResponseContent {
+    /// Detects the content of a response. Objects and arrays of JSON are detected with any content type: many servers
+    /// declare them as text.
     pub(super) fn of(response: &Response<Bytes>) -> Self {
         let body = response.body();
-        let declared = text_of(response.headers(), &header::CONTENT_TYPE).unwrap_or_default();
+        let declared = header_text(response.headers(), &header::CONTENT_TYPE).unwrap_or_default();
         let essence = media::essence(declared).to_ascii_lowercase();
         let kind = if media::is_of(&essence, "audio") { "audio" } else { "image" };
-        // A drawing in XML is no picture to a model, but it can read it.
+        // An SVG is of no use to a model as an image, but readable as text.
         if media::is_of(&essence, kind) && !media::is_xml(&essence) && !body.is_empty() {
             return Self::Media { kind, mime_type: essence };
         }
@@ -49,8 +50,9 @@ impl Content {
     }
 }
 
-/// The text of a body. What calls itself text is read as well as it goes; what says nothing of the kind has to look like
-/// it: a file of bytes may well be UTF-8 by chance, but not without control characters.
+/// Returns the text of a body. A declared text is decoded with replacement characters. Without a declared type, the
+/// body must be UTF-8 without control characters: binary data may be valid UTF-8 by chance, but not without control
+/// characters.
 fn text(essence: &str, declared: &str, body: &Bytes) -> Option<String> {
     if body.is_empty() {
         return Some(String::new());
@@ -59,10 +61,10 @@ fn text(essence: &str, declared: &str, body: &Bytes) -> Option<String> {
     let is_text = media::is_of(essence, "text")
         || media::is_json(essence)
         || media::is_xml(essence)
-        || TEXTUAL.contains(&subtype)
+        || TEXT_SUBTYPES.contains(&subtype)
         || subtype.ends_with("+yaml");
     if is_text {
-        return Some(decoded(declared, body));
+        return Some(decode_charset(declared, body));
     }
     let is_unsaid = matches!(essence, "" | "*/*" | "application/octet-stream" | "application/*");
     let text = std::str::from_utf8(body).ok().filter(|_| is_unsaid)?;
@@ -70,8 +72,8 @@ fn text(essence: &str, declared: &str, body: &Bytes) -> Option<String> {
     text.chars().all(is_printable).then(|| text.to_owned())
 }
 
-/// The text of a body in its charset, of which we know those that need no table.
-fn decoded(declared: &str, body: &Bytes) -> String {
+/// Decodes a body in its charset. Only charsets that need no table are supported.
+fn decode_charset(declared: &str, body: &Bytes) -> String {
     let charset = media::parameter(declared, "charset").unwrap_or_default().to_ascii_lowercase();
     match std::str::from_utf8(body) {
         Ok(text) => text.to_owned(),
@@ -82,7 +84,7 @@ fn decoded(declared: &str, body: &Bytes) -> String {
     }
 }
 
-/// Bytes as a string of JSON.
+/// Encodes bytes as a JSON string in base64.
 pub(super) fn base64(bytes: &[u8]) -> Json {
     Json::string(&STANDARD.encode(bytes))
 }

@@ -3,25 +3,34 @@
 use http::{HeaderName, HeaderValue, Method};
 
 use super::*;
-use crate::operation::{Body, BodyKind, Form, Location, Parameter, Style, Styled};
+use crate::operation::{
+    BodyKind, OperationParameter, ParameterLocation, ParameterStyle, RequestBody, StyleOptions, ValueEncoding,
+};
 
-fn operation() -> Operation {
-    let parameter = |name: &str, location| Parameter {
+fn operation() -> OpenApiOperation {
+    let parameter = |name: &str, location| OperationParameter {
         argument: name.into(),
         name: name.into(),
         location,
-        form: Form::Styled(Styled { style: Style::Simple, explode: false, allow_reserved: false }),
+        encoding: ValueEncoding::Styled(StyleOptions {
+            style: ParameterStyle::Simple,
+            explode: false,
+            allow_reserved: false,
+        }),
         required: true,
     };
     let named = vec![("email".into(), "email".into()), ("body_type".into(), "kind".into())];
-    let content = crate::operation::Content::Members { named, open: false };
-    Operation {
+    let content = crate::operation::BodyContent::Members { named, accepts_others: false };
+    OpenApiOperation {
         name: "it".into(),
         method: Method::POST,
         server: "https://a.example".into(),
         path: "/pets/{petId}".into(),
-        parameters: vec![parameter("petId", Location::Path), parameter("type", Location::Query)],
-        body: Some(Body {
+        parameters: vec![
+            parameter("petId", ParameterLocation::Path),
+            parameter("type", ParameterLocation::Query),
+        ],
+        body: Some(RequestBody {
             media_type: "application/json".into(),
             kind: BodyKind::Json,
             content,
@@ -40,31 +49,31 @@ fn response(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) 
     response
 }
 
-fn json(output: &Output) -> String {
+fn json(output: &CallOutput) -> String {
     output.body.to_json().as_text().to_owned()
 }
 
-fn result(response: &Response<Bytes>, promise: Promise) -> Output {
+fn result(response: &Response<Bytes>, promise: ResultPromise) -> CallOutput {
     let uri = "https://user:pw@a.example:81/pets/7?key=secret".parse().unwrap();
     operation().result(response, &uri, promise)
 }
 
 #[track_caller]
-fn check(content_type: &'static str, body: &[u8], promise: Promise, expect: &Output) {
+fn check(content_type: &'static str, body: &[u8], promise: ResultPromise, expect: &CallOutput) {
     let output = result(&response(200, &[("content-type", content_type)], body), promise);
     assert_eq!(json(&output), json(expect), "{content_type} {}", String::from_utf8_lossy(body));
     assert!(!output.is_error);
 }
 
-fn both(shown: &str, structure: &str) -> Output {
-    let mut output = Output::text(shown);
+fn both(shown: &str, structure: &str) -> CallOutput {
+    let mut output = CallOutput::text(shown);
     output.body.set("structuredContent", Json::parse(structure.to_owned()).unwrap());
     output
 }
 
 #[test]
-fn json_is_text_and_structure() {
-    use Promise::{Nothing, Object, Result};
+fn json_is_text_and_structured_content() {
+    use ResultPromise::{Nothing, Object, Result};
     let text = "{\"n\": 1.10,\n \"x\": []}";
     for promise in [Nothing, Object] {
         for content_type in ["application/json", "application/hal+json; charset=utf-8", "text/plain", ""] {
@@ -72,76 +81,79 @@ fn json_is_text_and_structure() {
         }
     }
     check("application/json", text.as_bytes(), Result, &both(text, &format!("{{\"result\":{text}}}")));
-    check("application/json", b"[1, 2.0]", Nothing, &Output::text("[1, 2.0]"));
+    check("application/json", b"[1, 2.0]", Nothing, &CallOutput::text("[1, 2.0]"));
     for promise in [Object, Result] {
         check("application/json", b"[1, 2.0]", promise, &both("[1, 2.0]", r#"{"result":[1, 2.0]}"#));
         check("application/json", br#""a\nb""#, promise, &both("a\nb", r#"{"result":"a\nb"}"#));
     }
-    check("application/json", b"{\"a\":", Nothing, &Output::text("{\"a\":"));
-    check("text/plain", br#""quoted""#, Nothing, &Output::text(r#""quoted""#));
+    check("application/json", b"{\"a\":", Nothing, &CallOutput::text("{\"a\":"));
+    check("text/plain", br#""quoted""#, Nothing, &CallOutput::text(r#""quoted""#));
 }
 
 #[test]
-fn text_is_text() {
-    use Promise::{Nothing, Object};
-    check("text/html", "<p>é".as_bytes(), Nothing, &Output::text("<p>é"));
-    check("text/html; charset=\"latin1\"", b"caf\xe9", Nothing, &Output::text("café"));
-    check("text/html", b"caf\xe9", Nothing, &Output::text("caf\u{fffd}"));
-    check("application/xml", b"<a/>", Nothing, &Output::text("<a/>"));
-    check("image/svg+xml", b"<svg/>", Nothing, &Output::text("<svg/>"));
-    check("application/octet-stream", b"a\tb\n", Nothing, &Output::text("a\tb\n"));
+fn text_responses() {
+    use ResultPromise::{Nothing, Object};
+    check("text/html", "<p>é".as_bytes(), Nothing, &CallOutput::text("<p>é"));
+    check("text/html; charset=\"latin1\"", b"caf\xe9", Nothing, &CallOutput::text("café"));
+    check("text/html", b"caf\xe9", Nothing, &CallOutput::text("caf\u{fffd}"));
+    check("application/xml", b"<a/>", Nothing, &CallOutput::text("<a/>"));
+    check("image/svg+xml", b"<svg/>", Nothing, &CallOutput::text("<svg/>"));
+    check("application/octet-stream", b"a\tb\n", Nothing, &CallOutput::text("a\tb\n"));
     check("text/csv", b"a,b", Object, &both("a,b", r#"{"result":"a,b"}"#));
 }
 
 #[test]
-fn other_bytes_keep_their_kind() {
+fn binary_responses_keep_their_type() {
     let media = |kind: &str| {
         let block = format!(r#"{{"type":"{kind}","data":"iVBORw==","mimeType":"{kind}/x"}}"#);
         let content = Json::array([&Json::parse(block).unwrap()]);
-        Output { body: Object::new().with("content", content), is_error: false }
+        CallOutput { body: Object::new().with("content", content), is_error: false }
     };
-    check("image/x", b"\x89PNG", Promise::Nothing, &media("image"));
-    check("Audio/X; a=b", b"\x89PNG", Promise::Nothing, &media("audio"));
+    check("image/x", b"\x89PNG", ResultPromise::Nothing, &media("image"));
+    check("Audio/X; a=b", b"\x89PNG", ResultPromise::Nothing, &media("audio"));
     let mut promised = media("image");
     promised.body.set("structuredContent", Json::parse(r#"{"result":"200 OK"}"#).unwrap());
-    check("image/x", b"\x89PNG", Promise::Object, &promised);
+    check("image/x", b"\x89PNG", ResultPromise::Object, &promised);
     let resource = |kind: &str, blob: &str| {
         let resource =
             format!(r#"{{"uri":"https://a.example:81/pets/7","mimeType":"{kind}","blob":"{blob}"}}"#);
         let block = block("resource").with("resource", Json::parse(resource).unwrap());
-        Output { body: Object::new().with("content", Json::array([&block.to_json()])), is_error: false }
+        CallOutput { body: Object::new().with("content", Json::array([&block.to_json()])), is_error: false }
     };
-    check("application/pdf", b"%PDF", Promise::Nothing, &resource("application/pdf", "JVBERg=="));
-    check("", b"\xff\0", Promise::Nothing, &resource("application/octet-stream", "/wA="));
+    check("application/pdf", b"%PDF", ResultPromise::Nothing, &resource("application/pdf", "JVBERg=="));
+    check("", b"\xff\0", ResultPromise::Nothing, &resource("application/octet-stream", "/wA="));
     check(
         "application/octet-stream",
         b"a\0",
-        Promise::Nothing,
+        ResultPromise::Nothing,
         &resource("application/octet-stream", "YQA="),
     );
 }
 
 #[test]
-fn an_empty_response_is_described() {
-    let said = |response: &Response<Bytes>| json(&result(response, Promise::Nothing));
-    let text = |text| json(&Output::text(text));
-    assert_eq!(said(&response(204, &[], b"")), text("204 No Content"));
-    assert_eq!(said(&response(200, &[("content-type", "image/png")], b"")), text("200 OK"));
-    assert_eq!(said(&response(201, &[("location", "/pets/8")], b"")), text("201 Created; Location: /pets/8"));
-    let promised = result(&response(204, &[], b""), Promise::Object);
+fn empty_response_is_described_by_its_status() {
+    let description = |response: &Response<Bytes>| json(&result(response, ResultPromise::Nothing));
+    let text = |text| json(&CallOutput::text(text));
+    assert_eq!(description(&response(204, &[], b"")), text("204 No Content"));
+    assert_eq!(description(&response(200, &[("content-type", "image/png")], b"")), text("200 OK"));
+    assert_eq!(
+        description(&response(201, &[("location", "/pets/8")], b"")),
+        text("201 Created; Location: /pets/8")
+    );
+    let promised = result(&response(204, &[], b""), ResultPromise::Object);
     assert_eq!(json(&promised), json(&both("204 No Content", r#"{"result":"204 No Content"}"#)));
 }
 
 #[track_caller]
 fn check_failure(status: u16, headers: &[(&'static str, &'static str)], body: &str, expect: &str) {
-    let output = result(&response(status, headers, body.as_bytes()), Promise::Object);
+    let output = result(&response(status, headers, body.as_bytes()), ResultPromise::Object);
     assert!(output.is_error);
-    assert_eq!(json(&output), json(&Output::failure(expect)), "{status} {body}");
+    assert_eq!(json(&output), json(&CallOutput::failure(expect)), "{status} {body}");
 }
 
 #[test]
-fn failures_say_what_their_body_says() {
-    let advice = "The fault is the server's: other arguments, or another try, may help.";
+fn failures_summarize_their_body() {
+    let advice = "The server failed: other arguments or another attempt may help.";
     let failed = "HTTP 500 Internal Server Error";
     for (body, said) in [
         ("", String::new()),
@@ -169,9 +181,9 @@ fn failures_say_what_their_body_says() {
 }
 
 #[test]
-fn failures_say_what_could_be_tried() {
+fn failures_include_a_suggestion() {
     let named = |names| format!("Check these arguments: {names}.");
-    let unnamed = "Check the arguments against what the server says and this tool's input schema.".to_owned();
+    let unnamed = "Check the arguments against the server's message and this tool's input schema.".to_owned();
     for (body, advice) in [
         (r#"{"title":"no","errors":{"email":["is taken"]}}"#, named("email")),
         (r#"{"detail":[{"loc":["query","petId"],"msg":"x","type":"missing"}]}"#, named("petId")),
@@ -180,17 +192,17 @@ fn failures_say_what_could_be_tried() {
         (r#"{"type":"x","title":"no","errors":[{"type":"y"}]}"#, unnamed.clone()),
         ("", unnamed),
     ] {
-        let output = result(&response(422, &[], body.as_bytes()), Promise::Nothing);
+        let output = result(&response(422, &[], body.as_bytes()), ResultPromise::Nothing);
         let text = output.body.get("content").unwrap().to_items().unwrap()[0].to_object().unwrap();
         let text = text.get_str("text").unwrap().into_owned();
         assert_eq!(text.lines().last(), Some(&*advice), "{body}");
     }
-    check_failure(404, &[], "", "HTTP 404 Not Found\nCheck petId: nothing of that kind is there.");
+    check_failure(404, &[], "", "HTTP 404 Not Found\nCheck petId: no such resource exists.");
     check_failure(
         415,
         &[],
         "",
-        "HTTP 415 Unsupported Media Type\nThe server does not take application/json here.",
+        "HTTP 415 Unsupported Media Type\nThe server does not accept application/json here.",
     );
     check_failure(429, &[("retry-after", "7")], "", "HTTP 429 Too Many Requests\nTry again in 7 s.");
     check_failure(429, &[], "", "HTTP 429 Too Many Requests\nTry again later, and less often.");

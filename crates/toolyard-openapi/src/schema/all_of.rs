@@ -1,49 +1,65 @@
-//! Objects that are made of several (`allOf`), as one, where that is exact.
+//! Merges `allOf` into one object if the result is equivalent.
 
-use crate::document::Node;
-use crate::resolve::{At, Files};
+use crate::document::SpecNode;
+use crate::resolve::{NodeRef, SpecFiles};
 
-/// How deep such objects may be made of one another, and of how many parts.
-const DEEPEST: usize = 16;
-const MOST_PARTS: usize = 256;
+/// Maximum depth of such objects, and maximum number of their parts, and of their properties and keywords.
+const MAX_DEPTH: usize = 16;
+const MAX_PARTS: usize = 256;
+const MAX_MEMBERS: usize = 2048;
 
-/// A schema with its properties apart, in one piece where it was made of several.
+/// A schema with separate properties, merged from its `allOf` if possible.
 #[derive(Default)]
-pub(crate) struct Flat<'d> {
-    pub(crate) properties: Vec<(&'d str, At<'d>)>,
+pub(crate) struct FlatSchema<'d> {
+    pub(crate) properties: Vec<(&'d str, NodeRef<'d>)>,
     pub(crate) required: Vec<&'d str>,
     /// All other keywords.
-    pub(crate) keywords: Vec<(&'d str, At<'d>)>,
+    pub(crate) keywords: Vec<(&'d str, NodeRef<'d>)>,
 }
 
-/// The schema, in one piece if it can be: then it has no `allOf`.
-pub(crate) fn flat<'d>(files: &Files<'d>, at: At<'d>) -> Flat<'d> {
-    let mut left = MOST_PARTS;
-    merged(files, at, 0, &mut left).unwrap_or_else(|| own(at))
+/// Flattens a schema. If its `allOf` can be merged, the result has none.
+pub(crate) fn flatten<'d>(files: &SpecFiles<'d>, at: NodeRef<'d>) -> FlatSchema<'d> {
+    if at.get("allOf").is_none() {
+        return own(at);
+    }
+    let members = MAX_MEMBERS.min(files.merge_budget());
+    let mut merging = AllOfMerge { files, parts: MAX_PARTS, members, seen: Vec::new() };
+    let whole = merging.merge(at, 0);
+    files.charge_merge(members - merging.members);
+    whole.unwrap_or_else(|| own(at))
 }
 
-/// The one thing that a schema is, where all that it says itself is words: `allOf` is how they are put beside a reference
-/// in OpenAPI 3.0.
-pub(super) fn only_reference(at: At<'_>) -> Option<(At<'_>, &str)> {
+/// The state of one merge, with its remaining limits: a few parts that many objects share could exhaust the memory.
+struct AllOfMerge<'f, 'd> {
+    files: &'f SpecFiles<'d>,
+    parts: usize,
+    members: usize,
+    /// Parts that are already merged. Merging one again changes nothing.
+    seen: Vec<usize>,
+}
+
+/// Returns the only branch of an `allOf` whose siblings are annotations: OpenAPI 3.0 adds annotations to references in
+/// this way.
+pub(super) fn only_reference(at: NodeRef<'_>) -> Option<(NodeRef<'_>, &str)> {
     let mut branches = at.list("allOf");
     let (Some(branch), None) = (branches.next(), branches.next()) else { return None };
     let reference = branch.reference()?;
-    let is_word = |(name, value): &(&str, At<'_>)| {
+    let is_word = |(name, value): &(&str, NodeRef<'_>)| {
         matches!(
             *name,
             "allOf" | "nullable" | "default" | "example" | "readOnly" | "writeOnly" | "deprecated"
-        ) || is_silent(name, value.node)
+        ) || is_annotation(name, value.node)
     };
     at.members().all(|member| is_word(&member)).then_some((branch, reference))
 }
 
-fn own(at: At<'_>) -> Flat<'_> {
-    let mut flat = Flat::default();
+fn own(at: NodeRef<'_>) -> FlatSchema<'_> {
+    let mut flat = FlatSchema::default();
     for (name, value) in at.members() {
         match (name, value.node) {
-            ("properties", Node::Object(_)) => flat.properties.extend(value.members()),
-            ("required", Node::List(names)) => flat.require(names),
-            // Draft 3, and properties that say it of themselves.
+            ("properties", SpecNode::Object(_)) => flat.properties.extend(value.members()),
+            ("required", SpecNode::List(names)) => flat.require(names),
+            // Draft 3, and properties with a flag of their own.
             ("required", _) => {}
             _ => flat.keywords.push((name, value)),
         }
@@ -51,52 +67,60 @@ fn own(at: At<'_>) -> Flat<'_> {
     flat
 }
 
-fn merged<'d>(files: &Files<'d>, at: At<'d>, depth: usize, left: &mut usize) -> Option<Flat<'d>> {
-    *left = left.checked_sub(1)?;
-    let mut whole = own(at);
-    let Some(all) = at.get("allOf") else { return Some(whole) };
-    if depth > DEEPEST || all.node.items().is_empty() || whole.keywords.iter().any(is_closed) {
-        return None;
+impl<'d> AllOfMerge<'_, 'd> {
+    fn merge(&mut self, at: NodeRef<'d>, depth: usize) -> Option<FlatSchema<'d>> {
+        self.parts = self.parts.checked_sub(1)?;
+        let mut whole = own(at);
+        let members = whole.properties.len() + whole.required.len() + whole.keywords.len();
+        self.members = self.members.checked_sub(members)?;
+        let Some(all) = at.get("allOf") else { return Some(whole) };
+        if depth > MAX_DEPTH || all.node.items().is_empty() || whole.keywords.iter().any(is_closed) {
+            return None;
+        }
+        whole.keywords.retain(|(name, _)| *name != "allOf");
+        for branch in at.list("allOf") {
+            let branch = self.files.resolve(branch)?;
+            if self.seen.contains(&branch.identity()) {
+                continue;
+            }
+            let part = self.merge(branch, depth + 1)?;
+            whole.absorb(part)?;
+            self.seen.push(branch.identity());
+        }
+        Some(whole)
     }
-    whole.keywords.retain(|(name, _)| *name != "allOf");
-    for branch in at.list("allOf") {
-        let branch = files.resolve(branch)?;
-        let part = merged(files, branch, depth + 1, left)?;
-        whole.take(part)?;
-    }
-    Some(whole)
 }
 
-/// Whether a keyword is about properties that other parts know nothing of.
-fn is_closed((name, value): &(&str, At<'_>)) -> bool {
-    *name == "additionalProperties" && *value.node != Node::Bool(true)
+/// True for a keyword that depends on the properties of other parts.
+fn is_closed((name, value): &(&str, NodeRef<'_>)) -> bool {
+    *name == "additionalProperties" && *value.node != SpecNode::Bool(true)
 }
 
-/// Whether a keyword allows what is not there, so that another part need not have it.
-fn is_silent(name: &str, value: &Node<'_>) -> bool {
+/// True for a keyword that does not restrict absent members, so that other parts need not have it.
+fn is_annotation(name: &str, value: &SpecNode<'_>) -> bool {
     match name {
         "title" | "description" | "example" | "examples" | "externalDocs" | "xml" | "discriminator"
         | "deprecated" => true,
         "type" => value.as_str() == Some("object"),
-        "additionalProperties" => *value == Node::Bool(true),
+        "additionalProperties" => *value == SpecNode::Bool(true),
         name => name.starts_with("x-"),
     }
 }
 
-impl<'d> Flat<'d> {
-    fn require(&mut self, names: &'d [Node<'d>]) {
-        for name in names.iter().filter_map(Node::as_str) {
+impl<'d> FlatSchema<'d> {
+    fn require(&mut self, names: &'d [SpecNode<'d>]) {
+        for name in names.iter().filter_map(SpecNode::as_str) {
             if !self.required.contains(&name) {
                 self.required.push(name);
             }
         }
     }
 
-    /// Takes in another part; `None` where both together are not what they are one after the other.
-    fn take(&mut self, part: Flat<'d>) -> Option<()> {
+    /// Merges another part; `None` if the result is not equivalent to both parts.
+    fn absorb(&mut self, part: FlatSchema<'d>) -> Option<()> {
         for (name, value) in part.properties {
             match self.properties.iter().find(|(known, _)| *known == name) {
-                // One of them is said again, in the same words.
+                // The same property with the same schema.
                 Some((_, known)) if known.node == value.node && known.file == value.file => {}
                 Some(_) => return None,
                 None => self.properties.push((name, value)),
@@ -108,7 +132,7 @@ impl<'d> Flat<'d> {
             }
         }
         for (name, value) in part.keywords {
-            if !is_silent(name, value.node) {
+            if !is_annotation(name, value.node) {
                 return None;
             }
             if matches!(name, "type" | "description")
@@ -120,8 +144,8 @@ impl<'d> Flat<'d> {
         Some(())
     }
 
-    /// The value of a keyword.
-    pub(crate) fn keyword(&self, name: &str) -> Option<At<'d>> {
+    /// Returns the value of a keyword.
+    pub(crate) fn keyword(&self, name: &str) -> Option<NodeRef<'d>> {
         self.keywords.iter().find_map(|(known, value)| (*known == name).then_some(*value))
     }
 }

@@ -1,17 +1,17 @@
 use serde_json::Value;
 
 use super::*;
-use crate::document::Node;
+use crate::document::SpecNode;
 
-/// What becomes of the schema `root`, with its definitions.
+/// Checks the converted schema `root`, with its definitions.
 #[track_caller]
-fn check(direction: Direction, dialect: Dialect, document: &str, expected: &str) {
-    let files = [("/openapi.yaml", Node::parse(document).unwrap())];
-    let files = Files::new(&files);
-    let mut schemas = Schemas::new(&files, dialect, direction);
-    let mut root = Root::default();
+fn check(direction: SchemaDirection, dialect: SchemaDialect, document: &str, expected: &str) {
+    let files = [("/openapi.yaml", SpecNode::parse(document).unwrap())];
+    let files = SpecFiles::new(&files);
+    let mut schemas = SchemaRegistry::new(&files, dialect, direction);
+    let mut root = RootSchema::default();
     let value = schemas.write(files.root().get("root").unwrap(), true, &mut root);
-    let definitions = schemas.definitions(&root.edges, 1000);
+    let definitions = schemas.definitions(&root.references, 1000);
     let mut text = value.to_string();
     if !definitions.text.is_empty() {
         text = format!("{text} {}", definitions.text);
@@ -21,16 +21,16 @@ fn check(direction: Direction, dialect: Dialect, document: &str, expected: &str)
 
 #[track_caller]
 fn old(document: &str, expected: &str) {
-    check(Direction::Request, Dialect::Old, document, expected);
+    check(SchemaDirection::Request, SchemaDialect::Old, document, expected);
 }
 
 #[track_caller]
 fn new(document: &str, expected: &str) {
-    check(Direction::Request, Dialect::New, document, expected);
+    check(SchemaDirection::Request, SchemaDialect::New, document, expected);
 }
 
 #[test]
-fn keywords_become_those_of_2020_12() {
+fn keywords_are_converted_to_2020_12() {
     old(
         "root: {type: integer, minimum: 1, exclusiveMinimum: true, maximum: 5, exclusiveMaximum: false}",
         r#"{"type":"integer","exclusiveMinimum":1,"maximum":5}"#,
@@ -64,7 +64,7 @@ fn keywords_become_those_of_2020_12() {
 }
 
 #[test]
-fn what_is_referred_to_is_a_definition() {
+fn reference_targets_become_definitions() {
     old(
         "root: {$ref: '#/a/Pet'}\na: {Pet: {type: object, properties: {mate: {$ref: '#/a/Pet'}}}}",
         r##"{"$ref":"#/$defs/Pet"} "Pet":{"type":"object","properties":{"mate":{"$ref":"#/$defs/Pet"}}}"##,
@@ -94,14 +94,15 @@ fn what_is_referred_to_is_a_definition() {
 }
 
 #[test]
-fn objects_of_several_parts_are_one_where_that_is_exact() {
+fn equivalent_all_of_is_merged() {
     old(
         "root: {allOf: [{$ref: '#/a'}, {type: object, properties: {y: {}}, required: [y]}], description: d}\n\
          a: {type: object, description: e, properties: {x: {}}, required: [x]}",
         r#"{"description":"d","type":"object","properties":{"x":{},"y":{}},"required":["x","y"]}"#,
     );
-    let kept = r#"{"allOf":[{"properties":{"x":{"type":"string"}}},{"properties":{"x":{"minLength":1}}}]}"#;
-    old("root: {allOf: [{properties: {x: {type: string}}}, {properties: {x: {minLength: 1}}}]}", kept);
+    let unmerged =
+        r#"{"allOf":[{"properties":{"x":{"type":"string"}}},{"properties":{"x":{"minLength":1}}}]}"#;
+    old("root: {allOf: [{properties: {x: {type: string}}}, {properties: {x: {minLength: 1}}}]}", unmerged);
     old(
         "root: {allOf: [{properties: {x: {}}}, {minProperties: 2}]}",
         r#"{"allOf":[{"properties":{"x":{}}},{"minProperties":2}]}"#,
@@ -130,7 +131,7 @@ fn discriminators_become_constants() {
 }
 
 #[test]
-fn what_goes_the_other_way_is_left_out() {
+fn properties_of_the_other_direction_are_omitted() {
     let document = "root: {type: object, required: [a, b, c], properties: {a: {readOnly: true}, b: {writeOnly: true}, \
                     c: {$ref: '#/c'}, d: {type: string, format: date}}}\nc: {type: string, readOnly: true}";
     old(
@@ -138,8 +139,8 @@ fn what_goes_the_other_way_is_left_out() {
         r#"{"type":"object","properties":{"b":{},"d":{"type":"string","format":"date"}},"required":["b"]}"#,
     );
     check(
-        Direction::Response,
-        Dialect::Old,
+        SchemaDirection::Response,
+        SchemaDialect::Old,
         document,
         r##"{"type":["object","null"],"properties":{"a":{},"c":{"$ref":"#/$defs/c"},"d":{"type":["string","null"]}}} "c":{"type":["string","null"]}"##,
     );
@@ -147,7 +148,7 @@ fn what_goes_the_other_way_is_left_out() {
 
 /// A chain of definitions that do not all fit into 1000 bytes.
 #[test]
-fn what_is_optional_and_deepest_goes_first() {
+fn optional_and_deep_definitions_are_pruned_first() {
     let link = |from: &str, to: &str, required: &str| {
         let text = "x".repeat(300);
         format!(
@@ -155,12 +156,12 @@ fn what_is_optional_and_deepest_goes_first() {
         )
     };
     let pruned = |document: &str| {
-        let files = [("/openapi.yaml", Node::parse(document).unwrap())];
-        let files = Files::new(&files);
-        let mut schemas = Schemas::new(&files, Dialect::Old, Direction::Request);
-        let mut root = Root::default();
+        let files = [("/openapi.yaml", SpecNode::parse(document).unwrap())];
+        let files = SpecFiles::new(&files);
+        let mut schemas = SchemaRegistry::new(&files, SchemaDialect::Old, SchemaDirection::Request);
+        let mut root = RootSchema::default();
         schemas.write(files.root().get("root").unwrap(), true, &mut root);
-        let definitions = schemas.definitions(&root.edges, 1000);
+        let definitions = schemas.definitions(&root.references, 1000);
         assert!(definitions.text.len() <= 1000);
         let value: Value = serde_json::from_str(&format!("{{{}}}", definitions.text)).unwrap();
         let names = value.as_object().unwrap().iter();
@@ -179,25 +180,50 @@ fn what_is_optional_and_deepest_goes_first() {
     assert_eq!(pruned(&document), "(A) X Y Z");
 }
 
-/// What is left out takes room as well.
+/// Open definitions count against the limit as well.
 #[test]
-fn what_is_open_fits_too() {
+fn open_definitions_fit_as_well() {
     let text = "x".repeat(100);
     let name = |number| format!("Referred{number:02}");
     let all: String = (0..40).map(|it| format!("{}: {{$ref: '#/s/{0}'}}, ", name(it))).collect();
     let each: String =
         (0..40).map(|it| format!("  {}: {{type: object, description: {text}}}\n", name(it))).collect();
     let document = format!("root: {{$ref: '#/s/All'}}\ns:\n  All: {{properties: {{{all}}}}}\n{each}");
-    let files = [("/openapi.yaml", Node::parse(&document).unwrap())];
-    let files = Files::new(&files);
-    let mut schemas = Schemas::new(&files, Dialect::Old, Direction::Request);
-    let mut root = Root::default();
+    let files = [("/openapi.yaml", SpecNode::parse(&document).unwrap())];
+    let files = SpecFiles::new(&files);
+    let mut schemas = SchemaRegistry::new(&files, SchemaDialect::Old, SchemaDirection::Request);
+    let mut root = RootSchema::default();
     schemas.write(files.root().get("root").unwrap(), true, &mut root);
-    let check = |schemas: &mut Schemas<'_>, room: usize| {
-        let definitions = schemas.definitions(&root.edges, room);
+    let check = |schemas: &mut SchemaRegistry<'_>, room: usize| {
+        let definitions = schemas.definitions(&root.references, room);
         assert!(definitions.text.len() <= room, "{} in {room}", definitions.text.len());
         assert!(definitions.is_pruned);
     };
-    // As open objects they take 1400 bytes, and 5700 as they are.
+    // As open objects they take 1400 bytes, in full 5700.
     [2500, 3500, 5000].into_iter().for_each(|room| check(&mut schemas, room));
+}
+
+/// Parts that many objects share are not copied into all of them without limit.
+#[test]
+fn merging_is_limited() {
+    let part = |name: &str, properties: usize| {
+        let properties = (0..properties).map(|at| format!("{name}{at}: {{}}"));
+        format!("{name}: {{properties: {{{}}}}}", properties.collect::<Vec<_>>().join(", "))
+    };
+    let is_merged = |parts: &[(&str, usize)], before: usize| {
+        let refs: Vec<_> = parts.iter().map(|(name, _)| format!("{{$ref: '#/{name}'}}")).collect();
+        let mut lines = vec![format!("root: {{properties: {{own: {{}}}}, allOf: [{}]}}", refs.join(", "))];
+        lines.extend(parts.iter().map(|(name, properties)| part(name, *properties)));
+        lines.dedup();
+        let text = lines.join("\n");
+        let files = [("/openapi.yaml", SpecNode::parse(&text).unwrap())];
+        let files = SpecFiles::new(&files);
+        files.charge_merge(before);
+        let root = files.root().get("root").unwrap();
+        flatten(&files, root).keyword("allOf").is_none()
+    };
+    assert!(is_merged(&[("a", 100), ("b", 100)], 0));
+    assert!(is_merged(&[("a", 1000); 200], 0), "one part, however often it is named");
+    assert!(!is_merged(&[("a", 1500), ("b", 1500)], 0), "too many properties");
+    assert!(!is_merged(&[("a", 100)], 2_000_000 - 50), "too many in all objects together");
 }

@@ -10,26 +10,26 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use toolyard_core::{Json, Object, ToolError};
 
-use super::{in_media_type, invalid, media};
-use crate::operation::{Body, BodyKind, Content};
+use super::{in_media_type, invalid_argument, media};
+use crate::operation::{BodyContent, BodyKind, RequestBody};
 
-/// A body, and what it says it is.
-pub(crate) struct Written {
+/// An encoded body with its media type.
+pub(crate) struct WrittenBody {
     pub(crate) media_type: String,
     pub(crate) bytes: Bytes,
 }
 
-/// What a body is made of.
-struct Given {
+/// The value of a body.
+struct BodyValue {
     value: Json,
-    /// The argument that it is; empty where each member is one.
+    /// Name of the argument with the whole body; empty if each member is an argument.
     argument: String,
-    /// Members that are arguments of another name, and these.
+    /// Arguments with the names of their members, if these differ.
     arguments: Vec<(String, String)>,
 }
 
-impl Given {
-    /// Where a member is among the arguments.
+impl BodyValue {
+    /// Returns the location of a member among the arguments.
     fn at(&self, member: &str) -> String {
         match self.arguments.iter().find(|(_, of)| of == member) {
             Some((argument, _)) => argument.clone(),
@@ -38,63 +38,68 @@ impl Given {
         }
     }
 
-    /// Its members, of which none is `null`.
+    /// The members, without those that are `null`.
     fn members(&self) -> Result<Vec<(String, Json)>, ToolError> {
-        let object = self.value.to_object().map_err(|error| invalid(&self.argument, error))?;
+        let object = self.value.to_object().map_err(|error| invalid_argument(&self.argument, error))?;
         let there = object.iter().filter(|(_, value)| !value.is_null());
         Ok(there.map(|(name, value)| (name.into_owned(), value.clone())).collect())
     }
 }
 
-/// The body that is made of these arguments, which parameters have left.
-pub(crate) fn write(body: &Body, arguments: &Object) -> Result<Option<Written>, ToolError> {
-    let Some(given) = given(body, arguments)? else { return Ok(None) };
-    let written = |media_type: &str, bytes: Bytes| Written { media_type: media_type.to_owned(), bytes };
+/// Encodes the body from the arguments that parameters have left.
+pub(crate) fn write(body: &RequestBody, arguments: &Object) -> Result<Option<WrittenBody>, ToolError> {
+    let Some(body_value) = body_value(body, arguments)? else { return Ok(None) };
+    let encoded_body =
+        |media_type: &str, bytes: Bytes| WrittenBody { media_type: media_type.to_owned(), bytes };
     Ok(Some(match &body.kind {
-        BodyKind::Json => written(one(&body.media_type, "application/json"), given.value.bytes()),
+        BodyKind::Json => {
+            encoded_body(concrete_or(&body.media_type, "application/json"), body_value.value.bytes())
+        }
         BodyKind::Form(parts) => {
-            let declared = one(&body.media_type, "application/x-www-form-urlencoded");
-            written(declared, form::write(&given, parts)?)
+            let declared = concrete_or(&body.media_type, "application/x-www-form-urlencoded");
+            encoded_body(declared, form::write(&body_value, parts)?)
         }
         BodyKind::Multipart(parts) => {
-            let (boundary, bytes) = multipart::write(&given, parts)?;
-            let essence = media::essence(one(&body.media_type, "multipart/form-data"));
-            written(&format!("{essence}; boundary={boundary}"), bytes)
+            let (boundary, bytes) = multipart::write(&body_value, parts)?;
+            let essence = media::essence(concrete_or(&body.media_type, "multipart/form-data"));
+            encoded_body(&format!("{essence}; boundary={boundary}"), bytes)
         }
-        BodyKind::Xml(shape) => written(one(&body.media_type, "application/xml"), xml::write(&given, shape)?),
+        BodyKind::Xml(shape) => {
+            encoded_body(concrete_or(&body.media_type, "application/xml"), xml::write(&body_value, shape)?)
+        }
         BodyKind::Text => {
-            let text = in_media_type(&body.media_type, &given.value);
-            written(&named(one(&body.media_type, "text/plain"), &text), text.into())
+            let text = in_media_type(&body.media_type, &body_value.value);
+            encoded_body(&with_charset(concrete_or(&body.media_type, "text/plain"), &text), text.into())
         }
         BodyKind::Bytes => {
-            let file = file::read(&given.argument, &given.value)?;
-            let declared = one(&body.media_type, "application/octet-stream");
-            written(file.media_type.as_deref().unwrap_or(declared), file.bytes.into())
+            let file = file::read(&body_value.argument, &body_value.value)?;
+            let declared = concrete_or(&body.media_type, "application/octet-stream");
+            encoded_body(file.media_type.as_deref().unwrap_or(declared), file.bytes.into())
         }
     }))
 }
 
-/// What `null` is depends on whether there has to be a body, as with parameters.
-fn given(body: &Body, arguments: &Object) -> Result<Option<Given>, ToolError> {
+/// Collects the value of a body. `null` is omitted if the body is optional, as for parameters.
+fn body_value(body: &RequestBody, arguments: &Object) -> Result<Option<BodyValue>, ToolError> {
     match &body.content {
-        Content::Argument(argument) => match arguments.get(argument) {
-            None if body.required => Err(invalid(argument, "it is missing")),
+        BodyContent::Argument(argument) => match arguments.get(argument) {
+            None if body.required => Err(invalid_argument(argument, "it is missing")),
             Some(value) if body.required || !value.is_null() => {
                 let (value, argument) = (value.clone(), argument.clone());
-                Ok(Some(Given { value, argument, arguments: Vec::new() }))
+                Ok(Some(BodyValue { value, argument, arguments: Vec::new() }))
             }
             _ => Ok(None),
         },
-        Content::Members { named, open } => {
+        BodyContent::Members { named, accepts_others: open } => {
             let members: Vec<_> = members(named, *open, arguments).collect();
             let is_there = body.required || !members.is_empty();
             let (value, argument) = (object(&members), String::new());
-            Ok(is_there.then(|| Given { value, argument, arguments: named.clone() }))
+            Ok(is_there.then(|| BodyValue { value, argument, arguments: named.clone() }))
         }
     }
 }
 
-/// The arguments that are members, with the names that they have as such.
+/// Returns the arguments that are members, with their member names.
 fn members<'a>(
     named: &'a [(String, String)],
     open: bool,
@@ -104,15 +109,15 @@ fn members<'a>(
         match named.iter().find(|(name, _)| *name == argument) {
             Some((_, member)) => Some((Cow::Borrowed(&**member), value)),
             None => {
-                let is_taken = named.iter().any(|(_, member)| *member == argument);
-                (open && !is_taken).then_some((argument, value))
+                let is_used = named.iter().any(|(_, member)| *member == argument);
+                (open && !is_used).then_some((argument, value))
             }
         }
     })
 }
 
-/// The object of these members, of which no two share a name. There may be more of them than [`Object::set`], which looks
-/// for each among all others, is made for.
+/// Builds the object of these members, whose names are unique. [`Object::set`] searches all members and is too slow for
+/// many.
 fn object(members: &[(Cow<'_, str>, &Json)]) -> Json {
     let mut text = vec![b'{'];
     for (index, (name, value)) in members.iter().enumerate() {
@@ -122,17 +127,17 @@ fn object(members: &[(Cow<'_, str>, &Json)]) -> Json {
         }
     }
     text.push(b'}');
-    // Its pieces were read before.
+    // The pieces are valid JSON.
     Json::parse(text).unwrap_or_else(|_| Json::null())
 }
 
-/// A media type; where the document has a range, such as `*/*`, the one that is meant.
-fn one<'a>(declared: &'a str, otherwise: &'a str) -> &'a str {
+/// Returns a media type; `otherwise` replaces a range such as `*/*`.
+fn concrete_or<'a>(declared: &'a str, otherwise: &'a str) -> &'a str {
     media::concrete(declared).unwrap_or(otherwise)
 }
 
-/// The type of a text. What reads one that does not say its charset may take it for Latin-1.
-fn named(media_type: &str, text: &str) -> String {
+/// Adds the charset to a text type: without it readers may assume Latin-1.
+fn with_charset(media_type: &str, text: &str) -> String {
     let is_clear = text.is_ascii() || media_type.contains(';') || !media::is_of(media_type, "text");
     if is_clear { media_type.to_owned() } else { format!("{media_type}; charset=utf-8") }
 }

@@ -1,28 +1,28 @@
-//! Bodies, each with the request that it is of.
+//! Bodies, each with its request.
 
 use super::*;
-use crate::operation::{Part, PartKind, XmlShape};
+use crate::operation::{FormPart, PartKind, XmlShape};
 
-fn post(media_type: &str, kind: BodyKind, content: Content) -> Operation {
-    let body = Body { media_type: media_type.into(), kind, content, required: false };
-    Operation { body: Some(body), ..operation(Method::POST, "/x") }
+fn post(media_type: &str, kind: BodyKind, content: BodyContent) -> OpenApiOperation {
+    let body = RequestBody { media_type: media_type.into(), kind, content, required: false };
+    OpenApiOperation { body: Some(body), ..operation(Method::POST, "/x") }
 }
 
-fn members(named: &[(&str, &str)], open: bool) -> Content {
+fn members(named: &[(&str, &str)], open: bool) -> BodyContent {
     let named = named.iter().map(|(argument, member)| ((*argument).into(), (*member).into())).collect();
-    Content::Members { named, open }
+    BodyContent::Members { named, accepts_others: open }
 }
 
-fn argument() -> Content {
-    Content::Argument("body".into())
+fn argument() -> BodyContent {
+    BodyContent::Argument("body".into())
 }
 
-fn part(name: &str, kind: PartKind) -> Part {
-    Part { name: name.into(), kind, media_type: None, styled: None }
+fn part(name: &str, kind: PartKind) -> FormPart {
+    FormPart { name: name.into(), kind, media_type: None, styled: None }
 }
 
 #[test]
-fn bodies_of_json() {
+fn json_bodies() {
     let text = r#"{"n": 1.10, "big":12345678901234567890123,  "a":[ ]}"#;
     let whole = post("application/json", BodyKind::Json, argument());
     let sent = "POST https://a.example/v1/x content-type: application/json";
@@ -35,12 +35,12 @@ fn bodies_of_json() {
     check(&required, "{}", "invalid_arguments: Invalid arguments: /body: it is missing");
 
     let flat = post("application/*", BodyKind::Json, members(&[("body_id", "id"), ("name", "name")], false));
-    let flat = with(&flat, [parameter("id", Location::Query)]);
+    let flat = with(&flat, [parameter("id", ParameterLocation::Query)]);
     let expect = r#"POST https://a.example/v1/x?id=1 content-type: application/json {"name":null,"id":2.0}"#;
     check(&flat, r#"{"id":1,"name":null,"body_id":2.0,"other":3}"#, expect);
     check(&flat, r#"{"other":3}"#, "POST https://a.example/v1/x");
     let open = post("application/vnd.a+json", BodyKind::Json, members(&[("body_id", "id")], true));
-    let open = with(&open, [parameter("q", Location::Query)]);
+    let open = with(&open, [parameter("q", ParameterLocation::Query)]);
     let expect = r#"POST https://a.example/v1/x?q=1 content-type: application/vnd.a+json {"z":1e2,"id":2}"#;
     check(&open, r#"{"q":1,"z":1e2,"body_id":2,"id":"not this"}"#, expect);
     let mut required = open;
@@ -49,8 +49,10 @@ fn bodies_of_json() {
 }
 
 #[test]
-fn a_body_is_called_what_it_is() {
-    let with_type = |operation: &Operation| with(operation, [parameter("Content-Type", Location::Header)]);
+fn content_type_matches_the_body() {
+    let with_type = |operation: &OpenApiOperation| {
+        with(operation, [parameter("Content-Type", ParameterLocation::Header)])
+    };
     let json = with_type(&post("application/json", BodyKind::Json, argument()));
     let body = |said: &str| format!(r#"{{"body":1,"Content-Type":"{said}"}}"#);
     check(
@@ -78,11 +80,11 @@ fn a_body_is_called_what_it_is() {
 
 #[test]
 fn forms() {
-    let styled = |style, explode| Some(Styled { style, explode, allow_reserved: false });
+    let styled = |style, explode| Some(StyleOptions { style, explode, allow_reserved: false });
     let parts = vec![
-        Part { styled: styled(Style::DeepObject, true), ..part("deep", PartKind::Json) },
-        Part { styled: styled(Style::PipeDelimited, false), ..part("pipes", PartKind::Text) },
-        Part { styled: styled(Style::Form, true), ..part("spread", PartKind::Json) },
+        FormPart { styled: styled(ParameterStyle::DeepObject, true), ..part("deep", PartKind::Json) },
+        FormPart { styled: styled(ParameterStyle::PipeDelimited, false), ..part("pipes", PartKind::Text) },
+        FormPart { styled: styled(ParameterStyle::Form, true), ..part("spread", PartKind::Json) },
     ];
     let form = post("application/x-www-form-urlencoded", BodyKind::Form(parts), members(&[], true));
     let sent = "POST https://a.example/v1/x content-type: application/x-www-form-urlencoded";
@@ -96,7 +98,7 @@ fn forms() {
         r#"{"deep":{"a":[{"b":1}]},"pipes":["x","y"],"spread":{"p":1,"q":["r","s"]},"z":{}}"#,
         &format!("{sent} deep%5Ba%5D%5B0%5D%5Bb%5D=1&pipes=x%7Cy&p=1&q=r&q=s&z=%7B%7D"),
     );
-    let json = Part { media_type: Some("application/json".into()), ..part("id", PartKind::Json) };
+    let json = FormPart { media_type: Some("application/json".into()), ..part("id", PartKind::Json) };
     let quoted = post("application/x-www-form-urlencoded", BodyKind::Form(vec![json]), argument());
     check(&quoted, r#"{"body":{"id":"f81","other":"f81"}}"#, &format!("{sent} id=%22f81%22&other=f81"));
     let whole = post("application/x-www-form-urlencoded", BodyKind::Form(Vec::new()), argument());
@@ -113,9 +115,9 @@ fn forms() {
 fn multipart() {
     let parts = vec![
         part("file", PartKind::File),
-        Part { media_type: Some("image/*, image/gif".into()), ..part("images", PartKind::File) },
+        FormPart { media_type: Some("image/*, image/gif".into()), ..part("images", PartKind::File) },
         part("meta", PartKind::Json),
-        Part { media_type: Some("application/xml".into()), ..part("xml", PartKind::Text) },
+        FormPart { media_type: Some("application/xml".into()), ..part("xml", PartKind::Text) },
     ];
     let form =
         post("multipart/form-data", BodyKind::Multipart(parts), members(&[("the_file", "file")], true));
@@ -141,24 +143,24 @@ fn multipart() {
              |{boundary}|{disposition}\"l\"||a|{boundary}|{disposition}\"l\"|Content-Type: application/json||{{\"b\":1}}|{boundary}--"
         ),
     );
-    let taken = shown(&form, r#"{"n":"toolyard-0000000000000000 toolyard-0000000000000001"}"#);
-    assert!(taken.starts_with(&format!("{sent}0000000000000002 ")), "{taken}");
+    let colliding = request_line(&form, r#"{"n":"toolyard-0000000000000000 toolyard-0000000000000001"}"#);
+    assert!(colliding.starts_with(&format!("{sent}0000000000000002 ")), "{colliding}");
     check(&form, r#"{"the_file":"?"}"#, "invalid_arguments: Invalid arguments: /the_file: it is not base64");
     check(
         &form,
         r#"{"images":["aGk=",1]}"#,
-        "invalid_arguments: Invalid arguments: /images/1: a file is a text in base64",
+        "invalid_arguments: Invalid arguments: /images/1: a file must be a string in base64",
     );
 }
 
 #[test]
 fn multipart_in_styles() {
-    let deep = Styled { style: Style::DeepObject, explode: true, allow_reserved: false };
+    let deep = StyleOptions { style: ParameterStyle::DeepObject, explode: true, allow_reserved: false };
     let parts = vec![
         part("file", PartKind::File),
-        Part { styled: Some(deep), ..part("deep", PartKind::Json) },
-        Part {
-            styled: Some(Styled { style: Style::PipeDelimited, explode: false, ..deep }),
+        FormPart { styled: Some(deep), ..part("deep", PartKind::Json) },
+        FormPart {
+            styled: Some(StyleOptions { style: ParameterStyle::PipeDelimited, explode: false, ..deep }),
             ..part("l", PartKind::Text)
         },
     ];
@@ -177,22 +179,29 @@ fn multipart_in_styles() {
     check(
         &form,
         r#"{"body":{"file":1}}"#,
-        "invalid_arguments: Invalid arguments: /body/file: a file is a text in base64",
+        "invalid_arguments: Invalid arguments: /body/file: a file must be a string in base64",
     );
 }
 
-/// Short items below a long name stand for more than any memory has.
+/// Short items below a long name expand to more than any memory holds.
 #[test]
-fn what_is_repeated_is_bounded() {
+fn repeated_names_are_limited() {
     let name = "n".repeat(100_000);
     let arguments = format!(r#"{{"{name}":[{}1]}}"#, "1,".repeat(100_000));
-    let too_long = "invalid_arguments: Invalid arguments: they make a request that is too long";
+    let too_long = "invalid_arguments: Invalid arguments: the request would be too long";
     let all = members(&[], true);
     check(&post("a/b", BodyKind::Form(Vec::new()), all.clone()), &arguments, too_long);
     check(&post("a/b", BodyKind::Multipart(Vec::new()), all.clone()), &arguments, too_long);
     check(&post("a/b", BodyKind::Xml(Box::default()), all), &arguments, too_long);
-    let form = Form::Styled(Styled { style: Style::DeepObject, explode: true, allow_reserved: false });
-    let deep = with(&operation(Method::GET, "/"), [Parameter { form, ..parameter("q", Location::Query) }]);
+    let form = ValueEncoding::Styled(StyleOptions {
+        style: ParameterStyle::DeepObject,
+        explode: true,
+        allow_reserved: false,
+    });
+    let deep = with(
+        &operation(Method::GET, "/"),
+        [OperationParameter { encoding: form, ..parameter("q", ParameterLocation::Query) }],
+    );
     check(&deep, &format!(r#"{{"q":{arguments}}}"#), too_long);
 }
 
@@ -210,7 +219,7 @@ fn xml() {
     #[track_caller]
     fn check_xml(shape: XmlShape, arguments: &str, expect: &str) {
         check(
-            &post("application/xml", BodyKind::Xml(Box::new(shape)), Content::Argument("body".into())),
+            &post("application/xml", BodyKind::Xml(Box::new(shape)), BodyContent::Argument("body".into())),
             arguments,
             expect,
         );
@@ -258,8 +267,8 @@ fn xml() {
     );
     check_xml(person, r#"{"body":"<Person/>"}"#, &format!("{sent} <Person/>"));
     check_xml(XmlShape::default(), r#"{"body":"a"}"#, &format!("{sent} {declaration}<root>a</root>"));
-    let no_name = r#"invalid_arguments: Invalid arguments: /body: "a><b" is no name in XML"#;
+    let no_name = r#"invalid_arguments: Invalid arguments: /body: "a><b" is not a valid XML name"#;
     check_xml(XmlShape::default(), r#"{"body":{"a><b":1}}"#, no_name);
-    let control = r"invalid_arguments: Invalid arguments: /body: '\u{1}' cannot stand in XML";
+    let control = r"invalid_arguments: Invalid arguments: /body: '\u{1}' is not permitted in XML";
     check_xml(XmlShape::default(), r#"{"body":{"a":"\u0001"}}"#, control);
 }

@@ -5,35 +5,36 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use toolyard_core::{Json, ToolError};
 
-use crate::wire::{escape, invalid, media};
+use crate::wire::{escape, invalid_argument, media};
 
-/// What an argument has of a file.
-pub(super) struct File {
+/// A file in an argument.
+pub(super) struct DecodedFile {
     pub(super) bytes: Vec<u8>,
-    /// What its URL says it is.
+    /// Media type of its URL.
     pub(super) media_type: Option<String>,
-    /// The name that its URL gives it (`;name=`), which is not a part of the standard, and is in use.
+    /// Name in its URL (`;name=`), a common extension of the standard.
     pub(super) name: Option<String>,
 }
 
-/// The file that an argument has.
-pub(super) fn read(at: &str, value: &Json) -> Result<File, ToolError> {
-    let text = value.to_str().ok_or_else(|| invalid(at, "a file is a text in base64"))?;
+/// Decodes the file in an argument.
+pub(super) fn read(at: &str, value: &Json) -> Result<DecodedFile, ToolError> {
+    let text = value.to_str().ok_or_else(|| invalid_argument(at, "a file must be a string in base64"))?;
     let Some(url) = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")) else {
-        return Ok(File { bytes: from_base64(at, &text)?, media_type: None, name: None });
+        return Ok(DecodedFile { bytes: from_base64(at, &text)?, media_type: None, name: None });
     };
-    let (head, data) =
-        text[url.len()..].split_once(',').ok_or_else(|| invalid(at, "a `data:` URL has a comma"))?;
+    let (head, data) = text[url.len()..]
+        .split_once(',')
+        .ok_or_else(|| invalid_argument(at, "a `data:` URL must contain a comma"))?;
     let base64 = head.get(head.len().saturating_sub(7)..).filter(|end| end.eq_ignore_ascii_case(";base64"));
     let head = &head[..head.len() - base64.map_or(0, str::len)];
     let bytes = match base64 {
-        Some(_) => from_base64(at, &String::from_utf8_lossy(&escape::decoded(data)))?,
-        None => escape::decoded(data),
+        Some(_) => from_base64(at, &String::from_utf8_lossy(&escape::percent_decoded(data)))?,
+        None => escape::percent_decoded(data),
     };
     let name = media::parameter(head, "name")
-        .map(|name| String::from_utf8_lossy(&escape::decoded(name)).into_owned());
+        .map(|name| String::from_utf8_lossy(&escape::percent_decoded(name)).into_owned());
     let media_type = Some(without_name(head)).filter(|media_type| media_type.contains('/'));
-    Ok(File { bytes, media_type, name })
+    Ok(DecodedFile { bytes, media_type, name })
 }
 
 fn without_name(head: &str) -> String {
@@ -43,7 +44,7 @@ fn without_name(head: &str) -> String {
     head.split(';').filter(|parameter| !is_name(parameter)).collect::<Vec<_>>().join(";")
 }
 
-/// Both alphabets, with and without padding, with line breaks: what people and models write.
+/// Decodes base64 with either alphabet, with or without padding and line breaks, as people and models write it.
 fn from_base64(at: &str, text: &str) -> Result<Vec<u8>, ToolError> {
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -52,14 +53,14 @@ fn from_base64(at: &str, text: &str) -> Result<Vec<u8>, ToolError> {
     let alphabet = if is_url_safe { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
     let text: String = text.split_ascii_whitespace().collect();
     let decoded = GeneralPurpose::new(alphabet, config).decode(text);
-    decoded.map_err(|error| invalid(at, "it is not base64").caused_by(error))
+    decoded.map_err(|error| invalid_argument(at, "it is not base64").caused_by(error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The bytes, their type and their name.
+    /// The bytes, the media type and the name.
     type Seen<'a> = (&'a [u8], Option<&'a str>, Option<&'a str>);
 
     #[track_caller]
@@ -86,8 +87,8 @@ mod tests {
         check("data:;base64,aGk=", Ok((b"hi", None, None)));
         check("data:é,é", Ok(("é".as_bytes(), None, None)));
         check("hi!", Err("Invalid arguments: /f: it is not base64"));
-        check("data:text/plain", Err("Invalid arguments: /f: a `data:` URL has a comma"));
+        check("data:text/plain", Err("Invalid arguments: /f: a `data:` URL must contain a comma"));
         let object = read("a/f", &Json::parse("{}").unwrap()).err().unwrap();
-        assert_eq!(object.message(), "Invalid arguments: /a/f: a file is a text in base64");
+        assert_eq!(object.message(), "Invalid arguments: /a/f: a file must be a string in base64");
     }
 }

@@ -1,4 +1,4 @@
-//! `multipart/form-data` (RFC 7578). Other multipart types have the same parts, named in the same way.
+//! `multipart/form-data` (RFC 7578). Other multipart types have the same parts with the same headers.
 
 use std::collections::HashSet;
 
@@ -6,63 +6,63 @@ use bytes::Bytes;
 use memchr::memmem;
 use toolyard_core::{Json, ToolError};
 
-use super::{Given, file};
-use crate::operation::{Part, PartKind};
-use crate::wire::escape::Escape;
-use crate::wire::out::{self, Out};
-use crate::wire::{Opened, is_primitive, media, plain, style};
+use super::{BodyValue, file};
+use crate::operation::{FormPart, PartKind};
+use crate::wire::escape::PercentEscape;
+use crate::wire::out::{self, BoundedText};
+use crate::wire::{OpenedValue, is_primitive, media, plain, style};
 
-/// What each boundary begins with; sixteen digits follow.
+/// Prefix of each boundary; sixteen digits follow.
 const BOUNDARY: &str = "toolyard-";
 
-/// A part that is to be written.
-struct Piece {
+/// A part to be written.
+struct MultipartPart {
     name: String,
     file_name: Option<String>,
     media_type: Option<String>,
     bytes: Vec<u8>,
 }
 
-/// What stands around each part, in bytes, more or less.
-const AROUND: usize = 128;
+/// Approximate overhead of each part, in bytes.
+const PART_OVERHEAD: usize = 128;
 
-/// The parts so far, within the bound of a body.
-struct Pieces {
-    list: Vec<Piece>,
-    /// How many bytes may follow.
-    room: usize,
+/// The parts so far, within the limit of a body.
+struct MultipartParts {
+    list: Vec<MultipartPart>,
+    /// Number of bytes that may follow.
+    budget: usize,
     is_full: bool,
 }
 
-impl Pieces {
-    fn push(&mut self, piece: Piece) {
-        let size = AROUND + piece.name.len() + piece.bytes.len();
-        match self.room.checked_sub(size) {
-            Some(room) if !self.is_full => {
-                self.room = room;
+impl MultipartParts {
+    fn push(&mut self, piece: MultipartPart) {
+        let size = PART_OVERHEAD + piece.name.len() + piece.bytes.len();
+        match self.budget.checked_sub(size) {
+            Some(budget) if !self.is_full => {
+                self.budget = budget;
                 self.list.push(piece);
             }
             _ => self.is_full = true,
         }
     }
 
-    /// Ends what would be thrown away.
+    /// Fails early if the body exceeds the limit.
     fn check(&self) -> Result<(), ToolError> {
         if self.is_full { Err(out::too_long()) } else { Ok(()) }
     }
 }
 
-/// The boundary, and the body.
-pub(super) fn write(given: &Given, parts: &[Part]) -> Result<(String, Bytes), ToolError> {
-    let size = given.value.as_bytes().len();
-    let mut pieces = Pieces { list: Vec::new(), room: out::largest_body(size), is_full: false };
-    for (name, value) in given.members()? {
+/// Encodes a body and returns its boundary.
+pub(super) fn write(body: &BodyValue, parts: &[FormPart]) -> Result<(String, Bytes), ToolError> {
+    let size = body.value.as_bytes().len();
+    let mut pieces = MultipartParts { list: Vec::new(), budget: out::max_body_bytes(size), is_full: false };
+    for (name, value) in body.members()? {
         let part = parts.iter().find(|part| part.name == name);
-        pieces_of(&given.at(&name), &name, &value, part, &mut pieces)?;
+        pieces_of(&body.at(&name), &name, &value, part, &mut pieces)?;
     }
     pieces.check()?;
     let boundary = boundary(&pieces.list);
-    let mut out = Out::body(size);
+    let mut out = BoundedText::body(size);
     for piece in &pieces.list {
         out.push(format!("--{boundary}\r\n{}\r\n", head(piece)));
         out.push(&piece.bytes);
@@ -72,13 +72,13 @@ pub(super) fn write(given: &Given, parts: &[Part]) -> Result<(String, Bytes), To
     Ok((boundary, out.finish()?.into()))
 }
 
-/// An array is a part for each of its items (RFC 7578, section 4.3).
+/// Adds the parts of a member. An array is a part for each of its items (RFC 7578, section 4.3).
 fn pieces_of(
     at: &str,
     name: &str,
     value: &Json,
-    part: Option<&Part>,
-    pieces: &mut Pieces,
+    part: Option<&FormPart>,
+    pieces: &mut MultipartParts,
 ) -> Result<(), ToolError> {
     let is_file = part.is_some_and(|part| part.kind == PartKind::File);
     if let Some(styled) = part.and_then(|part| part.styled).filter(|_| !is_file) {
@@ -87,9 +87,9 @@ fn pieces_of(
                 pieces.push(text(name, value, None));
             }
         };
-        return match Opened::of(at, value)? {
-            Opened::Undefined => Ok(()),
-            value => style::pairs(at, name, &value, styled, Escape::Nothing, &mut pair),
+        return match OpenedValue::of(at, value)? {
+            OpenedValue::Undefined => Ok(()),
+            value => style::pairs(at, name, &value, styled, PercentEscape::Nothing, &mut pair),
         };
     }
     match value.to_items() {
@@ -104,7 +104,7 @@ fn pieces_of(
     Ok(())
 }
 
-fn piece(at: &str, name: &str, value: &Json, part: Option<&Part>) -> Result<Piece, ToolError> {
+fn piece(at: &str, name: &str, value: &Json, part: Option<&FormPart>) -> Result<MultipartPart, ToolError> {
     let declared = part.and_then(|part| media::concrete(part.media_type.as_deref()?)).map(str::to_owned);
     match part.map(|part| part.kind) {
         Some(PartKind::File) => {
@@ -113,7 +113,7 @@ fn piece(at: &str, name: &str, value: &Json, part: Option<&Part>) -> Result<Piec
             let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
             let file_name = file.name.unwrap_or_else(|| file_name(name, &media_type));
             let (name, bytes) = (name.to_owned(), file.bytes);
-            Ok(Piece { name, file_name: Some(file_name), media_type: Some(media_type), bytes })
+            Ok(MultipartPart { name, file_name: Some(file_name), media_type: Some(media_type), bytes })
         }
         Some(PartKind::Json) => {
             let media_type = declared.unwrap_or_else(|| "application/json".to_owned());
@@ -126,11 +126,11 @@ fn piece(at: &str, name: &str, value: &Json, part: Option<&Part>) -> Result<Piec
     }
 }
 
-fn text(name: &str, value: &str, media_type: Option<String>) -> Piece {
-    Piece { name: name.to_owned(), file_name: None, media_type, bytes: value.as_bytes().to_vec() }
+fn text(name: &str, value: &str, media_type: Option<String>) -> MultipartPart {
+    MultipartPart { name: name.to_owned(), file_name: None, media_type, bytes: value.as_bytes().to_vec() }
 }
 
-/// Servers take a part for a file where it has a file's name, and some look at what that ends with.
+/// Returns a file name. Servers treat a part with a file name as a file, and some check its extension.
 fn file_name(name: &str, media_type: &str) -> String {
     let extension = match &*media::essence(media_type).to_ascii_lowercase() {
         "image/png" => ".png",
@@ -153,13 +153,13 @@ fn file_name(name: &str, media_type: &str) -> String {
     format!("{name}{extension}")
 }
 
-fn head(piece: &Piece) -> String {
+fn head(piece: &MultipartPart) -> String {
     let mut head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&piece.name));
     if let Some(file_name) = &piece.file_name {
         head.push_str(&format!("; filename=\"{}\"", quoted(file_name)));
     }
     head.push_str("\r\n");
-    // A type may come from an argument.
+    // The type may come from an argument.
     let fits = |media_type: &&String| media_type.bytes().all(|byte| (b' '..0x7f).contains(&byte));
     if let Some(media_type) = piece.media_type.as_ref().filter(fits) {
         head.push_str(&format!("Content-Type: {media_type}\r\n"));
@@ -167,13 +167,14 @@ fn head(piece: &Piece) -> String {
     head
 }
 
-/// What would end the name is percent-encoded, as browsers do it (the HTML standard, "multipart/form-data encoding algorithm").
+/// Percent-encodes characters that would end the name, as browsers do (the HTML standard, "multipart/form-data encoding
+/// algorithm").
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The first boundary that stands in no part.
-fn boundary(pieces: &[Piece]) -> String {
+/// Returns the first boundary that is in no part.
+fn boundary(pieces: &[MultipartPart]) -> String {
     let mut used = HashSet::new();
     let finder = memmem::Finder::new(BOUNDARY);
     for piece in pieces {

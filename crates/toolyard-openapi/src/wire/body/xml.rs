@@ -1,47 +1,47 @@
-//! XML, as far as a document shapes it (OpenAPI 3.1.1, section 4.8.26).
+//! XML, as shaped by a document (OpenAPI 3.1.1, section 4.8.26).
 //!
-//! Members come in the order of the document, because schemas of XML have one; those that it does not know follow. What
-//! is `null` is left out.
+//! Members are written in the order of the document, because XML schemas define an order; unknown members follow.
+//! `null` is omitted.
 
 use bytes::Bytes;
 use toolyard_core::{Json, ToolError};
 
-use super::Given;
+use super::BodyValue;
 use crate::operation::XmlShape;
-use crate::wire::out::Out;
-use crate::wire::{Opened, cut, invalid, plain};
+use crate::wire::out::BoundedText;
+use crate::wire::{OpenedValue, invalid_argument, plain, truncate};
 
-/// The document. A text that begins as XML does is the document itself.
-pub(super) fn write(given: &Given, shape: &XmlShape) -> Result<Bytes, ToolError> {
-    if let Some(text) = given.value.to_str().filter(|text| text.trim_start().starts_with('<')) {
+/// Encodes a document. A string that starts like XML is the document itself.
+pub(super) fn write(body: &BodyValue, shape: &XmlShape) -> Result<Bytes, ToolError> {
+    if let Some(text) = body.value.to_str().filter(|text| text.trim_start().starts_with('<')) {
         return Ok(Bytes::from(text.into_owned()));
     }
-    let mut writer = Writer { out: Out::body(given.value.as_bytes().len()) };
+    let mut writer = XmlWriter { out: BoundedText::body(body.value.as_bytes().len()) };
     writer.out.push("<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
     let name = shape.name.as_deref().unwrap_or("root");
     let unknown = XmlShape::default();
-    let place = Place { at: &given.argument, name, shape, unknown: &unknown };
-    match Opened::of(&given.argument, &given.value)? {
-        // A document has one root, whether it says so or not.
-        Opened::Items(items) => writer.wrapped(&place, &items)?,
+    let place = XmlPlace { at: &body.argument, name, shape, unknown: &unknown };
+    match OpenedValue::of(&body.argument, &body.value)? {
+        // A document has a single root.
+        OpenedValue::Items(items) => writer.wrapped(&place, &items)?,
         value => writer.element(&place, &value)?,
     }
     Ok(writer.out.finish()?.into())
 }
 
-/// Where something is written.
+/// The position of a value in the output.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    /// Where its value is among the arguments.
+struct XmlPlace<'a> {
+    /// Location of the value among the arguments.
     at: &'a str,
-    /// What it is called, where its shape does not say it.
+    /// Default name, if the shape has none.
     name: &'a str,
     shape: &'a XmlShape,
-    /// The shape of what the document does not know.
+    /// The shape of undescribed values.
     unknown: &'a XmlShape,
 }
 
-impl Place<'_> {
+impl XmlPlace<'_> {
     /// The name with its prefix.
     fn qualified(&self) -> Result<String, ToolError> {
         let name = self.shape.name.as_deref().unwrap_or(self.name);
@@ -52,12 +52,12 @@ impl Place<'_> {
         if is_name(&qualified) {
             Ok(qualified)
         } else {
-            let shown = cut(&qualified, 64);
-            Err(invalid(self.at, format_args!("{shown:?} is no name in XML")))
+            let excerpt = truncate(&qualified, 64);
+            Err(invalid_argument(self.at, format_args!("{excerpt:?} is not a valid XML name")))
         }
     }
 
-    /// The declaration of its namespace.
+    /// The declaration of the namespace.
     fn namespace(&self) -> Result<String, ToolError> {
         let Some(namespace) = &self.shape.namespace else { return Ok(String::new()) };
         let prefix = self.shape.prefix.as_deref().filter(|prefix| !prefix.is_empty());
@@ -66,43 +66,43 @@ impl Place<'_> {
     }
 }
 
-struct Writer {
-    out: Out,
+struct XmlWriter {
+    out: BoundedText,
 }
 
-impl Writer {
-    /// A member of an object: an element, or several in the case of an array.
-    fn member(&mut self, place: &Place<'_>, value: &Json) -> Result<(), ToolError> {
+impl XmlWriter {
+    /// Writes a member of an object: an element, or several for an array.
+    fn member(&mut self, place: &XmlPlace<'_>, value: &Json) -> Result<(), ToolError> {
         self.out.check()?;
-        match Opened::of(place.at, value)? {
-            Opened::Undefined => Ok(()),
-            Opened::Items(items) if place.shape.wrapped => self.wrapped(place, &items),
-            Opened::Items(items) => self.items(place, &items),
+        match OpenedValue::of(place.at, value)? {
+            OpenedValue::Undefined => Ok(()),
+            OpenedValue::Items(items) if place.shape.wrapped => self.wrapped(place, &items),
+            OpenedValue::Items(items) => self.items(place, &items),
             value => self.element(place, &value),
         }
     }
 
-    fn wrapped(&mut self, place: &Place<'_>, items: &[Json]) -> Result<(), ToolError> {
+    fn wrapped(&mut self, place: &XmlPlace<'_>, items: &[Json]) -> Result<(), ToolError> {
         let name = place.qualified()?;
         self.open(&name, &place.namespace()?);
-        // Items without a name of their own have that of what they stand in.
+        // Items without a name have that of their wrapper.
         let name_of_items = place.shape.name.as_deref().unwrap_or(place.name);
-        self.items(&Place { name: name_of_items, ..*place }, items)?;
+        self.items(&XmlPlace { name: name_of_items, ..*place }, items)?;
         self.close(&name);
         Ok(())
     }
 
-    /// The name of an array counts for what wraps its items only.
-    fn items(&mut self, place: &Place<'_>, items: &[Json]) -> Result<(), ToolError> {
+    /// Writes the items of an array. The name of the array only applies to its wrapper.
+    fn items(&mut self, place: &XmlPlace<'_>, items: &[Json]) -> Result<(), ToolError> {
         let shape = place.shape.items.as_deref().unwrap_or(place.unknown);
-        items.iter().try_for_each(|item| self.member(&Place { shape, ..*place }, item))
+        items.iter().try_for_each(|item| self.member(&XmlPlace { shape, ..*place }, item))
     }
 
-    fn element(&mut self, place: &Place<'_>, value: &Opened) -> Result<(), ToolError> {
+    fn element(&mut self, place: &XmlPlace<'_>, value: &OpenedValue) -> Result<(), ToolError> {
         let name = place.qualified()?;
         let namespace = place.namespace()?;
         match value {
-            Opened::Members(members) => {
+            OpenedValue::Members(members) => {
                 let (attributes, elements) = split(place, members);
                 let mut head = namespace;
                 for (place, value) in attributes {
@@ -111,11 +111,11 @@ impl Writer {
                 self.open(&name, &head);
                 elements.iter().try_for_each(|(place, value)| self.member(place, value))?;
             }
-            Opened::Text(text) => {
+            OpenedValue::Text(text) => {
                 self.open(&name, &namespace);
                 self.out.push(escaped(place.at, text)?);
             }
-            Opened::Undefined | Opened::Items(_) => self.open(&name, &namespace),
+            OpenedValue::Undefined | OpenedValue::Items(_) => self.open(&name, &namespace),
         }
         self.close(&name);
         Ok(())
@@ -134,33 +134,36 @@ impl Writer {
     }
 }
 
-type Member<'a> = (Place<'a>, &'a Json);
+type PlacedMember<'a> = (XmlPlace<'a>, &'a Json);
 
-/// The attributes and the elements among members, in the order of the document.
-fn split<'a>(place: &Place<'a>, members: &'a [(String, Json)]) -> (Vec<Member<'a>>, Vec<Member<'a>>) {
+/// Splits members into attributes and elements, in the order of the document.
+fn split<'a>(
+    place: &XmlPlace<'a>,
+    members: &'a [(String, Json)],
+) -> (Vec<PlacedMember<'a>>, Vec<PlacedMember<'a>>) {
     let rank = |name: &str| place.shape.members.iter().position(|(known, _)| known == name);
     let mut ranked: Vec<_> = members.iter().map(|(name, value)| (rank(name), name, value)).collect();
     ranked.sort_by_key(|(rank, ..)| rank.unwrap_or(usize::MAX));
     let member = |(rank, name, value): (Option<usize>, &'a String, &'a Json)| {
         let shape = rank.map_or(place.unknown, |rank| &place.shape.members[rank].1);
-        (Place { at: if place.at.is_empty() { name } else { place.at }, name, shape, ..*place }, value)
+        (XmlPlace { at: if place.at.is_empty() { name } else { place.at }, name, shape, ..*place }, value)
     };
     ranked.into_iter().map(member).partition(|(place, _)| place.shape.attribute)
 }
 
-/// An attribute. One that is an array is a list (XML Schema, part 2, section 2.5.1.2).
-fn attribute(place: &Place<'_>, value: &Json) -> Result<String, ToolError> {
-    let text = match Opened::of(place.at, value)? {
-        Opened::Undefined => return Ok(String::new()),
-        Opened::Text(text) => text,
-        Opened::Items(items) => items.iter().map(plain).collect::<Vec<_>>().join(" "),
-        Opened::Members(_) => value.as_text().to_owned(),
+/// Formats an attribute. An array is a list (XML Schema, part 2, section 2.5.1.2).
+fn attribute(place: &XmlPlace<'_>, value: &Json) -> Result<String, ToolError> {
+    let text = match OpenedValue::of(place.at, value)? {
+        OpenedValue::Undefined => return Ok(String::new()),
+        OpenedValue::Text(text) => text,
+        OpenedValue::Items(items) => items.iter().map(plain).collect::<Vec<_>>().join(" "),
+        OpenedValue::Members(_) => value.as_text().to_owned(),
     };
     let namespace = if place.shape.prefix.is_some() { place.namespace()? } else { String::new() };
     Ok(format!("{namespace} {}=\"{}\"", place.qualified()?, escaped(place.at, &text)?))
 }
 
-/// Text for elements and attributes. Line breaks are written so that a reader leaves them as they are.
+/// Escapes text for elements and attributes. Line breaks are escaped so that parsers preserve them.
 fn escaped(at: &str, text: &str) -> Result<String, ToolError> {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -171,7 +174,7 @@ fn escaped(at: &str, text: &str) -> Result<String, ToolError> {
             '"' => out.push_str("&quot;"),
             '\t' | '\n' | '\r' => out.push_str(&format!("&#{};", u32::from(character))),
             '\0'..' ' | '\u{fffe}' | '\u{ffff}' => {
-                return Err(invalid(at, format_args!("{character:?} cannot stand in XML")));
+                return Err(invalid_argument(at, format_args!("{character:?} is not permitted in XML")));
             }
             _ => out.push(character),
         }
@@ -179,7 +182,7 @@ fn escaped(at: &str, text: &str) -> Result<String, ToolError> {
     Ok(out)
 }
 
-/// Names of XML 1.0 (fifth edition, section 2.3).
+/// True for a name of XML 1.0 (fifth edition, section 2.3).
 fn is_name(text: &str) -> bool {
     text.starts_with(begins_name) && text.chars().all(is_in_name)
 }

@@ -1,38 +1,38 @@
-//! The table of the specification, and what it leaves undefined.
+//! The table of the specification, and the cases that it leaves open.
 
 use super::*;
-use crate::operation::Style::*;
+use crate::operation::ParameterStyle::*;
 
 /// `""` is the empty string, and stands for the column `undefined` as well.
 const VALUES: [&str; 4] =
     ["null", r#""blue""#, r#"["blue","black","brown"]"#, r#"{ "R": 100, "G": 200, "B": 150 }"#];
 
-fn styled(style: Style, explode: bool) -> Styled {
-    Styled { style, explode, allow_reserved: false }
+fn style_options(style: ParameterStyle, explode: bool) -> StyleOptions {
+    StyleOptions { style, explode, allow_reserved: false }
 }
 
-fn opened(value: &str) -> Opened {
-    Opened::of("color", &Json::parse(value.to_owned()).unwrap()).unwrap()
+fn opened(value: &str) -> OpenedValue {
+    OpenedValue::of("color", &Json::parse(value.to_owned()).unwrap()).unwrap()
 }
 
-/// A parameter `color`, written where its style belongs.
-fn written(value: &str, styled: Styled, escape: Escape) -> String {
+/// A parameter `color`, written in the location of its style.
+fn write_styled(value: &str, styled: StyleOptions, escape: PercentEscape) -> String {
     if matches!(styled.style, Simple | Label | Matrix) {
         return text("color", &opened(value), styled, escape);
     }
     let between = if styled.style == Cookie { "; " } else { "&" };
-    let mut written = Vec::new();
-    let mut pair = |name: &str, value: &str| written.push(format!("{name}={value}"));
+    let mut output = Vec::new();
+    let mut pair = |name: &str, value: &str| output.push(format!("{name}={value}"));
     pairs("color", "color", &opened(value), styled, escape, &mut pair).unwrap();
-    written.join(between)
+    output.join(between)
 }
 
 /// OpenAPI 3.1.1, section 4.8.12.4, row by row: `undefined`, string, array and object; and the rows that 3.2 adds.
 #[test]
-fn the_table_of_the_specification() {
+fn table_of_the_specification() {
     const NA: &str = "n/a";
     #[rustfmt::skip]
-    let table: [(Style, bool, [&str; 4]); 15] = [
+    let table: [(ParameterStyle, bool, [&str; 4]); 15] = [
         (Matrix, false, [";color", ";color=blue", ";color=blue,black,brown", ";color=R,100,G,200,B,150"]),
         (Matrix, true, [";color", ";color=blue", ";color=blue;color=black;color=brown", ";R=100;G=200;B=150"]),
         (Label, false, [".", ".blue", ".blue,black,brown", ".R,100,G,200,B,150"]),
@@ -51,23 +51,27 @@ fn the_table_of_the_specification() {
     ];
     for (style, explode, row) in table {
         for (value, expect) in VALUES.into_iter().zip(row).filter(|(_, expect)| *expect != NA) {
-            let escape = if style == Cookie { Escape::Nothing } else { Escape::Reserved };
-            assert_eq!(written(value, styled(style, explode), escape), expect, "{style:?} {explode} {value}");
+            let escape = if style == Cookie { PercentEscape::Nothing } else { PercentEscape::Reserved };
+            assert_eq!(
+                write_styled(value, style_options(style, explode), escape),
+                expect,
+                "{style:?} {explode} {value}"
+            );
         }
     }
 }
 
 #[track_caller]
-fn check(style: Style, explode: bool, value: &str, expect: &str) {
+fn check(style: ParameterStyle, explode: bool, value: &str, expect: &str) {
     assert_eq!(
-        written(value, styled(style, explode), Escape::Reserved),
+        write_styled(value, style_options(style, explode), PercentEscape::Reserved),
         expect,
         "{style:?} {explode} {value}"
     );
 }
 
 #[test]
-fn nothing_in_a_value() {
+fn undefined_values() {
     for value in ["[]", "{}", "[null]", r#"{"a":null}"#] {
         check(Form, true, value, "color=");
         check(Matrix, true, value, ";color");
@@ -79,14 +83,14 @@ fn nothing_in_a_value() {
     check(Form, false, r#"["",null,"a",""]"#, "color=,a,");
     check(Form, true, r#"["","a"]"#, "color=&color=a");
     check(Form, true, r#"{"R":"","G":null,"B":1}"#, "R=&B=1");
-    // RFC 6570, section 3.2.7 has no `=` before nothing.
+    // RFC 6570, section 3.2.7 has no `=` before an empty value.
     check(Matrix, true, r#"["","a"]"#, ";color;color=a");
     check(Matrix, true, r#"{"R":"","B":1}"#, ";R;B=1");
     check(Label, true, r#"["a",""]"#, ".a.");
 }
 
 #[test]
-fn numbers_keep_their_text() {
+fn numbers_keep_their_notation() {
     check(
         Form,
         true,
@@ -97,15 +101,15 @@ fn numbers_keep_their_text() {
 }
 
 #[test]
-fn what_the_specification_leaves_undefined() {
-    // A style of arrays and a value that is none; an explosion of what has a delimiter.
+fn cases_that_the_specification_leaves_open() {
+    // A style of arrays with another value; an explosion of a delimited style.
     check(SpaceDelimited, false, r#""a b""#, "color=a%20b");
     check(PipeDelimited, true, r#"["a","b|c"]"#, "color=a&color=b%7Cc");
     check(SpaceDelimited, true, r#"{"R":1,"G":2}"#, "R=1&G=2");
     check(TabDelimited, false, r#"["a","b"]"#, "color=a%09b");
     check(DeepObject, false, r#"{"R":1}"#, "color%5BR%5D=1");
     check(DeepObject, true, r#""blue""#, "color=blue");
-    // What is nested where there is no place for it.
+    // Nested values in styles that cannot express them.
     check(Form, false, r#"["a",{"b":1}]"#, "color=a,%7B%22b%22%3A1%7D");
     check(Form, true, r#"[["a","b"]]"#, "color=%5B%22a%22%2C%22b%22%5D");
     check(Simple, true, r#"{"R":[1]}"#, "R=%5B1%5D");
@@ -115,7 +119,7 @@ fn what_the_specification_leaves_undefined() {
         r#"{"page":0,"sort":["a","b"],"x":[[1]],"e":[]}"#,
         "page=0&sort=a&sort=b&x=%5B%5B1%5D%5D",
     );
-    // And where there is.
+    // Nested values in `deepObject`.
     check(
         DeepObject,
         true,
@@ -132,21 +136,21 @@ fn what_the_specification_leaves_undefined() {
 }
 
 #[test]
-fn what_ends_a_value_never_stands_in_one() {
+fn delimiters_in_values_are_encoded() {
     check(Simple, false, r#"["a,b","c/d?#"]"#, "a%2Cb,c%2Fd%3F%23");
     check(Form, false, r#"{"k,=&":"v,=&"}"#, "color=k%2C%3D%26,v%2C%3D%26");
     check(Form, true, r#"{"k=&":"v=&+"}"#, "k%3D%26=v%3D%26%2B");
     check(DeepObject, true, r#"{"]&[":1}"#, "color%5B%5D%26%5B%5D=1");
-    // OpenAPI 3.1.1, appendix C: reserved characters stay, but for those that mean something in a query.
-    let reserved = |value, explode| written(value, styled(Form, explode), Escape::Illegal);
+    // OpenAPI 3.1.1, appendix C: reserved characters stay, except those with a meaning in a query.
+    let reserved = |value, explode| write_styled(value, style_options(Form, explode), PercentEscape::Illegal);
     assert_eq!(reserved(r#"{"a":"x%2By","b":"x/y","c":"x^y"}"#, true), "a=x%2By&b=x/y&c=x%5Ey");
     assert_eq!(reserved(r#"["a,b","c+d&e=f#g[h]%"]"#, false), "color=a%2Cb,c%2Bd%26e%3Df%23g%5Bh%5D%25");
     assert_eq!(reserved(r#"["a,b","http://x/?y"]"#, true), "color=a,b&color=http://x/?y");
 }
 
 #[test]
-fn a_header_is_not_encoded() {
-    let plain = |value, explode| written(value, styled(Simple, explode), Escape::Nothing);
+fn headers_are_not_percent_encoded() {
+    let plain = |value, explode| write_styled(value, style_options(Simple, explode), PercentEscape::Nothing);
     assert_eq!(plain(r#"["a b","ü/%"]"#, false), "a b,ü/%");
     assert_eq!(plain(r#"{"R":"a b"}"#, true), "R=a b");
 }
