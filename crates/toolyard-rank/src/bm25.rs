@@ -1,17 +1,17 @@
-//! Okapi BM25 over texts as they are, with a bonus for pairs of words: the ranker of agents that came before.
+//! Okapi BM25 over unstemmed words, with a bonus for adjacent words: the ranker of earlier agent software.
 //!
-//! Other software relies on its order and on its scores, so it stays what it is.
+//! Other software relies on its order and its scores, so they must not change.
 
 use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
-/// The ranker, with its two constants.
+/// The ranker and its two constants.
 #[derive(Clone, Copy, Debug)]
 pub struct Bm25Ranker {
-    /// How soon repeating a word stops to count.
+    /// Saturation of repeated words.
     pub k1: f64,
-    /// How much long texts lose, from 0 to 1.
+    /// Penalty for long texts, from 0 to 1.
     pub b: f64,
 }
 
@@ -21,14 +21,15 @@ impl Default for Bm25Ranker {
     }
 }
 
-/// Shorter words are not looked at.
+/// Minimum length of a word.
 const SHORTEST_WORD: usize = 3;
 
-/// What a pair of words that stand together counts, beside one word.
+/// Weight of a pair of adjacent words, relative to a single word.
 const PAIR_WEIGHT: f64 = 2.0;
 
 impl Bm25Ranker {
-    /// Those of `candidates` whose text has something of the query, the best first. Where two are alike, they keep their order.
+    /// Returns the candidates whose text matches the query, the best first. Candidates with equal scores keep their
+    /// order.
     pub fn rank<T>(
         &self,
         candidates: impl IntoIterator<Item = T>,
@@ -39,7 +40,8 @@ impl Bm25Ranker {
         ranked.into_iter().map(|(candidate, _)| candidate).collect()
     }
 
-    /// The same, with scores. They compare within one answer only: divide by the first one for a part of the best.
+    /// Like [`rank`](Self::rank), with scores. Scores are comparable within one result only: divide by the first one
+    /// for a relative score.
     pub fn rank_with_scores<T>(
         &self,
         candidates: impl IntoIterator<Item = T>,
@@ -55,27 +57,27 @@ impl Bm25Ranker {
     }
 }
 
-/// Texts that were read once, for several queries.
+/// Indexed texts, for several queries.
 pub struct Bm25Texts {
-    /// All texts in lower case, as far as ASCII goes, each with something behind it that no pair of words has in it.
+    /// All texts in lower case (ASCII only), each followed by a separator that no pair of words contains.
     joined: Vec<u8>,
-    /// Where each text ends in that.
+    /// End of each text in `joined`.
     ends: Vec<usize>,
-    /// In words.
+    /// Number of words of each text.
     lengths: Vec<usize>,
-    /// The texts that have a word, and how often.
+    /// The texts that contain a word, with the number of occurrences.
     words: HashMap<String, Vec<(usize, usize)>>,
 }
 
 impl Bm25Texts {
-    /// Reads the texts.
+    /// Indexes the texts.
     pub fn new(texts: impl IntoIterator<Item = String>) -> Self {
-        let mut read =
+        let mut index =
             Self { joined: Vec::new(), ends: Vec::new(), lengths: Vec::new(), words: HashMap::new() };
         for text in texts {
-            read.add(&text);
+            index.add(&text);
         }
-        read
+        index
     }
 
     fn add(&mut self, text: &str) {
@@ -90,36 +92,36 @@ impl Bm25Texts {
         }
     }
 
-    /// The score of each text, in their order; 0 for those that have nothing of the query.
+    /// Returns the score of each text, in order; 0 for texts that do not match the query.
     pub fn scores(&self, ranker: &Bm25Ranker, query: &str) -> Vec<f64> {
         let all = words(query);
         let mut scores = vec![0.0; self.ends.len()];
         for word in distinct(all.iter().cloned()) {
-            let found = self.words.get(&word).map(Vec::as_slice).unwrap_or_default();
-            self.add_scores(&mut scores, ranker, found, 1.0);
+            let counts = self.words.get(&word).map(Vec::as_slice).unwrap_or_default();
+            self.add_scores(&mut scores, ranker, counts, 1.0);
         }
         for pair in distinct(all.windows(2).map(|pair| pair.join(" "))) {
-            self.add_scores(&mut scores, ranker, &self.having(&pair), PAIR_WEIGHT);
+            self.add_scores(&mut scores, ranker, &self.pair_counts(&pair), PAIR_WEIGHT);
         }
         scores
     }
 
-    /// The texts that have a pair of words, and how often.
-    fn having(&self, pair: &str) -> Vec<(usize, usize)> {
-        let mut found = Vec::new();
-        for place in memmem::find_iter(&self.joined, pair) {
-            count(&mut found, self.ends.partition_point(|end| *end <= place));
+    /// The texts that contain a pair of words, with the number of occurrences.
+    fn pair_counts(&self, pair: &str) -> Vec<(usize, usize)> {
+        let mut counts = Vec::new();
+        for position in memmem::find_iter(&self.joined, pair) {
+            count(&mut counts, self.ends.partition_point(|end| *end <= position));
         }
-        found
+        counts
     }
 
-    /// Adds what one word, or one pair, counts in each text.
-    fn add_scores(&self, scores: &mut [f64], ranker: &Bm25Ranker, found: &[(usize, usize)], weight: f64) {
-        let (texts, having) = (scores.len() as f64, found.len() as f64);
+    /// Adds the score of one word or pair to each text.
+    fn add_scores(&self, scores: &mut [f64], ranker: &Bm25Ranker, counts: &[(usize, usize)], weight: f64) {
+        let (texts, matching) = (scores.len() as f64, counts.len() as f64);
         let length: usize = self.lengths.iter().sum();
         let average = if length == 0 { 1.0 } else { length as f64 / texts };
-        let rarity = ((texts - having + 0.5) / (having + 0.5) + 1.0).ln();
-        for (at, count) in found {
+        let rarity = ((texts - matching + 0.5) / (matching + 0.5) + 1.0).ln();
+        for (at, count) in counts {
             let (count, length) = (*count as f64, self.lengths[*at] as f64);
             let damping = ranker.k1 * (1.0 - ranker.b + ranker.b * length / average);
             scores[*at] += weight * rarity * (count * (ranker.k1 + 1.0) / (count + damping));
@@ -127,7 +129,7 @@ impl Bm25Texts {
     }
 }
 
-/// Counts one more at this place, which is not before the last one.
+/// Counts one more occurrence in the text `at`, which is not before the last one.
 fn count(counts: &mut Vec<(usize, usize)>, at: usize) {
     match counts.last_mut() {
         Some((last, count)) if *last == at => *count += 1,
@@ -135,14 +137,14 @@ fn count(counts: &mut Vec<(usize, usize)>, at: usize) {
     }
 }
 
-/// Runs of the letters a-z and of digits, of at least three, in lower case.
+/// The words of a text in lower case: runs of at least three of the letters a-z and digits.
 fn words(text: &str) -> Vec<String> {
     let lowered: String = text.chars().map(lower).collect();
     let words = lowered.split(|char: char| !(char.is_ascii_lowercase() || char.is_ascii_digit()));
     words.filter(|word| word.len() >= SHORTEST_WORD).map(str::to_owned).collect()
 }
 
-/// A letter in lower case, where that is one letter: case is changed as it was where this ranker comes from.
+/// Lower case of a letter if that is a single letter, as in the original software.
 fn lower(char: char) -> char {
     let mut lowered = char.to_lowercase();
     match (lowered.next(), lowered.next()) {
@@ -151,7 +153,7 @@ fn lower(char: char) -> char {
     }
 }
 
-/// Each once, in the order of their first.
+/// Removes duplicates; keeps the order of first occurrence.
 fn distinct(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
     words.filter(|word| seen.insert(word.clone())).collect()

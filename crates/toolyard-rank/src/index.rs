@@ -1,141 +1,142 @@
-//! All tools, as a snapshot that never changes: a change makes another one, which shares with it what stayed.
+//! The index: an immutable snapshot of all tools. A change creates another one, which shares the unchanged parts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::lexicon::Lexicon;
-use crate::pairs::Pair;
-use crate::ranking::{FIELDS, Ranking};
-use crate::shelf::{Counts, Shelf};
-use crate::tool::Tool;
+use crate::lexicon::SearchLexicon;
+use crate::ranking::{FIELDS, RankingWeights};
+use crate::server_index::{FieldCounts, ServerIndex};
+use crate::term_pairs::TermPair;
+use crate::tool_document::ToolDocument;
 
 /// A change of one server's tools.
 #[derive(Clone, Debug)]
-pub enum Change {
-    /// These are its tools now, whatever they were.
+pub enum IndexChange {
+    /// Replaces all tools of a server.
     Put {
-        /// What the server is called. Its words count for each of its tools.
+        /// The name of the server. Its words count for each of its tools.
         server: String,
         /// All of its tools.
-        tools: Vec<Tool>,
+        tools: Vec<ToolDocument>,
     },
-    /// It is gone.
+    /// Removes a server.
     Remove {
-        /// What the server is called.
+        /// The name of the server.
         server: String,
     },
 }
 
-/// All tools, to be searched. It is shared as it is: a search takes no lock, and [`Index::apply`] makes another one.
+/// A searchable snapshot of all tools. A search takes no lock, and [`ToolIndex::apply`] returns another snapshot.
 #[derive(Clone)]
-pub struct Index {
-    pub(crate) lexicon: Arc<Lexicon>,
-    pub(crate) ranking: Ranking,
-    pub(crate) terms: HashMap<Arc<str>, Arc<Vec<Posting>>>,
-    /// The tools. A slot is empty where one was removed, until it is taken again.
-    pub(crate) slots: Vec<Option<Slot>>,
-    /// What one word in each field of a tool counts, by slot.
-    pub(crate) worth: Vec<[f32; FIELDS]>,
-    /// How many tools each server has, by its number; 0 is a number that nobody has.
+pub struct ToolIndex {
+    pub(crate) lexicon: Arc<SearchLexicon>,
+    pub(crate) ranking: RankingWeights,
+    pub(crate) terms: HashMap<Arc<str>, Arc<Vec<TermPosting>>>,
+    /// The tools. The slot of a removed tool is empty until it is reused.
+    pub(crate) slots: Vec<Option<ToolSlot>>,
+    /// Weight of one word in each field of a tool, by slot.
+    pub(crate) word_weights: Vec<[f32; FIELDS]>,
+    /// Number of tools of each server, by server number; 0 for unused numbers.
     pub(crate) sizes: Vec<usize>,
     pub(crate) tools: usize,
-    servers: BTreeMap<String, Place>,
+    servers: BTreeMap<String, ServerEntry>,
 }
 
-/// A term in one tool.
+/// The occurrences of a term in one tool.
 #[derive(Clone, Copy)]
-pub(crate) struct Posting {
+pub(crate) struct TermPosting {
     pub(crate) slot: u32,
-    pub(crate) counts: Counts,
+    pub(crate) counts: FieldCounts,
 }
 
 /// A tool in the index.
 #[derive(Clone)]
-pub(crate) struct Slot {
+pub(crate) struct ToolSlot {
     pub(crate) key: Arc<str>,
-    /// Its server's number.
+    /// The number of its server.
     pub(crate) server: usize,
     pub(crate) lengths: [u16; FIELDS],
-    pub(crate) pairs: Arc<[Pair]>,
+    pub(crate) pairs: Arc<[TermPair]>,
 }
 
-/// Where the tools of a server are.
+/// The tools of a server in the index.
 #[derive(Clone)]
-struct Place {
+struct ServerEntry {
     number: usize,
-    shelf: Arc<Shelf>,
-    /// In the order of the shelf, and of the slots.
+    index: Arc<ServerIndex>,
+    /// The slots, in ascending order and in the order of the tools.
     slots: Arc<[u32]>,
 }
 
-impl Index {
-    /// An index without tools.
-    pub fn new(lexicon: Arc<Lexicon>, ranking: Ranking) -> Self {
+impl ToolIndex {
+    /// Returns an index without tools.
+    pub fn new(lexicon: Arc<SearchLexicon>, ranking: RankingWeights) -> Self {
         Self {
             lexicon,
             ranking,
             terms: HashMap::new(),
             slots: Vec::new(),
-            worth: Vec::new(),
+            word_weights: Vec::new(),
             sizes: Vec::new(),
             tools: 0,
             servers: BTreeMap::new(),
         }
     }
 
-    /// How many tools there are.
+    /// The number of tools.
     pub fn len(&self) -> usize {
         self.tools
     }
 
-    /// Whether there are none.
+    /// `true` if there are no tools.
     pub fn is_empty(&self) -> bool {
         self.tools == 0
     }
 
-    /// The same tools, ranked otherwise.
-    pub fn with_ranking(&self, ranking: Ranking) -> Self {
+    /// Returns the same tools with other weights.
+    pub fn with_ranking(&self, ranking: RankingWeights) -> Self {
         let mut next = Self { ranking, ..self.clone() };
-        next.weigh();
+        next.update_word_weights();
         next
     }
 
-    /// The index after these changes, made in their order. Only the texts of tools that are put are read. What comes of it
-    /// depends on which tools there are, and not on the way there.
-    pub fn apply(&self, changes: impl IntoIterator<Item = Change>) -> Self {
+    /// Returns the index after these changes, applied in order. Only the texts of new tools are read. The result
+    /// depends on the resulting set of tools only, not on the sequence of changes.
+    pub fn apply(&self, changes: impl IntoIterator<Item = IndexChange>) -> Self {
         let mut next = self.clone();
         for change in changes {
             match change {
-                Change::Put { server, tools } => {
+                IndexChange::Put { server, tools } => {
                     next.remove(&server);
                     next.put(server, &tools);
                 }
-                Change::Remove { server } => next.remove(&server),
+                IndexChange::Remove { server } => next.remove(&server),
             }
         }
-        next.weigh();
+        next.update_word_weights();
         next
     }
 
-    fn put(&mut self, server: String, tools: &[Tool]) {
+    fn put(&mut self, server: String, tools: &[ToolDocument]) {
         if tools.is_empty() {
             return;
         }
-        let shelf = Shelf::new(&server, tools, &self.lexicon);
+        let shelf = ServerIndex::new(&server, tools, &self.lexicon);
         let number = self.free_number();
         let slots = self.free_slots(tools.len());
         self.sizes[number] = tools.len();
         self.tools += tools.len();
         for (tool, slot) in shelf.tools.iter().zip(&slots) {
             let (key, pairs) = (Arc::clone(&tool.key), Arc::clone(&tool.pairs));
-            self.slots[*slot as usize] = Some(Slot { key, server: number, lengths: tool.lengths, pairs });
+            self.slots[*slot as usize] = Some(ToolSlot { key, server: number, lengths: tool.lengths, pairs });
         }
         for (term, places) in &shelf.terms {
             let postings = self.terms.entry(Arc::clone(term)).or_default();
-            let of_shelf = places.iter().map(|place| Posting { slot: slots[place.at], counts: place.counts });
+            let of_shelf =
+                places.iter().map(|place| TermPosting { slot: slots[place.document], counts: place.counts });
             Arc::make_mut(postings).extend(of_shelf);
         }
-        self.servers.insert(server, Place { number, shelf: Arc::new(shelf), slots: slots.into() });
+        self.servers.insert(server, ServerEntry { number, index: Arc::new(shelf), slots: slots.into() });
     }
 
     fn remove(&mut self, server: &str) {
@@ -145,11 +146,11 @@ impl Index {
         for slot in place.slots.iter() {
             self.slots[*slot as usize] = None;
         }
-        for (term, _) in &place.shelf.terms {
+        for (term, _) in &place.index.terms {
             let Some(postings) = self.terms.get_mut(term) else { continue };
-            let kept = Arc::make_mut(postings);
-            kept.retain(|posting| place.slots.binary_search(&posting.slot).is_err());
-            if kept.is_empty() {
+            let postings = Arc::make_mut(postings);
+            postings.retain(|posting| place.slots.binary_search(&posting.slot).is_err());
+            if postings.is_empty() {
                 self.terms.remove(term);
             }
         }
@@ -163,22 +164,22 @@ impl Index {
         free.unwrap_or_default()
     }
 
-    /// Slots that are empty, in their order, so that the tools of a server stay in theirs.
-    fn free_slots(&mut self, wanted: usize) -> Vec<u32> {
-        let mut free = Vec::with_capacity(wanted);
+    /// Returns empty slots in ascending order, so that the tools of a server keep their order.
+    fn free_slots(&mut self, count: usize) -> Vec<u32> {
+        let mut free = Vec::with_capacity(count);
         if self.tools < self.slots.len() {
             let empty = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_none());
-            free.extend(empty.map(|(at, _)| at as u32).take(wanted));
+            free.extend(empty.map(|(at, _)| at as u32).take(count));
         }
-        while free.len() < wanted {
+        while free.len() < count {
             free.push(self.slots.len() as u32);
             self.slots.push(None);
         }
         free
     }
 
-    /// Finds out what a word counts in each field of each tool. It depends on how long that field is in all tools.
-    fn weigh(&mut self) {
+    /// Computes the weight of a word in each field of each tool, which depends on the average length of that field.
+    fn update_word_weights(&mut self) {
         let mut sums = [0_u64; FIELDS];
         for slot in self.slots.iter().flatten() {
             for (sum, length) in sums.iter_mut().zip(slot.lengths) {
@@ -186,17 +187,17 @@ impl Index {
             }
         }
         let averages = sums.map(|sum| (sum as f64 / self.tools.max(1) as f64) as f32);
-        let worth = |slot: &Option<Slot>| slot.as_ref().map(|slot| worth(&self.ranking, slot, &averages));
-        self.worth = self.slots.iter().map(|slot| worth(slot).unwrap_or_default()).collect();
+        let worth = |slot: &Option<ToolSlot>| slot.as_ref().map(|slot| worth(&self.ranking, slot, &averages));
+        self.word_weights = self.slots.iter().map(|slot| worth(slot).unwrap_or_default()).collect();
     }
 }
 
-fn worth(ranking: &Ranking, slot: &Slot, averages: &[f32; FIELDS]) -> [f32; FIELDS] {
+fn worth(ranking: &RankingWeights, slot: &ToolSlot, averages: &[f32; FIELDS]) -> [f32; FIELDS] {
     let mut worth = [0.0; FIELDS];
     for (field, weight) in ranking.fields().iter().enumerate() {
         if slot.lengths[field] > 0 {
             let length = f32::from(slot.lengths[field]) / averages[field];
-            worth[field] = weight.weight / (1.0 - weight.loss + weight.loss * length);
+            worth[field] = weight.weight / (1.0 - weight.length_penalty + weight.length_penalty * length);
         }
     }
     worth

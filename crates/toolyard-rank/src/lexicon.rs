@@ -1,28 +1,29 @@
-//! What is known of English beforehand: which words say nothing, which have one stem, and which mean the same.
+//! Tables of the English language: stop words, filler words, synonyms and abbreviations, all compared by their stems.
 //!
-//! The tables beside this file are about software and everyday life in general, and know nothing of any catalog of tools.
+//! The tables beside this file cover software and everyday life in general, and are not derived from any catalog of
+//! tools.
 
 use std::collections::{HashMap, HashSet};
 
 use frostem::{Algorithm, Stemmer};
 
-use crate::query::LONGEST_QUERY;
+use crate::query::MAX_QUERY_BYTES;
 use crate::words;
 
-/// Words of English, and how they hang together. It is read once, and shared.
-pub struct Lexicon {
+/// Stemming and the relations between English words. It is loaded once and shared.
+pub struct SearchLexicon {
     stemmer: Stemmer,
     stop: HashSet<&'static str>,
-    faint: HashSet<String>,
-    synonyms: Relatives,
-    abbreviations: Relatives,
+    filler: HashSet<String>,
+    synonyms: RelatedStems,
+    abbreviations: RelatedStems,
 }
 
-/// The stems that stand for a stem.
-type Relatives = HashMap<String, Vec<String>>;
+/// Related stems of a stem.
+type RelatedStems = HashMap<String, Vec<String>>;
 
-impl Lexicon {
-    /// English, which most tools are described in. Words of other languages are found as they are written.
+impl SearchLexicon {
+    /// The lexicon for English, the language of most descriptions. Words of other languages are not stemmed.
     pub fn english() -> Self {
         let stemmer = Stemmer::new(Algorithm::English);
         let groups = |table: &'static str| -> Vec<Vec<String>> {
@@ -30,58 +31,58 @@ impl Lexicon {
             rows(table).map(|row| row.split_whitespace().map(stem).collect()).collect()
         };
         let stop = rows(include_str!("lexicon/stop.txt")).flat_map(str::split_whitespace).collect();
-        let faint = groups(include_str!("lexicon/faint.txt")).into_iter().flatten().collect();
+        let filler = groups(include_str!("lexicon/filler.txt")).into_iter().flatten().collect();
         let synonyms = synonyms(&groups(include_str!("lexicon/synonyms.txt")));
         let abbreviations = abbreviations(&groups(include_str!("lexicon/abbreviations.txt")));
-        Self { stop, faint, synonyms, abbreviations, stemmer }
+        Self { stop, filler, synonyms, abbreviations, stemmer }
     }
 
-    /// Gives the stem of each word of a text that says something to `take`.
+    /// Passes the stem of each word of a text that is not a stop word to `take`.
     pub(crate) fn each_term(&self, text: &str, mut take: impl FnMut(&str)) {
-        words::each(text, |word| {
+        words::each_word(text, |word| {
             if !self.stop.contains(word) {
                 take(&self.stemmer.stem(word));
             }
         });
     }
 
-    /// The words of a text that say something, in lower case, with a blank between them. Of a very long one the first 4,096 bytes
-    /// are read.
-    pub fn telling(&self, text: &str) -> String {
-        let mut telling = String::new();
-        words::each(words::cut(text, LONGEST_QUERY), |word| {
+    /// Returns the words of a text that are not stop words, in lower case and separated by spaces. Only the first 4,096
+    /// bytes of the text are read.
+    pub fn content_words(&self, text: &str) -> String {
+        let mut words = String::new();
+        words::each_word(words::truncate(text, MAX_QUERY_BYTES), |word| {
             if !self.stop.contains(word) {
-                let blank = if telling.is_empty() { "" } else { " " };
-                telling.extend([blank, word]);
+                let space = if words.is_empty() { "" } else { " " };
+                words.extend([space, word]);
             }
         });
-        telling
+        words
     }
 
-    /// Whether this is said around what is asked for.
-    pub(crate) fn is_faint(&self, term: &str) -> bool {
-        self.faint.contains(term)
+    /// True for filler words, which surround the actual request.
+    pub(crate) fn is_filler(&self, term: &str) -> bool {
+        self.filler.contains(term)
     }
 
-    /// What may stand for a term.
+    /// The synonyms of a term.
     pub(crate) fn synonyms(&self, term: &str) -> &[String] {
         self.synonyms.get(term).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What a term is short for, and what it is shortened to.
+    /// The abbreviations of a term, and the terms that it abbreviates.
     pub(crate) fn abbreviations(&self, term: &str) -> &[String] {
         self.abbreviations.get(term).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-/// A row of a table is about one thing. Rows that begin with `#` are for people.
+/// The rows of a table. Rows that begin with `#` are comments.
 fn rows(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.lines().filter(|row| !row.starts_with('#'))
 }
 
-/// In a group each stands for each other.
-fn synonyms(groups: &[Vec<String>]) -> Relatives {
-    let mut synonyms = Relatives::new();
+/// Relates all terms of a group to each other.
+fn synonyms(groups: &[Vec<String>]) -> RelatedStems {
+    let mut synonyms = RelatedStems::new();
     for group in groups {
         for term in group {
             relate(&mut synonyms, term, group);
@@ -90,9 +91,10 @@ fn synonyms(groups: &[Vec<String>]) -> Relatives {
     synonyms
 }
 
-/// The first of a group is short for all others together. Back it goes from one only: a part of a name is not the name.
-fn abbreviations(groups: &[Vec<String>]) -> Relatives {
-    let mut abbreviations = Relatives::new();
+/// Relates the first term of a group to all others. The reverse holds for a single other term only: a part of a name
+/// does not stand for the name.
+fn abbreviations(groups: &[Vec<String>]) -> RelatedStems {
+    let mut abbreviations = RelatedStems::new();
     for group in groups {
         if let [short, long @ ..] = group.as_slice() {
             relate(&mut abbreviations, short, long);
@@ -104,11 +106,11 @@ fn abbreviations(groups: &[Vec<String>]) -> Relatives {
     abbreviations
 }
 
-fn relate(relatives: &mut Relatives, term: &str, others: &[String]) {
-    let known = relatives.entry(term.to_owned()).or_default();
+fn relate(relatives: &mut RelatedStems, term: &str, others: &[String]) {
+    let related = relatives.entry(term.to_owned()).or_default();
     for other in others {
-        if other != term && !known.contains(other) {
-            known.push(other.clone());
+        if other != term && !related.contains(other) {
+            related.push(other.clone());
         }
     }
 }
@@ -120,12 +122,12 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let mut terms = Vec::new();
-        Lexicon::english().each_term(text, |term| terms.push(term.to_owned()));
+        SearchLexicon::english().each_term(text, |term| terms.push(term.to_owned()));
         assert_eq!(terms.join(" "), expected);
     }
 
     #[test]
-    fn terms_are_stems_of_words_that_say_something() {
+    fn terms_are_stems_of_content_words() {
         check("Could you please list all of my repositories?", "list repositori");
         check("listRepositories", "list repositori");
         check("the and of", "");
@@ -133,17 +135,18 @@ mod tests {
     }
 
     #[test]
-    fn words_that_say_something() {
-        let check = |text: &str, expected: &str| assert_eq!(Lexicon::english().telling(text), expected);
+    fn stop_words_are_removed() {
+        let check =
+            |text: &str, expected: &str| assert_eq!(SearchLexicon::english().content_words(text), expected);
         check("Could you please list all of my Repositories?", "list repositories");
         check("listRepositories", "list repositories");
         check("the and of", "");
-        assert!(Lexicon::english().telling(&"word ".repeat(10_000)).len() < 4_100);
+        assert!(SearchLexicon::english().content_words(&"word ".repeat(10_000)).len() < 4_100);
     }
 
     #[test]
-    fn synonyms_go_both_ways_and_abbreviations_back_from_one_word_only() {
-        let lexicon = Lexicon::english();
+    fn abbreviations_are_reversed_for_single_words_only() {
+        let lexicon = SearchLexicon::english();
         let has = |terms: &[String], term: &str| terms.iter().any(|one| one == term);
         assert!(has(lexicon.synonyms("film"), "movi") && has(lexicon.synonyms("movi"), "film"));
         assert!(has(lexicon.abbreviations("db"), "databas") && has(lexicon.abbreviations("databas"), "db"));
@@ -152,8 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn no_table_has_a_row_that_does_nothing() {
-        let lexicon = Lexicon::english();
+    fn every_table_row_has_an_effect() {
+        let lexicon = SearchLexicon::english();
         for row in rows(include_str!("lexicon/synonyms.txt")) {
             let stems: HashSet<_> = row.split_whitespace().map(|word| lexicon.stemmer.stem(word)).collect();
             assert!(stems.len() > 1, "{row}");

@@ -1,27 +1,28 @@
-//! Which tools a sentence asks for.
+//! Search for the tools that a sentence asks for.
 //!
-//! An [`Index`] is a snapshot of all tools; a [`Change`] of one server's makes another one, which shares with it what stayed. It
-//! is searched by words alone: there is no model, no I/O and no lock. [`Ranking`] says what counts how much, and
-//! `docs/search.md` what that is worth on data.
+//! A [`ToolIndex`] is a snapshot of all tools; an [`IndexChange`] of one server's tools creates another one, which
+//! shares the unchanged parts. The search uses words only: there is no model, no I/O and no lock. [`RankingWeights`]
+//! has the weights of the ranking, and `docs/search.md` their effect on data.
 //!
-//! [`Bm25Ranker`] is another one, for texts of any kind, with the order and the scores of the software that it comes from.
+//! [`Bm25Ranker`] is a separate ranker for texts of any kind, with the order and the scores of the software that it
+//! replaces.
 
 mod bm25;
 mod index;
 mod lexicon;
-mod pairs;
 #[cfg(test)]
 mod properties;
 mod query;
 mod ranking;
 mod search;
-mod shelf;
-mod tool;
+mod server_index;
+mod term_pairs;
+mod tool_document;
 mod words;
 
 pub use bm25::{Bm25Ranker, Bm25Texts};
-pub use index::{Change, Index};
-pub use lexicon::Lexicon;
-pub use ranking::{Field, Ranking, Weight};
-pub use search::Hit;
-pub use tool::Tool;
+pub use index::{IndexChange, ToolIndex};
+pub use lexicon::SearchLexicon;
+pub use ranking::{FieldWeight, RankingWeights, ToolField};
+pub use search::SearchHit;
+pub use tool_document::ToolDocument;

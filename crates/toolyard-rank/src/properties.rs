@@ -1,12 +1,12 @@
-//! What holds for any tools and any query.
+//! Property tests over random tools and queries.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::{Change, Hit, Index, Lexicon, Ranking, Tool};
+use crate::{IndexChange, RankingWeights, SearchHit, SearchLexicon, ToolDocument, ToolIndex};
 
-/// Texts of a few words that meet often, and of any letters.
+/// Texts of a few words that occur often, or of arbitrary characters.
 fn text() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "get",
@@ -31,10 +31,10 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn tool() -> impl Strategy<Value = Tool> {
+fn tool() -> impl Strategy<Value = ToolDocument> {
     let parameters = prop::collection::vec((text(), text()), 0..3);
     (text(), prop::option::of(text()), text(), parameters).prop_map(
-        |(name, title, description, parameters)| Tool {
+        |(name, title, description, parameters)| ToolDocument {
             key: String::new(),
             name,
             title,
@@ -44,8 +44,8 @@ fn tool() -> impl Strategy<Value = Tool> {
     )
 }
 
-/// Servers with a few tools each, whose keys are their own.
-fn servers() -> impl Strategy<Value = Vec<(String, Vec<Tool>)>> {
+/// Servers with a few tools each, with unique keys.
+fn servers() -> impl Strategy<Value = Vec<(String, Vec<ToolDocument>)>> {
     let tools = prop::collection::vec(prop::collection::vec(tool(), 0..5), 1..6);
     tools.prop_map(|servers| {
         let named = servers.into_iter().enumerate().map(|(server, mut tools)| {
@@ -58,27 +58,27 @@ fn servers() -> impl Strategy<Value = Vec<(String, Vec<Tool>)>> {
     })
 }
 
-fn put((server, tools): &(String, Vec<Tool>)) -> Change {
-    Change::Put { server: server.clone(), tools: tools.clone() }
+fn put((server, tools): &(String, Vec<ToolDocument>)) -> IndexChange {
+    IndexChange::Put { server: server.clone(), tools: tools.clone() }
 }
 
-fn empty() -> Index {
-    Index::new(Arc::new(Lexicon::english()), Ranking::default())
+fn empty() -> ToolIndex {
+    ToolIndex::new(Arc::new(SearchLexicon::english()), RankingWeights::default())
 }
 
-fn found(index: &Index, query: &str) -> Vec<Hit> {
+fn search(index: &ToolIndex, query: &str) -> Vec<SearchHit> {
     index.search(query, usize::MAX)
 }
 
 #[test]
-fn whatever_is_asked_the_answer_is_in_order() {
+fn hits_are_sorted_for_any_query() {
     let empty = empty();
     proptest!(|(servers in servers(), query in text(), limit in 0_usize..8)| {
         let index = empty.apply(servers.iter().map(put));
         prop_assert_eq!(index.len(), servers.iter().map(|(_, tools)| tools.len()).sum::<usize>());
-        let all = found(&index, &query);
+        let all = search(&index, &query);
         prop_assert!(all.iter().all(|hit| hit.score.is_finite() && hit.score > 0.0));
-        let falls = |pair: &[Hit]| {
+        let falls = |pair: &[SearchHit]| {
             let [one, other] = [&pair[0], &pair[1]];
             one.score > other.score || (one.score == other.score && one.key < other.key)
         };
@@ -88,48 +88,48 @@ fn whatever_is_asked_the_answer_is_in_order() {
 }
 
 #[test]
-fn the_order_of_servers_does_not_matter() {
+fn order_of_servers_does_not_matter() {
     let empty = empty();
     proptest!(|(servers in servers(), query in text())| {
         let forward = empty.apply(servers.iter().map(put));
         let backward = empty.apply(servers.iter().rev().map(put));
-        prop_assert_eq!(found(&forward, &query), found(&backward, &query));
+        prop_assert_eq!(search(&forward, &query), search(&backward, &query));
     });
 }
 
 #[test]
-fn an_index_that_was_changed_is_one_that_was_made_so() {
+fn changed_index_equals_a_new_one() {
     let empty = empty();
     proptest!(|(before in servers(), between in servers(), after in servers(), query in text())| {
         let snapshot = empty.apply(before.iter().map(put));
-        let begin = found(&snapshot, &query);
+        let begin = search(&snapshot, &query);
         let mut changed = snapshot.clone();
         for change in between.iter().map(put) {
             changed = changed.apply([change]);
         }
         let others = before.iter().chain(&between).map(|(server, _)| server);
-        let gone = others.filter(|server| !after.iter().any(|(kept, _)| kept == *server));
-        let gone: Vec<Change> = gone.map(|server| Change::Remove { server: server.clone() }).collect();
+        let gone = others.filter(|server| !after.iter().any(|(other, _)| other == *server));
+        let gone: Vec<IndexChange> = gone.map(|server| IndexChange::Remove { server: server.clone() }).collect();
         changed = changed.apply(after.iter().map(put)).apply(gone);
-        let made = empty.apply(after.iter().map(put));
-        prop_assert_eq!(changed.len(), made.len());
-        prop_assert_eq!(found(&changed, &query), found(&made, &query));
-        prop_assert_eq!(found(&snapshot, &query), begin);
+        let rebuilt = empty.apply(after.iter().map(put));
+        prop_assert_eq!(changed.len(), rebuilt.len());
+        prop_assert_eq!(search(&changed, &query), search(&rebuilt, &query));
+        prop_assert_eq!(search(&snapshot, &query), begin);
     });
 }
 
 #[test]
-fn a_very_long_query_and_a_very_long_tool_are_read_in_part() {
+fn long_query_and_long_tool_are_truncated() {
     let long = "list the files of a movie, then send it. ".repeat(20_000);
     let parameters = vec![("x".repeat(100), "a file".to_owned()); 10_000];
-    let tool = Tool {
+    let tool = ToolDocument {
         key: "long".to_owned(),
         name: long.clone(),
         title: Some(long.clone()),
         description: long.clone(),
         parameters,
     };
-    let index = empty().apply([Change::Put { server: long.clone(), tools: vec![tool] }]);
+    let index = empty().apply([IndexChange::Put { server: long.clone(), tools: vec![tool] }]);
     let hits = index.search(&long, 10);
     assert_eq!(hits.len(), 1);
     assert!(hits[0].score.is_finite());
@@ -137,11 +137,11 @@ fn a_very_long_query_and_a_very_long_tool_are_read_in_part() {
 
 #[track_caller]
 fn check(query: &str, expected: &[&str]) {
-    let tool = |server: &str, name: &str, description: &str| Tool {
+    let tool = |server: &str, name: &str, description: &str| ToolDocument {
         key: format!("{server}.{name}"),
         name: name.to_owned(),
         description: description.to_owned(),
-        ..Tool::default()
+        ..ToolDocument::default()
     };
     let servers = [
         (
@@ -169,14 +169,14 @@ fn check(query: &str, expected: &[&str]) {
     let index = empty().apply(
         servers
             .iter()
-            .map(|(server, tools)| Change::Put { server: (*server).to_owned(), tools: tools.clone() }),
+            .map(|(server, tools)| IndexChange::Put { server: (*server).to_owned(), tools: tools.clone() }),
     );
     let hits = index.search(query, expected.len().max(1));
     assert_eq!(hits.iter().map(|hit| &*hit.key).collect::<Vec<_>>(), expected, "{query}");
 }
 
 #[test]
-fn tools_are_found_by_what_people_say() {
+fn natural_queries_find_their_tools() {
     check("read_file", &["disk.readFile"]);
     check("please erase this document", &["disk.delete_file"]);
     check("cinema", &["cinema.search-movies", "cinema.get_cast"]);

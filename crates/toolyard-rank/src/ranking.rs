@@ -1,63 +1,63 @@
-//! What counts how much. `docs/search.md` says what each of these is worth, on data.
+//! The weights of the ranking. `docs/search.md` describes the effect of each on data.
 
-/// A part of a tool that words stand in.
+/// A field of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
-    /// Its name, and its title.
+pub enum ToolField {
+    /// Name and title.
     Name,
-    /// What it does.
+    /// Description.
     Description,
-    /// The names of its parameters.
+    /// Names of the parameters.
     Parameter,
-    /// What is said of its parameters.
+    /// Descriptions of the parameters.
     ParameterText,
-    /// The name of its server.
+    /// Name of the server.
     Server,
 }
 
-/// How many fields there are.
+/// Number of fields.
 pub(crate) const FIELDS: usize = 5;
 
-/// How much a field counts.
+/// The weight of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Weight {
-    /// What a word in it counts, beside one in the description.
+pub struct FieldWeight {
+    /// Weight of a word in the field; a word in the description has the weight 1 by default.
     pub weight: f32,
-    /// How much of that is lost where the field is long, from 0 to 1.
-    pub loss: f32,
+    /// Penalty for long fields, from 0 to 1.
+    pub length_penalty: f32,
 }
 
-/// How tools are ranked. The values are to be finite and not negative; 0 leaves a step out.
+/// The weights of the ranking. Values must be finite and not negative; 0 disables a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ranking {
-    fields: [Weight; FIELDS],
-    /// How soon repeating a word stops to count.
+pub struct RankingWeights {
+    fields: [FieldWeight; FIELDS],
+    /// Saturation of repeated words.
     pub k1: f32,
-    /// What a synonym counts, beside the word itself.
+    /// Weight of a synonym, relative to the word itself.
     pub synonym: f32,
-    /// What an abbreviation counts, beside the word that it stands for, and the other way round.
+    /// Weight of an abbreviation, relative to the word it stands for, and the reverse.
     pub abbreviation: f32,
-    /// What a word counts that is said around what is asked for.
-    pub faint: f32,
-    /// What a word counts each time that the query says it again.
-    pub repeat: f32,
-    /// What two words count that stand side by side in the query and in the tool.
+    /// Weight of a filler word.
+    pub filler: f32,
+    /// Additional weight of each repetition of a word in the query.
+    pub repetition: f32,
+    /// Weight of two words that are adjacent in the query and in the tool.
     pub pair: f32,
-    /// What a tool gains of which the query says the whole name, as a part of its score.
-    pub cover: f32,
-    /// What the best clause of a query counts, beside the whole query.
+    /// Bonus for a tool whose whole name occurs in the query, relative to its score.
+    pub name_coverage: f32,
+    /// Weight of the best clause of a query, relative to the whole query.
     pub clause: f32,
-    /// How far clauses are made to count alike, from 0 to 1.
+    /// Degree to which the scores of clauses are equalized, from 0 to 1.
     pub evenness: f32,
-    /// What the other tools of the same server count.
+    /// Weight of the other tools of the same server.
     pub siblings: f32,
-    /// How many tools that do not fit are added to each server: of few tools not much can be said.
+    /// Number of non-matching tools that are added to each server, because a few tools give little evidence.
     pub absent_siblings: f32,
 }
 
-impl Default for Ranking {
+impl Default for RankingWeights {
     fn default() -> Self {
-        let weight = |weight, loss| Weight { weight, loss };
+        let weight = |weight, loss| FieldWeight { weight, length_penalty: loss };
         Self {
             fields: [
                 weight(3.0, 0.5),
@@ -69,10 +69,10 @@ impl Default for Ranking {
             k1: 1.5,
             synonym: 0.3,
             abbreviation: 0.6,
-            faint: 0.5,
-            repeat: 0.0,
+            filler: 0.5,
+            repetition: 0.0,
             pair: 0.3,
-            cover: 0.3,
+            name_coverage: 0.3,
             clause: 1.0,
             evenness: 0.5,
             siblings: 0.5,
@@ -81,13 +81,13 @@ impl Default for Ranking {
     }
 }
 
-impl Ranking {
-    /// How much a field counts.
-    pub fn field(&mut self, field: Field) -> &mut Weight {
+impl RankingWeights {
+    /// The weight of a field.
+    pub fn field(&mut self, field: ToolField) -> &mut FieldWeight {
         &mut self.fields[field as usize]
     }
 
-    pub(crate) fn fields(&self) -> &[Weight; FIELDS] {
+    pub(crate) fn fields(&self) -> &[FieldWeight; FIELDS] {
         &self.fields
     }
 }

@@ -1,10 +1,11 @@
 //! Words of texts and of identifiers.
 
-/// Longer words are cut: nobody asks for them, and each is kept.
-const LONGEST_WORD: usize = 64;
+/// Maximum length of a word in bytes. Longer words are cut, because they are never searched for and use memory.
+const MAX_WORD_BYTES: usize = 64;
 
-/// Gives each word of a text to `take`, in lower case. `getUserByID`, `get_user_by_id` and `get user by id` have the same words.
-pub(crate) fn each(text: &str, mut take: impl FnMut(&str)) {
+/// Passes each word of a text in lower case to `take`. `getUserByID`, `get_user_by_id` and `get user by id` have the
+/// same words.
+pub(crate) fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
     let mut chars = text.chars().peekable();
     let mut before = None;
@@ -14,10 +15,10 @@ pub(crate) fn each(text: &str, mut take: impl FnMut(&str)) {
             before = None;
             continue;
         }
-        if begins(before, char, chars.peek().copied()) {
+        if starts_word(before, char, chars.peek().copied()) {
             flush(&mut word, &mut take);
         }
-        if word.len() < LONGEST_WORD {
+        if word.len() < MAX_WORD_BYTES {
             word.extend(char.to_lowercase().filter(|lowered| lowered.is_alphanumeric()));
         }
         before = Some(char);
@@ -32,8 +33,9 @@ fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether a word begins within an identifier: `get|User`, `HTTP|Server`, and before and after each letter of a script without blanks.
-fn begins(before: Option<char>, char: char, after: Option<char>) -> bool {
+/// True if a word starts within an identifier: `get|User`, `HTTP|Server`, and around each letter of a script without
+/// spaces.
+fn starts_word(before: Option<char>, char: char, after: Option<char>) -> bool {
     let Some(before) = before else { return false };
     let humps = char.is_uppercase()
         && (before.is_lowercase()
@@ -42,14 +44,14 @@ fn begins(before: Option<char>, char: char, after: Option<char>) -> bool {
     humps || is_ideograph(before) || is_ideograph(char)
 }
 
-/// Scripts whose words are not told apart by blanks: each letter is a word then.
+/// True for scripts that do not separate words with spaces: each letter is a word.
 fn is_ideograph(char: char) -> bool {
     matches!(char, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The begin of a text, `most` bytes at most.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+/// The beginning of a text, at most `max_bytes` long.
+pub(crate) fn truncate(text: &str, max_bytes: usize) -> &str {
+    let end = (0..=max_bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]
 }
 
@@ -60,12 +62,12 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let mut words = Vec::new();
-        each(text, |word| words.push(word.to_owned()));
+        each_word(text, |word| words.push(word.to_owned()));
         assert_eq!(words.join(" "), expected);
     }
 
     #[test]
-    fn identifiers_are_split_where_people_see_words() {
+    fn identifiers_are_split_into_words() {
         check("getUserByID", "get user by id");
         check("get_user-by.id", "get user by id");
         check("HTTPServer2Go", "http server2 go");
@@ -76,24 +78,24 @@ mod tests {
     }
 
     #[test]
-    fn other_scripts_have_words_too() {
+    fn other_scripts_are_split_into_words() {
         check("Größe ändern", "größe ändern");
         check("İstanbul", "istanbul");
         check("天气 forecast", "天 气 forecast");
     }
 
     #[test]
-    fn a_text_is_cut_between_letters() {
-        assert_eq!(cut("äö", 3), "ä");
-        assert_eq!(cut("äö", 4), "äö");
-        assert_eq!(cut("äö", 1), "");
-        assert_eq!(cut("", 1), "");
+    fn text_is_cut_between_characters() {
+        assert_eq!(truncate("äö", 3), "ä");
+        assert_eq!(truncate("äö", 4), "äö");
+        assert_eq!(truncate("äö", 1), "");
+        assert_eq!(truncate("", 1), "");
     }
 
     #[test]
-    fn a_word_has_an_end() {
+    fn long_word_is_cut() {
         let mut words = Vec::new();
-        each(&"x".repeat(10_000), |word| words.push(word.len()));
-        assert_eq!(words, [LONGEST_WORD]);
+        each_word(&"x".repeat(10_000), |word| words.push(word.len()));
+        assert_eq!(words, [MAX_WORD_BYTES]);
     }
 }

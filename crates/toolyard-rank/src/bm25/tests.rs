@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is known of a few services, as the agents that this ranker comes from had it.
+/// Descriptions of a few services, in the format of the original agents.
 const SERVICES: [&str; 4] = [
     "SalesOpsAgent Autonomous agent for complex sales workflows and multi-step reporting. generate-qbr-report audit-pipeline",
     "salesforce-mcp Direct access to Salesforce objects (Accounts, Leads, Opportunities). search_leads update_opportunity",
@@ -8,7 +8,7 @@ const SERVICES: [&str; 4] = [
     "aws-billing Spend audit of AWS accounts: AWS spend by service, spend audit reports",
 ];
 
-/// Scores are those of another program, written in Python from the same description, or made by hand.
+/// Checks scores that were computed by a separate Python program from the same description, or by hand.
 #[track_caller]
 fn check(texts: &[&str], query: &str, expected: &[(usize, f64)]) {
     let ranker = Bm25Ranker::default();
@@ -22,17 +22,18 @@ fn check(texts: &[&str], query: &str, expected: &[(usize, f64)]) {
 }
 
 #[test]
-fn scores_are_those_of_okapi() {
+fn scores_follow_okapi() {
     check(&SERVICES, "reschedule meeting", &[(2, 3.766058384)]);
     check(&SERVICES, "sales report", &[(0, 2.222719023)]);
-    // By hand: the rarity of what one of one has is ln(0.5 / 1.5 + 1), and one word of a text of average length counts 1.
+    // By hand: the rarity of a word in one of one text is ln(0.5 / 1.5 + 1), and one word in a text of average length
+    // has the weight 1.
     check(&["kelvin"], "Kelvin", &[(0, (4.0_f64 / 3.0).ln())]);
-    // And of what two of two have, ln(0.5 / 2.5 + 1).
+    // And that of a word in two of two texts is ln(0.5 / 2.5 + 1).
     check(&["kelvin scale", "scale kelvin"], "kelvin", &[(0, 1.2_f64.ln()), (1, 1.2_f64.ln())]);
 }
 
 #[test]
-fn words_that_stand_side_by_side_count_twice_more() {
+fn adjacent_words_count_double() {
     check(&SERVICES, "aws spend audit", &[(3, 11.256797885), (0, 0.639828167)]);
     check(
         &["meeting meeting meeting", "MEETING  room", "meeting room meeting ROOM"],
@@ -46,7 +47,7 @@ fn words_that_stand_side_by_side_count_twice_more() {
     );
     let text = "alpha beta gamma".repeat(3);
     check(&[&text], "alpha beta gamma alpha", &[(0, 2.972714749)]);
-    // What is left out of the query is no hindrance: the pairs are those of the words that are left.
+    // Words without a match do not separate pairs: the pairs are formed from the remaining words.
     check(
         &SERVICES,
         "Audit the pipeline of sales leads",
@@ -55,7 +56,7 @@ fn words_that_stand_side_by_side_count_twice_more() {
 }
 
 #[test]
-fn what_has_nothing_of_the_query_is_not_there() {
+fn text_without_a_match_is_left_out() {
     check(&SERVICES, "an of by", &[]);
     check(&SERVICES, "nothing here fits", &[]);
     check(&SERVICES, "", &[]);
@@ -64,19 +65,19 @@ fn what_has_nothing_of_the_query_is_not_there() {
 }
 
 #[test]
-fn what_is_alike_keeps_its_order() {
+fn equal_scores_keep_their_order() {
     check(&["same words", "same words", "other"], "same words", &[(0, 1.724783961), (1, 1.724783961)]);
 }
 
 #[test]
-fn only_letters_from_a_to_z_and_digits_are_words() {
+fn only_ascii_letters_and_digits_form_words() {
     check(
         &["caféteria menu", "cafe menu", "CAFÉ menu"],
         "café menu",
         &[(2, 0.64499926), (0, 0.534777867), (1, 0.142705305)],
     );
-    // The sign of the unit is another letter, and has the same lower case.
+    // The Kelvin sign is another character with the same lower case.
     check(&["\u{212a}elvin scale", "kelvin scale"], "kelvin", &[(0, 0.182321557), (1, 0.182321557)]);
-    // This one has two letters for its lower case, and stays what it is.
+    // The lower case of this letter has two characters, so it is unchanged.
     check(&["İstanbul", "stanbul"], "istanbul stanbul", &[(0, 0.182321557), (1, 0.182321557)]);
 }
