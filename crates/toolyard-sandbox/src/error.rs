@@ -1,39 +1,52 @@
-//! Why a program does not run in a cell.
+//! Errors of starting sandboxed programs.
 
 use std::io;
 
 use toolyard_process::SpawnError;
 
-use crate::LayerReport;
+use crate::{IsolationLevel, LayerReport};
 
-/// A program cannot run in a cell.
+/// Error of starting a sandboxed program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// This machine has not all walls, and isolation is required.
-    #[error(
-        "this machine cannot isolate programs as it has to: {}; or allow `best-effort` isolation",
-        said(.0)
-    )]
-    Unenforceable(Vec<LayerReport>),
-    /// What the cell is to have is impossible.
-    #[error("no program can run in such a cell: {0}")]
-    Cell(String),
-    /// The system did not let us prepare it.
+    /// The machine lacks layers that the isolation requires.
+    #[error("this machine lacks the required isolation: {}; {}", layer_list(.missing), remedy(*.level))]
+    Unenforceable {
+        /// Missing layers.
+        missing: Vec<LayerReport>,
+        /// Isolation level of the machine.
+        level: IsolationLevel,
+    },
+    /// The limits, paths or variables of the sandbox are invalid.
+    #[error("invalid sandbox specification: {0}")]
+    InvalidSpec(String),
+    /// A system call of the preparation failed.
     #[error("cannot {step}")]
     Prepare {
-        /// What was to be done.
+        /// Failed step.
         step: &'static str,
-        /// Why it could not.
+        /// Cause.
         source: io::Error,
     },
-    /// The program cannot be started.
+    /// The process could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
 }
 
-fn said(missing: &[LayerReport]) -> String {
+fn layer_list(missing: &[LayerReport]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the alternative to installing the missing layers.
+const fn remedy(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::None => {
+            "`best-effort` isolation requires isolation of memory and files; without it programs run only \
+             with `isolation: none`, as the user of the gateway"
+        }
+        _ => "or allow `best-effort` isolation",
+    }
 }
 
 impl SandboxError {

@@ -1,39 +1,87 @@
-//! The walls, one by one.
+//! Isolation layers and the isolation level that they provide.
 
 use std::fmt;
 
-/// One of the walls, or one of the limits.
+/// An isolation layer or resource limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Layer {
-    /// A supervisor above each program, so that nothing outlives the gateway.
+pub enum IsolationLayer {
+    /// A supervisor above each program, so that no process outlives the gateway.
     Supervisor,
-    /// The memory of all processes of a cell together.
+    /// Limit of the memory of all processes of a sandbox together.
     Memory,
-    /// The share of the processors.
+    /// Limit of processor time.
     Cpu,
-    /// The number of processes.
+    /// Limit of the number of processes.
     Processes,
-    /// A view of its own of files, processes, network and users.
+    /// Separate namespaces for files, processes, network and users.
     Namespaces,
-    /// What of the files it sees it may touch, and the sockets and processes outside.
+    /// Access rules for files, for TCP, and for sockets and processes outside.
     Landlock,
-    /// Which system calls it may make.
+    /// Filter of system calls.
     Seccomp,
+    /// A uid that no other sandbox has at the same time.
+    Uids,
 }
 
-/// Whether this machine has a wall.
+/// Isolation level of a machine, by its available layers. Each level includes the layers of the previous one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum IsolationLevel {
+    /// The memory of the machine or the files of the gateway are not protected: programs run only with isolation
+    /// `none`.
+    None,
+    /// The memory of a sandbox is limited, at least by the watchdog, and files outside are protected.
+    BestEffort,
+    /// All layers, with one uid shared by all sandboxes.
+    SharedUids,
+    /// All layers, with a separate uid for each sandbox.
+    Full,
+}
+
+impl IsolationLevel {
+    /// Returns the level of a machine with these layers.
+    pub(crate) fn of(reports: &[LayerReport]) -> Self {
+        let has = |layer| reports.iter().any(|report| report.layer == layer && report.is_enforced());
+        // The watchdog needs the supervisor to find processes, and seccomp to refuse memory that no process owns.
+        let memory =
+            has(IsolationLayer::Memory) || (has(IsolationLayer::Supervisor) && has(IsolationLayer::Seccomp));
+        // Owners may change modes and times of their files, which Landlock does not control.
+        let files = has(IsolationLayer::Namespaces)
+            || (has(IsolationLayer::Landlock) && (has(IsolationLayer::Seccomp) || has(IsolationLayer::Uids)));
+        let has_all = !reports.iter().any(LayerReport::is_required_and_missing);
+        match (memory && files, has_all, has(IsolationLayer::Uids)) {
+            (false, ..) => Self::None,
+            (true, false, _) => Self::BestEffort,
+            (true, true, false) => Self::SharedUids,
+            (true, true, true) => Self::Full,
+        }
+    }
+
+    /// Name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::BestEffort => "best-effort",
+            Self::SharedUids => "shared-uids",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// Availability of an isolation layer on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerReport {
-    /// Which one.
-    pub layer: Layer,
-    /// Why not, where it has not.
+    /// The layer.
+    pub layer: IsolationLayer,
+    /// Reason why the layer is missing; `None` if it is available.
     pub missing: Option<String>,
 }
 
-impl Layer {
-    /// All of them, outermost first.
-    pub const ALL: [Self; 7] = [
+impl IsolationLayer {
+    /// All layers, outermost first.
+    pub const ALL: [Self; 8] = [
         Self::Supervisor,
         Self::Memory,
         Self::Cpu,
@@ -41,9 +89,10 @@ impl Layer {
         Self::Namespaces,
         Self::Landlock,
         Self::Seccomp,
+        Self::Uids,
     ];
 
-    /// What it is called in reports.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,16 +103,24 @@ impl Layer {
             Self::Namespaces => "namespaces",
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",
+            Self::Uids => "uids",
         }
     }
 
-    /// What to do where it is missing.
+    /// True if required isolation needs the layer. A separate uid does not protect other data, but prevents a sandbox
+    /// from exhausting per-user kernel limits.
+    #[must_use]
+    pub const fn is_required(self) -> bool {
+        !matches!(self, Self::Uids)
+    }
+
+    /// Remedy for a missing layer.
     #[must_use]
     pub const fn hint(self) -> &'static str {
         match self {
             Self::Supervisor => "run on Linux, from the binary of the gateway",
             Self::Memory | Self::Cpu | Self::Processes => {
-                "let the gateway make cgroups: `Delegate=yes` in its systemd unit, or run it as root"
+                "let the gateway create cgroups: `Delegate=yes` in its systemd unit, or run it as root"
             }
             Self::Namespaces => {
                 "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, \
@@ -72,14 +129,24 @@ impl Layer {
             }
             Self::Landlock => "boot with landlock in the kernel's `lsm=`; Linux 5.13 or newer",
             Self::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER",
+            Self::Uids => {
+                "as root, set `sandbox.uids` to a range that the user namespace maps; as another user, install \
+                 newuidmap (Debian: uidmap), give the user a range in /etc/subuid and /etc/subgid, and leave \
+                 NoNewPrivileges off"
+            }
         }
     }
 }
 
 impl LayerReport {
-    /// Whether programs in cells have it around them.
+    /// True if required isolation needs this layer and the machine lacks it.
+    pub(crate) const fn is_required_and_missing(&self) -> bool {
+        self.layer.is_required() && !self.is_enforced()
+    }
+
+    /// True if sandboxed programs run within this layer.
     #[must_use]
-    pub const fn enforced(&self) -> bool {
+    pub const fn is_enforced(&self) -> bool {
         self.missing.is_none()
     }
 }
@@ -89,6 +156,36 @@ impl fmt::Display for LayerReport {
         match &self.missing {
             None => write!(f, "{}: enforced", self.layer.name()),
             Some(why) => write!(f, "{}: {why} ({})", self.layer.name(), self.layer.hint()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_depends_on_the_missing_layers() {
+        use IsolationLayer::{Cpu, Landlock, Memory, Namespaces, Processes, Seccomp, Supervisor, Uids};
+        let cases: [(&[IsolationLayer], IsolationLevel); 11] = [
+            (&[], IsolationLevel::Full),
+            (&[Uids], IsolationLevel::SharedUids),
+            (&[Cpu], IsolationLevel::BestEffort),
+            (&[Memory, Cpu, Processes, Uids], IsolationLevel::BestEffort),
+            (&[Namespaces, Uids], IsolationLevel::BestEffort),
+            (&[Memory, Cpu, Processes, Namespaces, Uids], IsolationLevel::BestEffort),
+            (&[Namespaces, Seccomp], IsolationLevel::BestEffort),
+            (&[Namespaces, Seccomp, Uids], IsolationLevel::None),
+            (&[Namespaces, Landlock], IsolationLevel::None),
+            (&[Memory, Seccomp], IsolationLevel::None),
+            (&[Memory, Supervisor], IsolationLevel::None),
+        ];
+        for (missing, expected) in cases {
+            let report = |layer: IsolationLayer| LayerReport {
+                layer,
+                missing: missing.contains(&layer).then(|| "no".to_owned()),
+            };
+            assert_eq!(IsolationLevel::of(&IsolationLayer::ALL.map(report)), expected, "{missing:?}");
         }
     }
 }

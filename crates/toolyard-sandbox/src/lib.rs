@@ -1,47 +1,51 @@
-//! Where other people's code runs: walls around programs, and scripts in them.
+//! Isolated execution of untrusted programs and scripts.
 //!
-//! - [`Sandbox`]: knows which walls this machine has, and starts programs within them;
-//! - [`Cell`]: what a program may have; [`CellProgram`]: a program of the system, or a function of our own binary;
-//! - [`Confined`]: a program that runs there, and how it ended;
-//! - [`enter_if_asked`]: what the binary does when it is started to put up the walls;
-//! - [`packages`]: packages for Python, built once and kept.
+//! - [`Sandbox`]: detects the isolation layers of this machine and starts programs within them;
+//! - [`SandboxSpec`]: limits and access of a program; [`SandboxProgram`]: a program of the system, or a function of
+//!   our own binary;
+//! - [`SandboxedProcess`]: a running program and its outcome;
+//! - [`enter_if_asked`]: entry point of the helper process that sets up the isolation;
+//! - [`packages`]: Python packages, installed once and cached.
 //!
-//! A program in a cell has this above it, each killed when the one above it ends:
+//! Process tree of a sandboxed program; each process is killed when the one above it ends:
 //!
 //! ```text
 //! gateway
-//! └─ supervisor          of toolyard-process: what is below it ends with it
-//!    └─ helper           our own binary again: joins cgroups, leaves namespaces (`confine`)
-//!       └─ process 1     of the cell: makes its root, reaps
-//!          └─ program    without rights, below Landlock and seccomp
+//! └─ supervisor          of toolyard-process: kills everything below it when it ends
+//!    └─ helper           our own binary: joins cgroups, enters namespaces (`confine`)
+//!       └─ process 1     of the sandbox: builds its root file system, reaps processes
+//!          └─ program    without privileges, restricted by Landlock and seccomp
 //! ```
 //!
-//! Which walls there are, what each is for and what is left open without it is in `docs/sandbox.md`.
+//! `docs/sandbox.md` describes the isolation layers, their purpose, and the consequences of a missing layer.
 
-mod cell;
 mod cgroup;
 mod confine;
-mod confined;
 mod error;
 mod home;
 mod layers;
 pub mod packages;
 mod probe;
 mod sandbox;
+mod sandbox_spec;
+mod sandboxed_process;
 pub mod script;
+mod users;
 mod watchdog;
 
-pub use cell::{Cell, CellProgram, Isolation, Mount};
-pub use confine::Entry;
-pub use confined::{Confined, Verdict};
+pub use confine::EntryFunction;
 pub use error::SandboxError;
-pub use layers::{Layer, LayerReport};
+pub use layers::{IsolationLayer, IsolationLevel, LayerReport};
 pub use sandbox::{Sandbox, SandboxOptions};
+pub use sandbox_spec::{IsolationRequirement, ReadOnlyMount, SandboxProgram, SandboxSpec};
+pub use sandboxed_process::{SandboxOutcome, SandboxedProcess};
+pub use users::UidRange;
 
-/// What a binary does first of all in its `main`, before any thread starts, if a [`Sandbox`] is to use it: where it
-/// was started to put up walls it does so, and this does not return. `entries` are the functions of the binary that
-/// can run in a cell, by their names ([`CellProgram::Inner`]). They run with the rights of the cell, in a process of
-/// their own.
-pub fn enter_if_asked(entries: &[(&str, Entry)]) {
+/// Runs the helper if the process was started as one, and does not return in that case.
+///
+/// A binary used by a [`Sandbox`] calls this at the start of `main`, before it starts threads. `entries` are the
+/// functions of the binary that can run in a sandbox, by name ([`SandboxProgram::Inner`]). They run with the
+/// privileges of the sandbox, in a process of their own.
+pub fn enter_if_asked(entries: &[(&str, EntryFunction)]) {
     confine::enter_if_asked(entries);
 }

@@ -1,17 +1,32 @@
-//! Packages for Python: built of a list, once, outside of the walls and with the network, and kept for those who ask again.
+//! Python packages: installed once per list in a sandbox, and cached.
 //!
-//! `pip install --target` puts them into a folder of the cache, which code behind walls can read and nobody writes again.
-//! Where packages come from is for pip's own configuration to say, not for a list: a line that names a place or an option
-//! is refused. Only wheels are installed, unless [`PackageOptions::from_source`] is set, because building a package from
-//! source runs its code here, where there are no walls.
+//! pip, or uv if the machine has it, runs in a sandbox of its own. Its only network is a proxy of the gateway to the
+//! package index and the hosts of its files. The sandbox cannot write to the machine; it sends the installed files as a
+//! stream. The gateway writes them to a folder of the cache and inspects them ([`PackageError::Refused`]). Workers and
+//! scripts read that folder, which does not change afterwards.
 //!
-//! - [`requirements`]: what a list may say;
-//! - `cache`: the folders, those that are in use and those that go;
-//! - `pip`: one installation, within its bounds.
+//! pip's own configuration sets the source of packages; a list with URLs, paths or options is refused. Only wheels are
+//! installed, unless [`PackageOptions::build_from_source`] is set: then the code of packages runs in the same sandbox.
+//!
+//! - [`requirements`]: lists of packages;
+//! - `cache`: the folders, their locks and their removal;
+//! - `pip`, `config`, `uv`: the pip of the machine, its configuration, and the uv of the machine;
+//! - `command`: the command lines of both;
+//! - `installer`: one installation and its limits; `in_sandbox`: the part of it that runs in the sandbox;
+//! - `proxy`: the network of that sandbox; `archive`: the stream of files; `inspect`: checks of the files.
 
+mod archive;
 mod cache;
+mod command;
+mod config;
+mod error;
+mod in_sandbox;
+mod inspect;
+mod installer;
 mod pip;
+mod proxy;
 pub mod requirements;
+mod uv;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,59 +34,73 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, Semaphore, watch};
 use tokio::task::JoinSet;
-use toolyard_process::Processes;
 
+use crate::Sandbox;
 use crate::script::interpreter;
-use cache::Cache;
-pub use cache::Environment;
-use requirements::Requirements;
+use cache::EnvironmentCache;
+pub use cache::PackageEnvironment;
+pub use error::PackageError;
+pub(crate) use in_sandbox::run as install_in_cell;
+use pip::PythonWithPip;
+use requirements::RequirementList;
 
-/// How packages are built, and how much of them is kept.
+/// Name of the entry function that runs in the sandbox of an installation.
+pub(crate) const INSTALLER: &str = "install packages";
+
+/// Options of package installation and of the cache.
 #[derive(Clone)]
 pub struct PackageOptions {
-    /// What starts programs.
-    pub processes: Processes,
-    /// The folder of the cache. It may be shared by several gateways of one machine.
+    /// Sandbox of the installer.
+    pub sandbox: Sandbox,
+    /// Folder of the cache. Several gateways of one machine may share it.
     pub folder: PathBuf,
-    /// The interpreter that they are for, which has pip. By default the one that programs behind walls find.
+    /// Python interpreter of the packages, which has pip. Default: the one that sandboxed programs find.
     pub python: OsString,
-    /// What pip is configured by, beside its files: `PIP_INDEX_URL`, `HTTPS_PROXY`.
+    /// The program uv, which replaces pip. Default: the one on the search path of this process.
+    pub uv: Option<PathBuf>,
+    /// Environment of pip in addition to its configuration files: `PIP_INDEX_URL`, `PIP_PROXY`.
     pub env: Vec<(OsString, OsString)>,
-    /// Whether packages may be built from source, which runs their code without walls.
-    pub from_source: bool,
-    /// How long one installation may take.
-    pub time: Duration,
-    /// Bytes that one installation may take.
-    pub most_bytes: u64,
-    /// Bytes that all of them may take together, those in use apart.
+    /// Hosts of files in addition to the index, with or without a port: `files.example.com`.
+    pub hosts: Vec<String>,
+    /// True if packages may be built from source, which runs their code in the sandbox. The code can read pip's
+    /// configuration, including credentials of the index.
+    pub build_from_source: bool,
+    /// Time limit of one installation.
+    pub timeout: Duration,
+    /// Maximum size of one installation, in bytes.
+    pub max_bytes: u64,
+    /// Maximum size of all installations together, in bytes, except for those in use.
     pub cache_bytes: u64,
-    /// Installations at a time. Four times as many may wait.
-    pub at_a_time: usize,
+    /// Maximum number of concurrent installations. Four times as many may wait.
+    pub concurrent: usize,
 }
 
 impl PackageOptions {
-    /// The options of a cache in this folder, as they are by default.
+    /// Default options for a cache in this folder.
     #[must_use]
-    pub fn new(processes: Processes, folder: PathBuf) -> Self {
+    pub fn new(sandbox: Sandbox, folder: PathBuf) -> Self {
         Self {
-            processes,
+            sandbox,
             folder,
             python: interpreter(Path::new("python3")).into(),
+            uv: uv::find(std::env::var_os("PATH")),
             env: Vec::new(),
-            from_source: false,
-            time: Duration::from_secs(300),
-            most_bytes: 1 << 30,
+            hosts: Vec::new(),
+            build_from_source: false,
+            timeout: Duration::from_secs(300),
+            max_bytes: 1 << 30,
             cache_bytes: 5 << 30,
-            at_a_time: 2,
+            concurrent: 2,
         }
     }
 }
 
-/// Where packages are kept where nobody says it: in the folder for caches of this user (XDG Base Directory Specification), or
-/// of the service. Root's own home is for nobody else to enter, and programs behind walls are not root, so that of the
-/// system takes its place.
+/// Returns the default folder: in the user's cache folder (XDG Base Directory Specification), or in that of the
+/// service.
+/// Root uses the system's cache folder, because other users, such as those of sandboxes, cannot enter root's home.
 #[must_use]
 pub fn default_folder() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -85,159 +114,142 @@ pub fn default_folder() -> PathBuf {
     folder.unwrap_or_else(|| std::env::temp_dir().join("toolyard-cache")).join("packages")
 }
 
-/// Why packages cannot be had.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PackageError {
-    /// A line of the list says something that it may not.
-    #[error(
-        "line {number} of the packages, {line:?}, is not `name`, `name[extra]` or `name==1.2` with an optional marker: {why}"
-    )]
-    BadLine {
-        /// Which line, from 1 on.
-        number: usize,
-        /// Its beginning.
-        line: String,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// The list is too long.
-    #[error("a list of packages has at most {0} lines, and 64 KiB")]
-    TooMany(usize),
-    /// There is no such interpreter.
-    #[error("packages need Python with pip: {0}")]
-    NoPython(String),
-    /// pip said no.
-    #[error("pip cannot install the packages: {0}")]
-    Failed(String),
-    /// It took too long.
-    #[error("the packages were not installed within {} s", .0.as_secs())]
-    TimedOut(Duration),
-    /// They are too large.
-    #[error("the packages take more than {0} bytes")]
-    TooLarge(u64),
-    /// So many wait already.
-    #[error("too many lists of packages wait to be installed: try again later")]
-    Busy,
-    /// The cache cannot be read or written.
-    #[error("the cache of packages cannot be used: {0}")]
-    Cache(String),
-}
+/// Format of cached folders. It is part of the digest, so that folders of other formats are not used.
+const CACHE_FORMAT: &[u8] = b"3";
 
-/// What an installation came to.
-type Built = Result<Arc<Environment>, PackageError>;
+/// Result of an installation.
+type EnvironmentResult = Result<Arc<PackageEnvironment>, PackageError>;
 
-/// Builds packages, and keeps them. Clones are one and the same; with the last one, installations that run are ended.
+/// Installs and caches packages. Clones share their state; dropping the last one stops running installations.
 #[derive(Clone)]
-pub struct Packages {
-    shared: Arc<Shared>,
+pub struct PackageInstaller {
+    shared: Arc<PackageInstallerState>,
 }
 
-struct Shared {
-    work: Arc<Work>,
+struct PackageInstallerState {
+    context: Arc<InstallContext>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// What an installation needs.
-struct Work {
+/// State that installations share.
+struct InstallContext {
     options: PackageOptions,
-    cache: Cache,
-    places: Semaphore,
-    /// What is being built, by its digest: who asks for the same waits for the same.
-    building: Mutex<HashMap<String, watch::Receiver<Option<Built>>>>,
-    python: OnceCell<String>,
+    cache: EnvironmentCache,
+    permits: Semaphore,
+    /// Running installations by digest: requests for the same packages share one.
+    building: Mutex<HashMap<String, watch::Receiver<Option<EnvironmentResult>>>>,
+    pip: OnceCell<PythonWithPip>,
 }
 
-impl Packages {
-    /// A cache in a folder, which is made when something is put there.
+impl PackageInstaller {
+    /// Opens a cache in a folder, which is created on first use. In a Tokio runtime, a task removes unfinished folders
+    /// of
+    /// dead gateways.
     #[must_use]
     pub fn new(options: PackageOptions) -> Self {
-        let cache = Cache::new(options.folder.clone());
-        let places = Semaphore::new(options.at_a_time.clamp(1, 64));
-        let work = Work { cache, places, building: Mutex::default(), python: OnceCell::new(), options };
-        Self { shared: Arc::new(Shared { work: Arc::new(work), tasks: Mutex::default() }) }
+        let cache = EnvironmentCache::new(options.folder.clone());
+        let permits = Semaphore::new(options.concurrent.clamp(1, 64));
+        let mut tasks = JoinSet::new();
+        if let Ok(runtime) = Handle::try_current() {
+            let cache = cache.clone();
+            tasks.spawn_on(async move { cache.sweep().await }, &runtime);
+        }
+        let context =
+            InstallContext { cache, permits, building: Mutex::default(), pip: OnceCell::new(), options };
+        Self {
+            shared: Arc::new(PackageInstallerState { context: Arc::new(context), tasks: Mutex::new(tasks) }),
+        }
     }
 
-    /// The packages of a list, in the form of a `requirements.txt`. They stay for as long as what is given is kept. An
-    /// installation goes on when this is dropped, for those who ask for it next.
+    /// Returns the packages of a list in the format of `requirements.txt`. They are kept while the result is in use.
+    /// Dropping the future does not stop the installation.
     ///
     /// # Errors
-    /// When the list says something that it may not, or cannot be installed.
-    pub async fn environment(&self, list: &str) -> Built {
-        let wanted = Requirements::parse(list)?;
-        let digest = self.shared.work.digest(&wanted).await?;
-        if let Some(found) = self.shared.work.cache.find(&digest).await {
-            return Ok(found);
+    /// If the list is invalid or cannot be installed.
+    pub async fn environment(&self, list: &str) -> EnvironmentResult {
+        let requirements = RequirementList::parse(list)?;
+        let digest = self.shared.context.digest(&requirements).await?;
+        if let Some(cached) = self.shared.context.cache.find(&digest).await {
+            return Ok(cached);
         }
-        let mut built = self.join(digest, wanted)?;
+        let mut built = self.join_or_start(digest, requirements)?;
         match built.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(built)) => built.clone(),
-            _ => Err(PackageError::Failed("the installation was broken off".into())),
+            _ => Err(PackageError::Interrupted),
         }
     }
 
-    /// The installation of this digest that runs, or a new one.
-    fn join(
+    /// Joins the running installation with this digest, or starts one.
+    fn join_or_start(
         &self,
         digest: String,
-        wanted: Requirements,
-    ) -> Result<watch::Receiver<Option<Built>>, PackageError> {
-        let mut building = self.shared.work.building();
+        requirements: RequirementList,
+    ) -> Result<watch::Receiver<Option<EnvironmentResult>>, PackageError> {
+        let mut building = self.shared.context.building();
         if let Some(built) = building.get(&digest) {
             return Ok(built.clone());
         }
-        if building.len() >= self.shared.work.options.at_a_time.saturating_mul(5) {
+        if building.len() >= self.shared.context.options.concurrent.saturating_mul(5) {
             return Err(PackageError::Busy);
         }
         let (sender, built) = watch::channel(None);
         building.insert(digest.clone(), built.clone());
         drop(building);
-        let work = self.shared.work.clone();
+        let context = self.shared.context.clone();
         let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
-            let place = Place { work: work.clone(), digest };
-            sender.send_replace(Some(work.build(&place.digest, &wanted).await));
+            let running = RunningInstall { context: context.clone(), digest };
+            sender.send_replace(Some(context.build(&running.digest, &requirements).await));
         });
         Ok(built)
     }
 }
 
-/// The line of an installation in the list of those that run. It is crossed out however that ends.
-struct Place {
-    work: Arc<Work>,
+/// Registration of a running installation. Dropping it removes the registration.
+struct RunningInstall {
+    context: Arc<InstallContext>,
     digest: String,
 }
 
-impl Drop for Place {
+impl Drop for RunningInstall {
     fn drop(&mut self) {
-        self.work.building().remove(&self.digest);
+        self.context.building().remove(&self.digest);
     }
 }
 
-impl Work {
-    fn building(&self) -> MutexGuard<'_, HashMap<String, watch::Receiver<Option<Built>>>> {
+impl InstallContext {
+    fn building(&self) -> MutexGuard<'_, HashMap<String, watch::Receiver<Option<EnvironmentResult>>>> {
         self.building.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What tells this list, for this interpreter, from all others.
-    async fn digest(&self, wanted: &Requirements) -> Result<String, PackageError> {
-        let python = self.python.get_or_try_init(|| pip::python(&self.options)).await?;
-        Ok(cache::digest([python.as_bytes(), wanted.text().as_bytes()]))
+    /// Returns the digest of a list for this interpreter and installer.
+    async fn digest(&self, requirements: &RequirementList) -> Result<String, PackageError> {
+        let mode: &[u8] = if self.options.build_from_source { b"from source" } else { b"wheels" };
+        let pip = self.pip().await?;
+        let (installer, python) = (pip.installer.name().as_bytes(), pip.version.as_bytes());
+        Ok(cache::digest([CACHE_FORMAT, installer, mode, python, requirements.text().as_bytes()]))
     }
 
-    async fn build(&self, digest: &str, wanted: &Requirements) -> Built {
-        // It is never closed.
-        let _turn = self.places.acquire().await;
-        // It may have been done by another gateway, while this one waited.
-        if let Some(found) = self.cache.find(digest).await {
-            return Ok(found);
+    async fn pip(&self) -> Result<&PythonWithPip, PackageError> {
+        self.pip.get_or_try_init(|| PythonWithPip::find(&self.options)).await
+    }
+
+    async fn build(&self, digest: &str, requirements: &RequirementList) -> EnvironmentResult {
+        // The semaphore is never closed.
+        let _permit = self.permits.acquire().await;
+        // Another gateway may have finished it meanwhile.
+        if let Some(cached) = self.cache.find(digest).await {
+            return Ok(cached);
         }
         self.cache.make_room(self.options.cache_bytes).await;
-        let draft = self.cache.draft(digest, wanted.text()).await?;
-        pip::install(&self.options, draft.path()).await?;
+        let draft = self.cache.draft(digest, requirements.text()).await?;
+        let draft = match requirements.is_empty() {
+            true => draft,
+            false => {
+                installer::install(&self.options, &self.pip().await?.installer, requirements, draft).await?
+            }
+        };
         draft.finish(&self.cache, digest).await
     }
 }
-
-#[cfg(test)]
-mod tests;

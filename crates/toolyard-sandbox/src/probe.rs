@@ -1,4 +1,4 @@
-//! Which walls this machine has.
+//! Detection of the isolation layers of this machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,69 +6,91 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
-use toolyard_process::{Processes, Program, Spawner};
+use toolyard_process::{ProcessSpawner, ProcessTable, ProgramSpec};
 
-use crate::cgroup::{Controller, Places};
-use crate::confine::PROBE;
-use crate::{Layer, LayerReport};
+use crate::cgroup::{CgroupController, CgroupParents};
+use crate::confine::{PROBE_ARG, UserCandidates};
+use crate::users::{UserAllocator, UserLease, shared_user};
+use crate::{IsolationLayer, LayerReport};
 
-/// How long it may take to try the walls.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit of the probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// More than it says.
-const LONGEST: u64 = 16 << 10;
+/// Maximum output of the probe, in bytes.
+const MAX_PROBE_OUTPUT: u64 = 16 << 10;
 
-/// Has a helper try the walls that need no cgroup.
-pub(crate) async fn walls(processes: &Processes, binary: &Path) -> Vec<LayerReport> {
-    let said = ask(processes, binary).await;
-    let walls = [Layer::Namespaces, Layer::Landlock, Layer::Seccomp];
-    let report = |layer: Layer| {
-        let missing = match &said {
+/// Tests the layers that need no cgroup and the detected users in a helper. Returns the reports and the usable users.
+pub(crate) async fn probe_layers(
+    processes: &ProcessTable,
+    binary: &Path,
+    allocator: Arc<UserAllocator>,
+) -> (Vec<LayerReport>, Arc<UserAllocator>) {
+    let lease = allocator.lease().ok().filter(|_| allocator.sharing_reason().is_none());
+    let candidates = UserCandidates { shared: shared_user(), own: lease.as_ref().map(UserLease::user) };
+    let result = run_probe(processes, binary, &candidates).await;
+    let report = |layer: IsolationLayer| {
+        let missing = match &result {
             Ok(lines) => missing(lines, layer),
             Err(why) => Some(why.clone()),
         };
         LayerReport { layer, missing }
     };
-    walls.into_iter().map(report).collect()
+    let mut reports: Vec<_> =
+        [IsolationLayer::Namespaces, IsolationLayer::Landlock, IsolationLayer::Seccomp].map(report).into();
+    let users = match (&lease, report(IsolationLayer::Uids).missing) {
+        (Some(_), Some(why)) => Arc::new(UserAllocator::shared(&why)),
+        _ => allocator.clone(),
+    };
+    reports.push(LayerReport {
+        layer: IsolationLayer::Uids,
+        missing: users.sharing_reason().map(str::to_owned),
+    });
+    (reports, users)
 }
 
-fn missing(lines: &str, layer: Layer) -> Option<String> {
+fn missing(lines: &str, layer: IsolationLayer) -> Option<String> {
     let mut lines = lines.lines().filter_map(|line| line.split_once('\t'));
     match lines.find(|(name, _)| *name == layer.name()) {
         Some((_, "")) => None,
         Some((_, why)) => Some(why.to_owned()),
-        None => Some("trying it failed".to_owned()),
+        None => Some("the probe failed".to_owned()),
     }
 }
 
-async fn ask(processes: &Processes, binary: &Path) -> Result<String, String> {
-    let program = Program { command: binary.into(), args: vec![PROBE.into()], ..Program::default() };
+async fn run_probe(
+    processes: &ProcessTable,
+    binary: &Path,
+    candidates: &UserCandidates,
+) -> Result<String, String> {
+    let candidates = serde_json::to_string(candidates).map_err(|error| error.to_string())?;
+    let args = vec![PROBE_ARG.into(), candidates.into()];
+    let program = ProgramSpec { command: binary.into(), args, ..ProgramSpec::default() };
     let name: Arc<str> = "sandbox probe".into();
     let (child, pipes) = processes.start(&name, &program).await.map_err(|error| error.to_string())?;
-    let mut said = String::new();
-    let mut out = pipes.stdout.take(LONGEST);
-    let read = timeout(PATIENCE, out.read_to_string(&mut said)).await;
+    let mut output = String::new();
+    let mut out = pipes.stdout.take(MAX_PROBE_OUTPUT);
+    let read = timeout(PROBE_TIMEOUT, out.read_to_string(&mut output)).await;
     drop(child);
     match read {
-        Ok(Ok(_)) => Ok(said),
+        Ok(Ok(_)) => Ok(output),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("trying it took too long".to_owned()),
+        Err(_) => Err("the probe timed out".to_owned()),
     }
 }
 
-pub(crate) fn groups(places: &Places) -> Vec<LayerReport> {
-    let report = |controller: &Controller| LayerReport {
+pub(crate) fn cgroup_reports(places: &CgroupParents) -> Vec<LayerReport> {
+    let report = |controller: &CgroupController| LayerReport {
         layer: controller.layer(),
-        missing: places.of(*controller).as_ref().err().cloned(),
+        missing: places.get(*controller).as_ref().err().cloned(),
     };
-    Controller::ALL.iter().map(report).collect()
+    CgroupController::ALL.iter().map(report).collect()
 }
 
-/// Whether there is a supervisor above what is started.
-pub(crate) fn supervisor(processes: &Processes) -> LayerReport {
+/// Reports the supervisor layer.
+pub(crate) fn supervisor_report(processes: &ProcessTable) -> LayerReport {
     let missing = match processes.spawner() {
-        Spawner::Supervised { .. } => None,
-        Spawner::Direct => Some("programs are started without one".to_owned()),
+        ProcessSpawner::Supervised { .. } => None,
+        ProcessSpawner::Direct => Some("programs are started without a supervisor".to_owned()),
     };
-    LayerReport { layer: Layer::Supervisor, missing }
+    LayerReport { layer: IsolationLayer::Supervisor, missing }
 }

@@ -1,225 +1,321 @@
-//! The sandbox: starts programs within walls.
+//! The sandbox: starts programs within the isolation layers.
 
 use std::io;
+use std::iter;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::io::AsyncWriteExt;
 use tokio::sync::OnceCell;
-use toolyard_process::{Pipes, Processes, Program};
+use toolyard_process::{ChildPipes, ProcessTable, ProgramSpec};
 
-use crate::cgroup::{self, Places, Quota, Slots};
-use crate::confine::{Limits, REQUEST, Spec, Walls};
-use crate::confined::{Confined, Parts};
-use crate::home::Home;
-use crate::{Cell, CellProgram, Isolation, Layer, LayerReport, SandboxError, probe};
+use crate::cgroup::{self, CgroupParents, CgroupPool, ResourceQuota};
+use crate::confine::{EnabledLayers, HELPER_ARG, HelperRequest, ResourceLimits};
+use crate::home::{HomeFolder, HomeFolders};
+use crate::sandboxed_process::{SandboxedProcess, SandboxedProcessParts};
+use crate::users::{self, SandboxUser, UidRange, UserAllocator};
+use crate::watchdog::MemoryWatch;
+use crate::{
+    IsolationLayer, IsolationLevel, IsolationRequirement, LayerReport, SandboxError, SandboxProgram,
+    SandboxSpec, probe,
+};
 
-/// How a sandbox is made.
+/// Maximum number of open files per process if no cgroup counts the memory of sockets, each of which has a buffer.
+pub(crate) const UNCOUNTED_FILES: u32 = 96;
+
+/// Options of a [`Sandbox`].
 #[derive(Clone)]
 pub struct SandboxOptions {
-    /// What happens where walls are missing.
-    pub isolation: Isolation,
-    /// What starts programs, and bounds how many run.
-    pub processes: Processes,
-    /// A binary that calls [`enter_if_asked`](crate::enter_if_asked) at its very beginning: ourselves.
+    /// Behaviour if isolation layers are missing.
+    pub isolation: IsolationRequirement,
+    /// Process starter, which limits the number of running programs.
+    pub processes: ProcessTable,
+    /// A binary that calls [`enter_if_asked`](crate::enter_if_asked) first; by default this one.
     pub binary: PathBuf,
-    /// A cgroup to make others in: an absolute path in its hierarchy, or one from the gateway's own group, which is
-    /// the default. For machines on which groups are given otherwise than by systemd.
+    /// Parent cgroup: an absolute path in its hierarchy, or a path relative to the gateway's own group, which is the
+    /// default. For machines on which systemd does not delegate cgroups.
     pub cgroup_root: Option<PathBuf>,
+    /// Uids of sandboxes if the gateway runs as root: a separate one for each sandbox.
+    pub uids: UidRange,
+    /// Minimum available memory of the machine, in bytes. If no memory cgroup is available and less memory is left, the
+    /// largest sandbox is killed.
+    pub least_available_bytes: u64,
+    /// Folder of the lock files with which gateways on one machine share uids.
+    pub runtime_folder: PathBuf,
 }
 
-/// Starts programs within walls. Clones are one and the same.
+/// Starts sandboxed programs. Clones share their state.
 #[derive(Clone)]
 pub struct Sandbox {
-    shared: Arc<Shared>,
+    shared: Arc<SandboxState>,
 }
 
-struct Shared {
+struct SandboxState {
     options: SandboxOptions,
-    /// Found out when somebody first needs it.
-    machine: OnceCell<Machine>,
-    homes: AtomicU64,
+    /// Capabilities of the machine, detected on first use.
+    machine: OnceCell<MachineCapabilities>,
+    watch: Arc<MemoryWatch>,
 }
 
-/// What this machine has.
-struct Machine {
+/// Isolation layers and resources of this machine.
+struct MachineCapabilities {
     reports: Vec<LayerReport>,
-    slots: Arc<Slots>,
+    slots: Arc<CgroupPool>,
+    users: Arc<UserAllocator>,
+    homes: HomeFolders,
 }
 
 impl SandboxOptions {
-    /// All walls, in processes of the binary that runs.
+    /// Options with required isolation and this binary as the helper.
     #[must_use]
-    pub fn new(processes: Processes) -> Self {
+    pub fn new(processes: ProcessTable) -> Self {
         let binary = PathBuf::from("/proc/self/exe");
-        Self { isolation: Isolation::Required, processes, binary, cgroup_root: None }
+        Self {
+            isolation: IsolationRequirement::Required,
+            processes,
+            binary,
+            cgroup_root: None,
+            uids: UidRange::default(),
+            least_available_bytes: 128 << 20,
+            runtime_folder: users::runtime_folder(),
+        }
     }
 }
 
 impl Sandbox {
-    /// A sandbox. Which walls the machine has is found out when somebody first needs to know.
+    /// Creates a sandbox. The layers of the machine are detected on first use.
     #[must_use]
     pub fn new(options: SandboxOptions) -> Self {
-        Self { shared: Arc::new(Shared { options, machine: OnceCell::new(), homes: AtomicU64::new(0) }) }
+        let watch = Arc::new(MemoryWatch::new(options.least_available_bytes));
+        Self { shared: Arc::new(SandboxState { options, machine: OnceCell::new(), watch }) }
     }
 
-    /// Which walls this machine has, and why not the others. Nothing fails here: where isolation is required, and
-    /// something is missing, nothing can be started.
+    /// Reports the availability of all isolation layers. Never fails; [`Sandbox::ready`] checks whether programs can
+    /// start.
     pub async fn report(&self) -> &[LayerReport] {
         &self.machine().await.reports
     }
 
-    async fn machine(&self) -> &Machine {
-        self.shared.machine.get_or_init(|| Machine::probe(&self.shared.options)).await
+    async fn machine(&self) -> &MachineCapabilities {
+        self.shared.machine.get_or_init(|| MachineCapabilities::probe(&self.shared.options)).await
     }
 
-    /// How much isolation there has to be.
+    /// Returns the configured isolation.
     #[must_use]
-    pub fn isolation(&self) -> Isolation {
+    pub fn isolation(&self) -> IsolationRequirement {
         self.shared.options.isolation
     }
 
-    /// Whether programs can be started.
-    ///
-    /// # Errors
-    /// When isolation is required and this machine has not all walls: which, and what to do.
-    pub async fn ready(&self) -> Result<(), SandboxError> {
-        let missing: Vec<_> =
-            self.report().await.iter().filter(|report| !report.enforced()).cloned().collect();
+    /// Returns the isolation level of sandboxed programs on this machine.
+    pub async fn level(&self) -> IsolationLevel {
         match self.isolation() {
-            Isolation::Required if !missing.is_empty() => Err(SandboxError::Unenforceable(missing)),
-            _ => Ok(()),
+            IsolationRequirement::None => IsolationLevel::None,
+            IsolationRequirement::Required | IsolationRequirement::BestEffort => {
+                IsolationLevel::of(self.report().await)
+            }
         }
     }
 
-    /// Starts a program in a cell; `name` is for the list of processes. Dropping the future ends what it has started.
-    /// That the walls are up is not known yet: [`Verdict::Refused`](crate::Verdict::Refused) says if they were not.
+    /// Returns the process starter.
+    pub(crate) fn processes(&self) -> &ProcessTable {
+        &self.shared.options.processes
+    }
+
+    /// Checks that programs can be started.
     ///
     /// # Errors
-    /// When walls are missing that are required, the cell is impossible, as many programs run as may run, or the
-    /// system does not let us.
+    /// If the machine does not reach the required isolation level: the missing layers and remedies.
+    pub async fn ready(&self) -> Result<(), SandboxError> {
+        let least = match self.isolation() {
+            IsolationRequirement::Required => IsolationLevel::SharedUids,
+            IsolationRequirement::BestEffort => IsolationLevel::BestEffort,
+            IsolationRequirement::None => IsolationLevel::None,
+        };
+        let level = self.level().await;
+        if level >= least {
+            return Ok(());
+        }
+        let missing = self.report().await.iter().filter(|report| report.is_required_and_missing());
+        Err(SandboxError::Unenforceable { missing: missing.cloned().collect(), level })
+    }
+
+    /// Starts a sandboxed program; `name` identifies it in the list of processes. Dropping the future kills what it
+    /// has started. A layer may still fail afterwards: then the outcome is
+    /// [`SandboxOutcome::Refused`](crate::SandboxOutcome::Refused).
+    ///
+    /// # Errors
+    /// If a required layer is missing, the specification is invalid, the maximum number of programs runs, or a system
+    /// call fails.
     pub async fn start(
         &self,
         name: &Arc<str>,
-        cell: &Cell,
-        program: &CellProgram,
-    ) -> Result<(Confined, Pipes), SandboxError> {
+        spec: &SandboxSpec,
+        program: &SandboxProgram,
+    ) -> Result<(SandboxedProcess, ChildPipes), SandboxError> {
         self.ready().await?;
-        cell.check()?;
+        spec.check()?;
         let machine = self.machine().await;
-        let quota =
-            Quota { memory_bytes: cell.memory_bytes, cpu_millis: cell.cpu_millis, processes: cell.processes };
-        let lent = machine.slots.lend(&quota).map_err(SandboxError::at("limit a cgroup"))?;
-        let walls = machine.walls(self.isolation());
-        let home = self.home(walls)?;
-        let spec = machine.spec(walls, lent.join(), home.path(), cell, program);
-        let spec = serde_json::to_vec(&spec).map_err(|error| SandboxError::Cell(error.to_string()))?;
-        let helper = Program {
+        let quota = ResourceQuota {
+            memory_bytes: spec.memory_bytes,
+            cpu_millis: spec.cpu_millis,
+            processes: spec.processes,
+        };
+        let slot_lease = machine.slots.acquire(&quota).map_err(SandboxError::at("limit a cgroup"))?;
+        let layers = machine.enabled_layers();
+        if spec.loopback && self.isolation() != IsolationRequirement::None && !layers.namespaces {
+            return Err(SandboxError::InvalidSpec(
+                "a separate loopback interface requires namespaces".to_owned(),
+            ));
+        }
+        let lease = machine.users.lease().map_err(SandboxError::at("allocate a uid"))?;
+        let home = match layers.namespaces {
+            true => HomeFolder::in_namespace(),
+            false => machine
+                .homes
+                .make(lease.user())
+                .map_err(SandboxError::at("create the folder of a sandbox"))?,
+        };
+        let spec = machine.helper_request(lease.user(), slot_lease.procs_files(), home.path(), spec, program);
+        let spec = serde_json::to_vec(&spec).map_err(|error| SandboxError::InvalidSpec(error.to_string()))?;
+        let helper = ProgramSpec {
             command: self.shared.options.binary.clone().into(),
-            args: vec![REQUEST.into()],
+            args: vec![HELPER_ARG.into()],
             channel: true,
-            ..Program::default()
+            ..ProgramSpec::default()
         };
         let (child, mut pipes) = self.shared.options.processes.start(name, &helper).await?;
-        let channel = say(pipes.channel.take(), &spec).await.map_err(SandboxError::at("say what to do"))?;
-        let watched = self.isolation() != Isolation::None && !machine.limits_trees();
-        Ok((Confined::new(Parts { child, channel, lent, home, quota, watched }), pipes))
-    }
-
-    /// In namespaces a cell has a folder of its own; without them it is one of the machine's.
-    fn home(&self, walls: Walls) -> Result<Home, SandboxError> {
-        if walls.namespaces {
-            return Ok(Home::within());
-        }
-        let number = self.shared.homes.fetch_add(1, Ordering::Relaxed);
-        Home::make(number, walls.user).map_err(SandboxError::at("make a folder for a cell"))
+        let channel = send_request(pipes.channel.take(), &spec)
+            .await
+            .map_err(SandboxError::at("send the request to the helper"))?;
+        let is_watched = self.isolation() != IsolationRequirement::None && !machine.limits_process_trees();
+        let watch = is_watched.then(|| self.shared.watch.clone());
+        Ok((
+            SandboxedProcess::new(SandboxedProcessParts {
+                child,
+                channel,
+                slot_lease,
+                user_lease: lease,
+                home,
+                quota,
+                watch,
+            }),
+            pipes,
+        ))
     }
 }
 
-impl Machine {
+impl MachineCapabilities {
     async fn probe(options: &SandboxOptions) -> Self {
-        let places = match options.isolation {
-            Isolation::None => Places::none("there is no isolation"),
-            Isolation::Required | Isolation::BestEffort => find_places(options.cgroup_root.clone()).await,
-        };
-        let mut reports = vec![probe::supervisor(&options.processes)];
-        reports.extend(probe::groups(&places));
-        if options.isolation == Isolation::None {
-            let none = |layer| LayerReport { layer, missing: Some("there is no isolation".to_owned()) };
-            reports.extend([Layer::Namespaces, Layer::Landlock, Layer::Seccomp].map(none));
-        } else {
-            reports.extend(probe::walls(&options.processes, &options.binary).await);
+        let supervisor = probe::supervisor_report(&options.processes);
+        if options.isolation == IsolationRequirement::None {
+            let none = |layer| LayerReport { layer, missing: Some("isolation is disabled".to_owned()) };
+            let others = IsolationLayer::ALL
+                .into_iter()
+                .filter(|layer| *layer != IsolationLayer::Supervisor)
+                .map(none);
+            let slots = Arc::new(CgroupPool::new(CgroupParents::unavailable("isolation is disabled")));
+            let reports = iter::once(supervisor).chain(others).collect();
+            return Self {
+                reports,
+                slots,
+                users: UserAllocator::without_isolation(),
+                homes: find_homes().await,
+            };
         }
-        Self { reports, slots: Arc::new(Slots::new(places)) }
+        let places = find_cgroup_parents(options.cgroup_root.clone()).await;
+        let mut reports = vec![supervisor];
+        reports.extend(probe::cgroup_reports(&places));
+        let users = find_users(options.uids, options.runtime_folder.clone()).await;
+        let (layers, users) = probe::probe_layers(&options.processes, &options.binary, users).await;
+        reports.extend(layers);
+        Self { reports, slots: Arc::new(CgroupPool::new(places)), users, homes: find_homes().await }
     }
 
-    fn has(&self, layer: Layer) -> bool {
-        self.reports.iter().any(|report| report.layer == layer && report.enforced())
+    fn has(&self, layer: IsolationLayer) -> bool {
+        self.reports.iter().any(|report| report.layer == layer && report.is_enforced())
     }
 
-    /// Whether cgroups limit memory and processes, or somebody has to look at them.
-    fn limits_trees(&self) -> bool {
-        self.has(Layer::Memory) && self.has(Layer::Processes)
+    /// True if cgroups limit memory and processes, so that no watchdog is needed.
+    fn limits_process_trees(&self) -> bool {
+        self.has(IsolationLayer::Memory) && self.has(IsolationLayer::Processes)
     }
 
-    fn walls(&self, isolation: Isolation) -> Walls {
-        Walls {
-            user: isolation != Isolation::None,
-            namespaces: self.has(Layer::Namespaces),
-            landlock: self.has(Layer::Landlock),
-            seccomp: self.has(Layer::Seccomp),
+    fn enabled_layers(&self) -> EnabledLayers {
+        EnabledLayers {
+            namespaces: self.has(IsolationLayer::Namespaces),
+            landlock: self.has(IsolationLayer::Landlock),
+            seccomp: self.has(IsolationLayer::Seccomp),
         }
     }
 
-    fn spec(
+    fn helper_request(
         &self,
-        walls: Walls,
-        join: Vec<PathBuf>,
+        user: SandboxUser,
+        cgroup_procs: Vec<PathBuf>,
         home: &Path,
-        cell: &Cell,
-        program: &CellProgram,
-    ) -> Spec {
-        let counted = self.has(Layer::Processes) || !walls.namespaces;
-        let limits = Limits {
-            data_bytes: cell.memory_bytes,
-            address_bytes: (!self.has(Layer::Memory)).then_some(cell.memory_bytes * 2 + (1 << 30)),
-            file_bytes: cell.disk_bytes,
-            files: cell.files.into(),
-            // Outside of a namespace of users, all that the user runs would count.
-            processes: (!counted).then_some(u64::from(cell.processes) + 2),
+        spec: &SandboxSpec,
+        program: &SandboxProgram,
+    ) -> HelperRequest {
+        let layers = self.enabled_layers();
+        // Without a user namespace, the limit counts all processes of a shared user.
+        let is_alone = layers.namespaces || self.has(IsolationLayer::Uids);
+        // The two processes above the program have the same user, unless the uid is mapped for the program only.
+        let above = if matches!(user, SandboxUser::Mapped { .. }) { 0 } else { 2 };
+        let processes = u64::from(spec.processes) + above;
+        let is_counted = self.has(IsolationLayer::Memory);
+        // Without isolation, a file limit does not limit memory.
+        let is_unbounded = !is_counted && layers.seccomp;
+        let limits = ResourceLimits {
+            data_bytes: spec.memory_bytes,
+            address_bytes: (!is_counted).then_some(spec.memory_bytes * 2 + (1 << 30)),
+            file_bytes: spec.disk_bytes,
+            files: if is_unbounded { spec.files.min(UNCOUNTED_FILES) } else { spec.files }.into(),
+            processes: (is_alone && !self.has(IsolationLayer::Processes)).then_some(processes),
         };
-        Spec {
-            walls,
-            join,
-            network: cell.network,
+        HelperRequest {
+            layers,
+            user,
+            cgroup_procs,
+            network: spec.network,
+            loopback: spec.loopback,
             limits,
-            mounts: cell.readable.clone(),
+            mounts: spec.readable.clone(),
             home: home.to_owned(),
             program: program.clone(),
-            env: cell.env.clone(),
+            env: spec.env.clone(),
         }
     }
 }
 
-/// Tells a helper what to do.
-async fn say(channel: Option<tokio::net::UnixStream>, spec: &[u8]) -> io::Result<UnixStream> {
+/// Sends the request to a helper.
+async fn send_request(channel: Option<tokio::net::UnixStream>, spec: &[u8]) -> io::Result<UnixStream> {
     let mut channel = channel.ok_or(io::ErrorKind::NotConnected)?;
-    // One that has ended already hears nothing. Its end says so.
+    // A helper that has ended does not read it. Its exit reports the failure.
     if channel.write_all(spec).await.is_ok() {
         let _ended = channel.shutdown().await;
     }
     channel.into_std()
 }
 
-/// To make groups and to remove those of the dead may block for a moment.
-async fn find_places(root: Option<PathBuf>) -> Places {
+/// Finds the parent folder of home folders and removes those of dead gateways.
+async fn find_homes() -> HomeFolders {
+    tokio::task::spawn_blocking(HomeFolders::find).await.unwrap_or_default()
+}
+
+/// Finds the available users; reads files.
+async fn find_users(range: UidRange, runtime: PathBuf) -> Arc<UserAllocator> {
+    let users = tokio::task::spawn_blocking(move || UserAllocator::find(range, &runtime)).await;
+    Arc::new(users.unwrap_or_else(|_| UserAllocator::shared("detection of uids failed")))
+}
+
+/// Finds the parent cgroups and removes groups of dead gateways, which may block for a moment.
+async fn find_cgroup_parents(root: Option<PathBuf>) -> CgroupParents {
     let find = move || {
-        let places = Places::find(&cgroup::Sources::read(), root.as_deref());
+        let places = CgroupParents::find(&cgroup::CgroupSources::read(), root.as_deref());
         cgroup::sweep(&places);
         places
     };
-    let found = tokio::task::spawn_blocking(find).await;
-    found.unwrap_or_else(|_| Places::none("looking for cgroups failed"))
+    let parents = tokio::task::spawn_blocking(find).await;
+    parents.unwrap_or_else(|_| CgroupParents::unavailable("detection of cgroups failed"))
 }

@@ -1,5 +1,6 @@
-//! Runs scripts one after the other, and says in JSON what came of each. What is to be run stands in JSON on standard
-//! input. The tests of this crate start it as the users whom they are about, which a test itself cannot become.
+//! Runs scripts one after the other and prints their results as JSON. The request is JSON on standard input. The tests
+//! of
+//! this crate start it as different users, which a test itself cannot become.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -8,15 +9,15 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_core::script::{Runner, Script};
-use toolyard_process::{Processes, Spawner};
-use toolyard_sandbox::packages::{PackageOptions, Packages};
+use toolyard_core::script::{PythonScript, ScriptExecutor};
+use toolyard_process::{ProcessSpawner, ProcessTable};
+use toolyard_sandbox::packages::{PackageInstaller, PackageOptions};
 use toolyard_sandbox::script::{LocalRunner, LocalRunnerOptions, interpreter};
-use toolyard_sandbox::{Isolation, Sandbox, SandboxOptions};
+use toolyard_sandbox::{IsolationRequirement, Sandbox, SandboxOptions};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct ScriptTestRequest {
     isolation: String,
     #[serde(default)]
     python: Option<PathBuf>,
@@ -32,18 +33,24 @@ struct Request {
     output_bytes: Option<usize>,
     #[serde(default)]
     concurrent: Option<usize>,
-    /// The folder of packages; none are installed without.
+    /// Folder of packages; without it none are installed.
     #[serde(default)]
     packages: Option<PathBuf>,
-    /// What pip is configured by.
+    /// True if packages may be built from source.
+    #[serde(default)]
+    build: bool,
+    /// The program uv, which installs packages instead of pip.
+    #[serde(default)]
+    uv: Option<PathBuf>,
+    /// Environment of pip.
     #[serde(default)]
     pip: Vec<(String, String)>,
-    scripts: Vec<Asked>,
+    scripts: Vec<ScriptTestCase>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct ScriptTestCase {
     source: String,
     #[serde(default)]
     input: Option<String>,
@@ -54,52 +61,55 @@ struct Asked {
 }
 
 fn main() -> ExitCode {
-    toolyard_process::supervise_if_asked();
+    toolyard_process::run_supervisor_if_requested();
     toolyard_sandbox::enter_if_asked(&[]);
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string());
     let request = read.and_then(|_| serde_json::from_str(&text).map_err(|error| error.to_string()));
-    let (said, code) = match request.and_then(run) {
-        Ok(said) => (said, ExitCode::SUCCESS),
+    let (result, code) = match request.and_then(run) {
+        Ok(result) => (result, ExitCode::SUCCESS),
         Err(error) => (json!({"error": error}), ExitCode::FAILURE),
     };
-    let written = writeln!(std::io::stdout(), "{said}");
-    if written.is_ok() { code } else { ExitCode::FAILURE }
+    let output = writeln!(std::io::stdout(), "{result}");
+    if output.is_ok() { code } else { ExitCode::FAILURE }
 }
 
-fn run(request: Request) -> Result<Value, String> {
+fn run(request: ScriptTestRequest) -> Result<Value, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(|error| error.to_string())?.block_on(serve(request)))
 }
 
-async fn serve(request: Request) -> Value {
-    let processes = Processes::new(Spawner::supervised_by_ourselves(), 8);
-    let mut options = SandboxOptions::new(processes.clone());
+async fn serve(request: ScriptTestRequest) -> Value {
+    let processes = ProcessTable::new(ProcessSpawner::supervised_by_this_program(), 8);
+    let mut options = SandboxOptions::new(processes);
     options.isolation = match &*request.isolation {
-        "best-effort" => Isolation::BestEffort,
-        "none" => Isolation::None,
-        _ => Isolation::Required,
+        "best-effort" => IsolationRequirement::BestEffort,
+        "none" => IsolationRequirement::None,
+        _ => IsolationRequirement::Required,
     };
-    let runner = LocalRunner::new(Sandbox::new(options), packages(processes, &request), limits(&request));
-    let mut said = Vec::new();
-    for (number, asked) in request.scripts.into_iter().enumerate() {
-        said.push(once(&runner, number, asked).await);
+    let sandbox = Sandbox::new(options);
+    let runner = LocalRunner::new(sandbox.clone(), packages(sandbox, &request), runner_options(&request));
+    let mut results = Vec::new();
+    for (number, test_case) in request.scripts.into_iter().enumerate() {
+        results.push(run_once(&runner, number, test_case).await);
     }
-    json!(said)
+    json!(results)
 }
 
-fn packages(processes: Processes, request: &Request) -> Option<Packages> {
-    let mut options = PackageOptions::new(processes, request.packages.clone()?);
+fn packages(sandbox: Sandbox, request: &ScriptTestRequest) -> Option<PackageInstaller> {
+    let mut options = PackageOptions::new(sandbox, request.packages.clone()?);
     options.python = python(request).into();
+    options.build_from_source = request.build;
+    options.uv.clone_from(&request.uv);
     options.env = request.pip.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    Some(Packages::new(options))
+    Some(PackageInstaller::new(options))
 }
 
-fn python(request: &Request) -> PathBuf {
+fn python(request: &ScriptTestRequest) -> PathBuf {
     interpreter(&request.python.clone().unwrap_or_else(|| "python3".into()))
 }
 
-fn limits(request: &Request) -> LocalRunnerOptions {
+fn runner_options(request: &ScriptTestRequest) -> LocalRunnerOptions {
     let default = LocalRunnerOptions::default();
     LocalRunnerOptions {
         python: python(request),
@@ -113,18 +123,18 @@ fn limits(request: &Request) -> LocalRunnerOptions {
     }
 }
 
-async fn once(runner: &LocalRunner, number: usize, asked: Asked) -> Value {
-    let script = Script {
+async fn run_once(runner: &LocalRunner, number: usize, test_case: ScriptTestCase) -> Value {
+    let script = PythonScript {
         call_id: number.to_string(),
-        source: asked.source,
-        input: asked.input,
-        timeout: Duration::from_millis(asked.timeout_ms.unwrap_or(30_000)),
-        packages: asked.packages,
+        source: test_case.source,
+        input: test_case.input,
+        timeout: Duration::from_millis(test_case.timeout_ms.unwrap_or(30_000)),
+        packages: test_case.packages,
     };
-    match Runner::run(runner, script).await {
-        Ok(ended) => json!({
-            "output": ended.output, "stderr": ended.stderr, "exit_code": ended.exit_code,
-            "elapsed_ms": ended.elapsed.as_secs_f64() * 1000.0,
+    match ScriptExecutor::run(runner, script).await {
+        Ok(output) => json!({
+            "output": output.output, "stderr": output.stderr, "exit_code": output.exit_code,
+            "elapsed_ms": output.elapsed.as_secs_f64() * 1000.0,
         }),
         Err(error) => json!({"code": error.code().row().wire, "message": error.message()}),
     }

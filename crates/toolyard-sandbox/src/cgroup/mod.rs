@@ -1,11 +1,13 @@
-//! Cgroups: what limits all processes of a cell together. Both versions, and machines that have some controllers
-//! in one and some in the other.
+//! Cgroups: limits of all processes of a sandbox together. Supports both versions, and machines that have some
+//! controllers in one and some in the other.
 //!
-//! To make groups is slow and to join new ones is slower (tens of milliseconds), so that they are kept: a [`Slot`] is
-//! the groups of one cell, and [`Slots`] lends them out again and again. They are made below the group that the
-//! gateway is in, named after the gateway's process, so that a later gateway can tell what a dead one left.
+//! Creating and joining a new group takes tens of milliseconds, so groups are reused: a [`CgroupSlot`] has the groups
+//! of
+//! one sandbox, and [`CgroupPool`] leases slots repeatedly. Groups are children of the gateway's own group and are
+//! named
+//! after the gateway's process, so that a later gateway can recognise those of a dead one.
 
-mod place;
+mod parents;
 mod slot;
 
 #[cfg(test)]
@@ -15,20 +17,20 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use place::{Places, Sources};
-pub(crate) use slot::{Quota, Slot};
+pub(crate) use parents::{CgroupParents, CgroupSources};
+pub(crate) use slot::{CgroupSlot, ResourceQuota};
 
-use crate::Layer;
+use crate::IsolationLayer;
 
-/// What a cgroup can limit.
+/// A controller of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Controller {
+pub(crate) enum CgroupController {
     Memory,
     Cpu,
     Pids,
 }
 
-impl Controller {
+impl CgroupController {
     pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Cpu, Self::Pids];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -39,109 +41,110 @@ impl Controller {
         }
     }
 
-    pub(crate) const fn layer(self) -> Layer {
+    pub(crate) const fn layer(self) -> IsolationLayer {
         match self {
-            Self::Memory => Layer::Memory,
-            Self::Cpu => Layer::Cpu,
-            Self::Pids => Layer::Processes,
+            Self::Memory => IsolationLayer::Memory,
+            Self::Cpu => IsolationLayer::Cpu,
+            Self::Pids => IsolationLayer::Processes,
         }
     }
 }
 
-/// The groups of cells. Those that nobody uses are removed when this is dropped.
+/// The pool of slots. Idle slots are removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slots {
-    places: Places,
+pub(crate) struct CgroupPool {
+    parents: CgroupParents,
     owner: String,
-    idle: Mutex<Idle>,
+    idle: Mutex<IdleSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Idle {
-    slots: Vec<Slot>,
-    made: u64,
+struct IdleSlots {
+    slots: Vec<CgroupSlot>,
+    created: u64,
 }
 
-/// A slot that is lent. It comes back when this is dropped.
+/// A leased slot. Dropping it returns the slot.
 #[derive(Debug)]
-pub(crate) struct Lent {
-    slot: Option<Slot>,
-    home: Arc<Slots>,
+pub(crate) struct SlotLease {
+    slot: Option<CgroupSlot>,
+    pool: Arc<CgroupPool>,
 }
 
-impl Slots {
-    pub(crate) fn new(places: Places) -> Self {
-        let owner = format!("{}{}", place::PREFIX, place::owner());
-        Self { places, owner, idle: Mutex::default() }
+impl CgroupPool {
+    pub(crate) fn new(parents: CgroupParents) -> Self {
+        let owner = format!("{}{}", parents::PREFIX, parents::gateway_id());
+        Self { parents, owner, idle: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Idle> {
+    fn lock(&self) -> MutexGuard<'_, IdleSlots> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot in which nothing runs, with these limits.
-    pub(crate) fn lend(self: &Arc<Self>, quota: &Quota) -> io::Result<Lent> {
-        let found = {
+    /// Leases an empty slot with these limits.
+    pub(crate) fn acquire(self: &Arc<Self>, quota: &ResourceQuota) -> io::Result<SlotLease> {
+        let free_slot = {
             let mut idle = self.lock();
-            let free = idle.slots.iter().position(Slot::is_empty);
+            let free = idle.slots.iter().position(CgroupSlot::is_empty);
             free.map(|index| idle.slots.swap_remove(index))
         };
-        let slot = match found {
+        let slot = match free_slot {
             Some(slot) => slot,
             None => self.make()?,
         };
-        let mut lent = Lent { slot: Some(slot), home: self.clone() };
-        if let Some(slot) = &mut lent.slot {
+        let mut lease = SlotLease { slot: Some(slot), pool: self.clone() };
+        if let Some(slot) = &mut lease.slot {
             slot.limit(quota)?;
         }
-        Ok(lent)
+        Ok(lease)
     }
 
-    fn make(&self) -> io::Result<Slot> {
+    fn make(&self) -> io::Result<CgroupSlot> {
         let number = {
             let mut idle = self.lock();
-            idle.made += 1;
-            idle.made
+            idle.created += 1;
+            idle.created
         };
-        Slot::make(&self.places, &format!("{}-{number}", self.owner))
+        CgroupSlot::make(&self.parents, &format!("{}-{number}", self.owner))
     }
 }
 
-impl Lent {
-    pub(crate) fn slot(&self) -> Option<&Slot> {
+impl SlotLease {
+    pub(crate) fn slot(&self) -> Option<&CgroupSlot> {
         self.slot.as_ref()
     }
 
-    /// Where a process is told to join.
-    pub(crate) fn join(&self) -> Vec<std::path::PathBuf> {
-        self.slot.iter().flat_map(Slot::join).collect()
+    /// Files that a process writes to in order to join the groups.
+    pub(crate) fn procs_files(&self) -> Vec<std::path::PathBuf> {
+        self.slot.iter().flat_map(CgroupSlot::procs_files).collect()
     }
 }
 
-impl Drop for Lent {
+impl Drop for SlotLease {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take() else { return };
         slot.kill();
-        // As many are kept as were in use at a time, which is how many programs may run.
-        self.home.lock().slots.push(slot);
+        // The number of slots is at most the maximum number of concurrent programs.
+        self.pool.lock().slots.push(slot);
     }
 }
 
-/// Removes what gateways left that have ended, and kills what still runs there.
-pub(crate) fn sweep(places: &Places) {
-    for parent in places.parents() {
+/// Removes the groups of dead gateways and kills the processes in them.
+pub(crate) fn sweep(parents: &CgroupParents) {
+    for parent in parents.folders() {
         let Ok(entries) = std::fs::read_dir(parent) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if name.to_str().is_some_and(place::is_left_over) {
-                slot::clear(&entry.path());
+            if name.to_str().is_some_and(parents::is_left_over) {
+                slot::remove_group(&entry.path());
             }
         }
     }
 }
 
 fn write(path: &Path, value: impl AsRef<[u8]>) -> io::Result<()> {
-    let said = |error: io::Error| io::Error::new(error.kind(), format!("write {}: {error}", path.display()));
-    let mut file = std::fs::File::options().write(true).truncate(true).open(path).map_err(said)?;
-    io::Write::write_all(&mut file, value.as_ref()).map_err(said)
+    let with_path =
+        |error: io::Error| io::Error::new(error.kind(), format!("write {}: {error}", path.display()));
+    let mut file = std::fs::File::options().write(true).truncate(true).open(path).map_err(with_path)?;
+    io::Write::write_all(&mut file, value.as_ref()).map_err(with_path)
 }

@@ -1,4 +1,4 @@
-//! The groups of one cell.
+//! Groups of one sandbox.
 
 use std::fs;
 use std::io;
@@ -7,53 +7,53 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Controller, Places, write};
+use super::{CgroupController, CgroupParents, write};
 
-/// How often a slot is looked at whose processes were killed, and how long between.
-const LOOKS: u32 = 40;
-const BETWEEN: Duration = Duration::from_millis(5);
+/// Attempts to remove a group whose processes were killed, and the time between two.
+const REMOVAL_ATTEMPTS: u32 = 40;
+const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A period of the scheduler, in microseconds, of which a group has its share.
-const PERIOD: u64 = 100_000;
+/// Scheduler period, in microseconds.
+const CPU_PERIOD_US: u64 = 100_000;
 
-/// What all processes of a cell have together.
+/// Limits of all processes of a sandbox together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quota {
+pub(crate) struct ResourceQuota {
     pub(crate) memory_bytes: u64,
     pub(crate) cpu_millis: u32,
     pub(crate) processes: u32,
 }
 
 #[derive(Debug)]
-pub(crate) struct Slot {
-    memory: Option<Group>,
-    cpu: Option<Group>,
-    pids: Option<Group>,
-    /// How many processes were killed for want of memory before the cell began.
-    killed_before: u64,
+pub(crate) struct CgroupSlot {
+    memory: Option<ControllerGroup>,
+    cpu: Option<ControllerGroup>,
+    pids: Option<ControllerGroup>,
+    /// Number of processes killed because of the memory limit before the current lease.
+    oom_kills_before: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Group {
+struct ControllerGroup {
     folder: PathBuf,
-    unified: bool,
+    is_v2: bool,
 }
 
-impl Slot {
-    pub(super) fn make(places: &Places, name: &str) -> io::Result<Self> {
-        let make = |controller| -> io::Result<Option<Group>> {
-            let Ok(place) = places.of(controller) else { return Ok(None) };
+impl CgroupSlot {
+    pub(super) fn make(places: &CgroupParents, name: &str) -> io::Result<Self> {
+        let make = |controller| -> io::Result<Option<ControllerGroup>> {
+            let Ok(place) = places.get(controller) else { return Ok(None) };
             let folder = place.folder.join(name);
-            // In version 2 it is one group for all controllers.
+            // In version 2 all controllers share one group.
             match fs::create_dir(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                _ => Ok(Some(Group { folder, unified: place.unified })),
+                _ => Ok(Some(ControllerGroup { folder, is_v2: place.is_v2 })),
             }
         };
-        let mut slot = Self { memory: None, cpu: None, pids: None, killed_before: 0 };
-        slot.memory = make(Controller::Memory)?;
-        slot.cpu = make(Controller::Cpu)?;
-        slot.pids = make(Controller::Pids)?;
+        let mut slot = Self { memory: None, cpu: None, pids: None, oom_kills_before: 0 };
+        slot.memory = make(CgroupController::Memory)?;
+        slot.cpu = make(CgroupController::Cpu)?;
+        slot.pids = make(CgroupController::Pids)?;
         Ok(slot)
     }
 
@@ -64,28 +64,28 @@ impl Slot {
         folders
     }
 
-    pub(super) fn join(&self) -> Vec<PathBuf> {
+    pub(super) fn procs_files(&self) -> Vec<PathBuf> {
         self.folders().iter().map(|folder| folder.join("cgroup.procs")).collect()
     }
 
-    pub(super) fn limit(&mut self, quota: &Quota) -> io::Result<()> {
-        if let Some(Group { folder, unified }) = &self.memory {
+    pub(super) fn limit(&mut self, quota: &ResourceQuota) -> io::Result<()> {
+        if let Some(ControllerGroup { folder, is_v2: unified }) = &self.memory {
             limit_memory(folder, *unified, quota.memory_bytes)?;
         }
-        if let Some(Group { folder, unified }) = &self.cpu {
+        if let Some(ControllerGroup { folder, is_v2: unified }) = &self.cpu {
             limit_cpu(folder, *unified, quota.cpu_millis)?;
         }
-        if let Some(Group { folder, .. }) = &self.pids {
-            // The two above the program are counted, too.
+        if let Some(ControllerGroup { folder, .. }) = &self.pids {
+            // The two processes above the program count, too.
             write(&folder.join("pids.max"), (u64::from(quota.processes) + 2).to_string())?;
         }
-        self.killed_before = self.killed();
+        self.oom_kills_before = self.oom_kills();
         Ok(())
     }
 
-    /// How many processes were killed for want of memory so far.
-    fn killed(&self) -> u64 {
-        let Some(Group { folder, unified }) = &self.memory else { return 0 };
+    /// Number of processes killed because of the memory limit so far.
+    fn oom_kills(&self) -> u64 {
+        let Some(ControllerGroup { folder, is_v2: unified }) = &self.memory else { return 0 };
         let file = if *unified { "memory.events" } else { "memory.oom_control" };
         let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
@@ -93,13 +93,14 @@ impl Slot {
     }
 
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        self.killed() > self.killed_before
+        self.oom_kills() > self.oom_kills_before
     }
 
-    /// Memory in use now, what the kernel keeps for its processes included. Not so the cache of files that were
-    /// read once, which goes when memory is needed, and may be of the cell before.
+    /// Memory in use, including kernel memory. Excludes inactive file cache, which the kernel frees when needed and
+    /// which
+    /// may belong to a previous sandbox.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
-        let Group { folder, unified } = self.memory.as_ref()?;
+        let ControllerGroup { folder, is_v2: unified } = self.memory.as_ref()?;
         let (file, cache) = if *unified {
             ("memory.current", "inactive_file ")
         } else {
@@ -115,43 +116,43 @@ impl Slot {
         self.folders().iter().all(|folder| members(folder).is_empty())
     }
 
-    /// Kills all that is in it. Who forks meanwhile is found by looking again; what is killed is gone a moment later.
+    /// Kills all processes in the slot, including those forked meanwhile; they disappear a moment later.
     pub(crate) fn kill(&self) {
         let Some(folder) = self.folders().first().copied() else { return };
         kill_all(folder);
     }
 }
 
-impl Drop for Slot {
+impl Drop for CgroupSlot {
     fn drop(&mut self) {
         for folder in self.folders() {
-            clear(folder);
+            remove_group(folder);
         }
     }
 }
 
-fn limit_memory(folder: &Path, unified: bool, bytes: u64) -> io::Result<()> {
+fn limit_memory(folder: &Path, is_v2: bool, bytes: u64) -> io::Result<()> {
     let set = |file: &str, value: &str| write(&folder.join(file), value);
     let bytes = bytes.to_string();
-    if unified {
+    if is_v2 {
         set("memory.max", &bytes)?;
-        // Absent where the kernel does not swap.
+        // Absent if the kernel does not support swap.
         let _no_swap = set("memory.swap.max", "0");
         return set("memory.oom.group", "1");
     }
-    // Memory and swap together may not be less than memory, so that the order depends on what was before.
+    // The limit of memory and swap must not be below that of memory, so the order depends on the previous limits.
     let _absent = set("memory.memsw.limit_in_bytes", "-1");
     set("memory.limit_in_bytes", &bytes)?;
     let _absent = set("memory.memsw.limit_in_bytes", &bytes);
     Ok(())
 }
 
-fn limit_cpu(folder: &Path, unified: bool, millis: u32) -> io::Result<()> {
-    let quota = u64::from(millis) * PERIOD / 1000;
-    if unified {
-        return write(&folder.join("cpu.max"), format!("{quota} {PERIOD}"));
+fn limit_cpu(folder: &Path, is_v2: bool, millis: u32) -> io::Result<()> {
+    let quota = u64::from(millis) * CPU_PERIOD_US / 1000;
+    if is_v2 {
+        return write(&folder.join("cpu.max"), format!("{quota} {CPU_PERIOD_US}"));
     }
-    write(&folder.join("cpu.cfs_period_us"), PERIOD.to_string())?;
+    write(&folder.join("cpu.cfs_period_us"), CPU_PERIOD_US.to_string())?;
     write(&folder.join("cpu.cfs_quota_us"), quota.to_string())
 }
 
@@ -161,31 +162,31 @@ fn members(folder: &Path) -> Vec<Pid> {
 }
 
 fn kill_all(folder: &Path) {
-    // Version 2 does it in one; elsewhere there is no such file.
+    // Version 2 kills all processes at once; version 1 lacks this file.
     if write(&folder.join("cgroup.kill"), "1").is_ok() {
         return;
     }
-    // Those that are killed stay in the list for a moment: only who is new there is a reason to look again.
-    let mut known = Vec::new();
+    // Killed processes stay in the list for a moment: only new ones require another pass.
+    let mut signalled = Vec::new();
     loop {
-        let new: Vec<_> = members(folder).into_iter().filter(|pid| !known.contains(pid)).collect();
+        let new: Vec<_> = members(folder).into_iter().filter(|pid| !signalled.contains(pid)).collect();
         if new.is_empty() {
             return;
         }
         for pid in &new {
             let _gone = kill_process(*pid, Signal::KILL);
         }
-        known.extend(new);
+        signalled.extend(new);
     }
 }
 
-/// Ends what is in a group, and removes it. One that the system holds on to stays; a later gateway tries again.
-pub(super) fn clear(folder: &Path) {
-    for _ in 0..LOOKS {
+/// Kills the processes in a group and removes it. A later gateway removes a group that is still busy.
+pub(super) fn remove_group(folder: &Path) {
+    for _ in 0..REMOVAL_ATTEMPTS {
         kill_all(folder);
         if fs::remove_dir(folder).is_ok() || !folder.exists() {
             return;
         }
-        std::thread::sleep(BETWEEN);
+        std::thread::sleep(REMOVAL_INTERVAL);
     }
 }

@@ -1,65 +1,65 @@
-//! The socket between a helper and the gateway. What is to be done comes by it, because arguments and variables can be
-//! read by others; whether the program began goes back by it, because the program holds everything else that the
-//! helper has: its pipes, and the status that its process ends with. No program gets it.
+//! The socket between a helper and the gateway. The request arrives on it, because other users can read arguments and
+//! variables; the start of the program is reported on it, because the program controls the pipes and the exit status of
+//! the helper. No program inherits the socket.
 
 use std::env;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use toolyard_process::CHANNEL;
+use toolyard_process::CHANNEL_VARIABLE;
 
-use super::{Fault, Spec, raw};
+use super::{HelperRequest, SetupError, raw};
 
-/// What is said when nothing is left to do but to become the program.
-const BEGINS: u8 = b'+';
+/// Message of the helper just before it executes the program.
+const STARTED: u8 = b'+';
 
-/// More than a helper says, in bytes.
-const LONGEST: usize = 16 << 10;
+/// Maximum length of the helper's messages, in bytes.
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
 
-/// The helper's end.
-pub(super) struct Channel(pub(super) UnixStream);
+/// The helper's end of the socket.
+pub(super) struct HelperChannel(pub(super) UnixStream);
 
-impl Channel {
-    pub(super) fn take() -> Result<Self, Fault> {
-        let number = env::var(CHANNEL).ok().and_then(|number| number.parse().ok());
-        let number = number.ok_or_else(|| Fault("nobody says what to do".to_owned()))?;
-        let socket = raw::take(number).map_err(Fault::at("take the channel"))?;
+impl HelperChannel {
+    pub(super) fn open() -> Result<Self, SetupError> {
+        let number = env::var(CHANNEL_VARIABLE).ok().and_then(|number| number.parse().ok());
+        let number = number.ok_or_else(|| SetupError("the helper has no channel".to_owned()))?;
+        let socket = raw::take_fd(number).map_err(SetupError::at("take the channel"))?;
         Ok(Self(socket.into()))
     }
 
-    pub(super) fn spec(&mut self) -> Result<Spec, Fault> {
+    pub(super) fn read_request(&mut self) -> Result<HelperRequest, SetupError> {
         let mut text = Vec::new();
-        self.0.read_to_end(&mut text).map_err(Fault::at("hear what to do"))?;
-        serde_json::from_slice(&text).map_err(Fault::at("read what to do"))
+        self.0.read_to_end(&mut text).map_err(SetupError::at("read the request"))?;
+        serde_json::from_slice(&text).map_err(SetupError::at("parse the request"))
     }
 
-    /// All walls are up. What fails from now on can be told still.
-    pub(super) fn begins(&mut self) -> Result<(), Fault> {
-        self.0.write_all(&[BEGINS]).map_err(Fault::at("say that it begins"))
+    /// Reports that all layers are set up. Later failures can still be reported.
+    pub(super) fn announce_start(&mut self) -> Result<(), SetupError> {
+        self.0.write_all(&[STARTED]).map_err(SetupError::at("report the start"))
     }
 
-    pub(super) fn refuse(&mut self, why: &str) {
-        // Who hears nothing knows that it did not begin.
+    pub(super) fn report_failure(&mut self, why: &str) {
+        // An empty message means that the program did not start.
         let _unheard = self.0.write_all(why.as_bytes());
     }
 }
 
-/// Why a program never began, once its helper has ended; `None` where it did.
-pub(crate) fn why_refused(mut channel: &UnixStream) -> Option<String> {
-    let mut said = [0; LONGEST];
+/// Returns the reason why a program never started, after the end of its helper; `None` if it started.
+pub(crate) fn refusal_reason(mut channel: &UnixStream) -> Option<String> {
+    let mut message = [0; MAX_MESSAGE_BYTES];
     let mut length = 0;
     loop {
-        match channel.read(&mut said[length..]) {
+        match channel.read(&mut message[length..]) {
             Ok(more @ 1..) => length += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // All that was ever said is here: those who could have said it have ended.
+            // All writers have ended, so the message is complete.
             Ok(0) | Err(_) => break,
         }
     }
-    match &said[..length] {
-        [BEGINS] => None,
-        [] => Some("what was to put up the walls has ended".to_owned()),
-        [BEGINS, why @ ..] | why => Some(String::from_utf8_lossy(why).into_owned()),
+    match &message[..length] {
+        [STARTED] => None,
+        [] => Some("the helper ended during the setup".to_owned()),
+        [STARTED, why @ ..] | why => Some(String::from_utf8_lossy(why).into_owned()),
     }
 }
 
@@ -68,18 +68,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whether_a_program_began_is_what_its_helper_says() {
+    fn helper_message_tells_if_the_program_started() {
         let check = |said: &[u8], expected: Option<&str>| {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             ours.set_nonblocking(true).unwrap();
             theirs.write_all(said).unwrap();
-            // Whether somebody still holds the other end makes no difference.
-            assert_eq!(why_refused(&ours).as_deref(), expected, "{said:?}");
+            // It does not matter whether another process still holds the other end.
+            assert_eq!(refusal_reason(&ours).as_deref(), expected, "{said:?}");
         };
         check(b"+", None);
-        check(b"", Some("what was to put up the walls has ended"));
-        check(b"no wall", Some("no wall"));
+        check(b"", Some("the helper ended during the setup"));
+        check(b"no layer", Some("no layer"));
         check(b"+no program", Some("no program"));
-        check(&[b'x'; LONGEST + 1], Some(&"x".repeat(LONGEST)));
+        check(&[b'x'; MAX_MESSAGE_BYTES + 1], Some(&"x".repeat(MAX_MESSAGE_BYTES)));
     }
 }

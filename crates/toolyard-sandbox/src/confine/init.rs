@@ -1,5 +1,5 @@
-//! The two processes above a program in its cell: the one outside, which says how the program ended, and process 1
-//! of the cell, which reaps. Neither keeps the program's pipes open.
+//! The two processes above a sandboxed program: the outer one exits as the program did, and process 1 of the sandbox
+//! reaps. Neither keeps the program's pipes open.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,93 +13,94 @@ use rustix::process::{
     set_parent_process_death_signal, setsid, wait, waitpid,
 };
 
-use super::raw::{Side, fork};
-use super::{Fault, REFUSED, Spec, limits, root};
+use super::raw::{ForkSide, fork};
+use super::{HelperRequest, SETUP_FAILED, SetupError, limits, root};
 
-/// Goes below process 1 of the cell. Only the process that becomes the program returns.
-pub(super) fn descend(spec: &Spec) -> Result<(), Fault> {
-    let (told, tells) = io::pipe().map_err(Fault::at("make a pipe"))?;
+/// Forks process 1 of the sandbox and the process of the program. Only the latter returns.
+pub(super) fn fork_init(spec: &HelperRequest) -> Result<(), SetupError> {
+    let (told, tells) = io::pipe().map_err(SetupError::at("make a pipe"))?;
     let (told, tells) = (File::from(OwnedFd::from(told)), File::from(OwnedFd::from(tells)));
-    match fork().map_err(Fault::at("start process 1 of the cell"))? {
-        Side::Parent(init) => {
+    match fork().map_err(SetupError::at("start process 1 of the sandbox"))? {
+        ForkSide::Parent(init) => {
             drop(tells);
-            end_like(init, told)
+            exit_like_program(init, told)
         }
-        Side::Child => {
+        ForkSide::Child => {
             drop(told);
-            begin(spec, tells)
+            run_init(spec, tells)
         }
     }
 }
 
-/// Process 1: makes the root, and starts the process that this returns in.
-fn begin(spec: &Spec, mut tells: File) -> Result<(), Fault> {
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(Fault::at("end with the process above"))?;
-    if is_alone(&tells) {
-        std::process::exit(REFUSED);
+/// Runs as process 1: builds the root and forks the process of the program, in which this returns.
+fn run_init(spec: &HelperRequest, mut status_writer: File) -> Result<(), SetupError> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(SetupError::at("set the parent-death signal"))?;
+    if is_orphaned(&status_writer) {
+        std::process::exit(SETUP_FAILED);
     }
     root::make(spec)?;
-    match fork().map_err(Fault::at("start the process of the program"))? {
-        Side::Child => {
-            drop(tells);
-            setsid().map(drop).map_err(Fault::at("begin a session"))
+    match fork().map_err(SetupError::at("start the process of the program"))? {
+        ForkSide::Child => {
+            drop(status_writer);
+            setsid().map(drop).map_err(SetupError::at("start a session"))
         }
-        Side::Parent(program) => {
-            let status = guard(program);
-            // If nobody hears it, all of this is over anyway.
-            let _unheard = tells.write_all(&status.to_ne_bytes());
+        ForkSide::Parent(program) => {
+            let status = reap_until_exit(program);
+            // If the outer process has ended, the sandbox is ending, too.
+            let _unheard = status_writer.write_all(&status.to_ne_bytes());
             std::process::exit(0)
         }
     }
 }
 
-/// Whether the process above ended before the signal of its death was asked for.
-fn is_alone(tells: &File) -> bool {
-    let mut reader = [PollFd::new(tells, PollFlags::empty())];
+/// True if the outer process ended before its death signal was set.
+fn is_orphaned(status_writer: &File) -> bool {
+    let mut reader = [PollFd::new(status_writer, PollFlags::empty())];
     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut reader, Some(&now)).is_ok() && reader[0].revents().contains(PollFlags::ERR)
 }
 
-/// Reaps until the program has ended; says how it did.
-fn guard(program: Pid) -> i32 {
-    // What the program must not get at by way of this process: its memory, its rights.
+/// Reaps processes until the program has ended, and returns its status.
+fn reap_until_exit(program: Pid) -> i32 {
+    // Protects this process's memory and privileges from the program.
     let _hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let _powerless = limits::give_up_rights(true);
-    let _let_go = let_go_of_pipes("/dev/null");
+    let _powerless = limits::drop_privileges(true);
+    let _let_go = release_pipes("/dev/null");
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == program => return status.as_raw(),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return REFUSED << 8,
+            Err(_) => return SETUP_FAILED << 8,
         }
     }
 }
 
-/// Outside: ends as the program did.
-fn end_like(init: Pid, mut told: File) -> ! {
-    let _let_go = let_go_of_pipes("/dev/null");
+/// Runs in the outer process: exits as the program did.
+fn exit_like_program(init: Pid, mut status_reader: File) -> ! {
+    let _let_go = release_pipes("/dev/null");
     let mut status = [0; 4];
-    let heard = told.read_exact(&mut status).is_ok();
+    let is_received = status_reader.read_exact(&mut status).is_ok();
     let ended = waitpid(Some(init), WaitOptions::empty());
     let status = match ended {
-        _ if heard => i32::from_ne_bytes(status),
+        _ if is_received => i32::from_ne_bytes(status),
         Ok(Some((_, status))) => status.as_raw(),
-        Ok(None) | Err(_) => REFUSED << 8,
+        Ok(None) | Err(_) => SETUP_FAILED << 8,
     };
     let status = ExitStatus::from_raw(status);
     if let Some(signal) = status.signal() {
-        // Twice, because Rust catches some the first time, to tell of a stack that overflowed. One that is ignored
-        // here comes to nothing; then the status has to say it.
+        // Twice, because Rust handles some signals once to report stack overflows. If the signal is ignored here, the
+        // exit status reports it.
         for signal in Signal::from_named_raw(signal).into_iter().cycle().take(2) {
             let _ended = kill_process(getpid(), signal);
         }
         std::process::exit(128 + signal);
     }
-    std::process::exit(status.code().unwrap_or(REFUSED))
+    std::process::exit(status.code().unwrap_or(SETUP_FAILED))
 }
 
-/// The pipes are the program's: who reads them sees their end when the program has let go of them.
-fn let_go_of_pipes(null: &str) -> io::Result<()> {
+/// Closes the program's pipes, so that readers see their end when the program closes them.
+fn release_pipes(null: &str) -> io::Result<()> {
     let null = File::options().read(true).write(true).open(null)?;
     rustix::stdio::dup2_stdin(null.as_fd())?;
     rustix::stdio::dup2_stdout(null.as_fd())?;

@@ -1,5 +1,5 @@
-//! Landlock: what of the files a program sees it may touch, and which sockets and processes outside of its cell.
-//! In namespaces this is a second wall; without them it is the only one around files.
+//! Landlock: access rules for visible files, and for sockets and processes outside the sandbox. With namespaces it is
+//! a second layer; without them it is the only layer that protects files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,30 +8,28 @@ use landlock::{
     RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::{Fault, Spec};
+use super::{HelperRequest, SetupError};
 
-/// The newest version whose rights are meant here; an older kernel enforces those that it knows.
+/// Newest ABI whose rights are requested; an older kernel enforces the ones that it supports.
 const NEWEST: ABI = ABI::V6;
 
-/// What a program needs of a machine that it sees whole.
-const SYSTEM: [&str; 9] =
+/// System paths that a program needs on a machine without namespaces.
+const SYSTEM_PATHS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/ld.so.conf"];
 
-const NETWORK: [&str; 4] = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl"];
+const NETWORK_PATHS: [&str; 4] = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl"];
 
-const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"];
-
-pub(super) fn restrict(spec: &Spec) -> Result<(), Fault> {
-    let status = rules(spec).and_then(RulesetCreated::restrict_self).map_err(Fault::at("landlock"))?;
+pub(super) fn restrict(spec: &HelperRequest) -> Result<(), SetupError> {
+    let status = rules(spec).and_then(RulesetCreated::restrict_self).map_err(SetupError::at("landlock"))?;
     if status.ruleset == RulesetStatus::NotEnforced {
-        return Err(Fault("landlock: the kernel has none".to_owned()));
+        return Err(SetupError("landlock: not supported by the kernel".to_owned()));
     }
     Ok(())
 }
 
-fn rules(spec: &Spec) -> Result<RulesetCreated, landlock::RulesetError> {
+fn rules(spec: &HelperRequest) -> Result<RulesetCreated, landlock::RulesetError> {
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
-    if !spec.network {
+    if !spec.network && !spec.loopback {
         rules = rules.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
     }
     let rules = rules.scope(Scope::AbstractUnixSocket | Scope::Signal)?.create()?;
@@ -40,21 +38,27 @@ fn rules(spec: &Spec) -> Result<RulesetCreated, landlock::RulesetError> {
     rules
         .add_rules(path_beneath_rules(readable(spec), AccessFs::from_read(NEWEST)))?
         .add_rules(path_beneath_rules([&spec.home], all))?
-        .add_rules(path_beneath_rules(DEVICES, devices))
+        .add_rules(path_beneath_rules(spec.devices(), devices))
 }
 
-/// In namespaces there is nothing else to read. A path that does not exist is no rule.
-fn readable(spec: &Spec) -> Vec<PathBuf> {
-    if spec.walls.namespaces {
+/// Returns the readable paths. With namespaces everything visible is readable. Missing paths are omitted.
+fn readable(spec: &HelperRequest) -> Vec<PathBuf> {
+    if spec.layers.namespaces {
         return vec![PathBuf::from("/")];
     }
-    let network = NETWORK.iter().filter(|_| spec.network);
-    let system = SYSTEM.iter().chain(network).map(PathBuf::from);
-    let given = spec.mounts.iter().map(|mount| mount.host.clone());
-    system.chain(given).filter(|path| Path::new(path).exists()).collect()
+    let network = NETWORK_PATHS.iter().filter(|_| spec.network);
+    let system = SYSTEM_PATHS.iter().chain(network).map(PathBuf::from);
+    let mounts = spec.mounts.iter().map(|mount| mount.host.clone());
+    system.chain(mounts).filter(|path| Path::new(path).exists()).collect()
 }
 
-/// Whether the kernel has it at all.
+/// True if Landlock can restrict signals to the sandbox, which it can since Linux 6.12.
+pub(super) fn can_scope_signals() -> bool {
+    let rules = Ruleset::default().set_compatibility(landlock::CompatLevel::HardRequirement);
+    rules.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
+}
+
+/// Checks that the kernel supports Landlock.
 pub(super) fn probe() -> Result<(), String> {
     let rules = Ruleset::default()
         .set_compatibility(landlock::CompatLevel::HardRequirement)

@@ -1,4 +1,4 @@
-//! Limits of each process, and what it may never do again.
+//! Limits of each process, and the permanent drop of privileges.
 
 use rustix::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -7,15 +7,15 @@ use rustix::thread::{
     set_capabilities, set_no_new_privs,
 };
 
-use super::{Fault, Limits};
+use super::{ResourceLimits, SetupError};
 
-/// What a crash leaves on the disk could be large, and could be read by others.
-pub(super) fn no_core() -> io::Result<()> {
+/// Disables core dumps, which could be large and readable by others.
+pub(super) fn disable_core_dumps() -> io::Result<()> {
     limit(Resource::Core, 0)
 }
 
-pub(super) fn set(limits: &Limits) -> Result<(), Fault> {
-    let set = |what, value| limit(what, value).map_err(Fault::at("limit a process"));
+pub(super) fn set(limits: &ResourceLimits) -> Result<(), SetupError> {
+    let set = |what, value| limit(what, value).map_err(SetupError::at("set a resource limit"));
     set(Resource::Data, limits.data_bytes)?;
     set(Resource::Fsize, limits.file_bytes)?;
     set(Resource::Nofile, limits.files)?;
@@ -28,34 +28,34 @@ pub(super) fn set(limits: &Limits) -> Result<(), Fault> {
     limits.processes.map_or(Ok(()), |processes| set(Resource::Nproc, processes))
 }
 
-/// Never over what holds already.
-fn limit(what: Resource, value: u64) -> io::Result<()> {
-    let value = getrlimit(what).maximum.map_or(value, |maximum| maximum.min(value));
-    setrlimit(what, Rlimit { current: Some(value), maximum: Some(value) })
+/// Sets a resource limit, but never raises it.
+fn limit(resource: Resource, value: u64) -> io::Result<()> {
+    let value = getrlimit(resource).maximum.map_or(value, |maximum| maximum.min(value));
+    setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
 }
 
-/// Where memory runs out on the machine, this goes before the gateway does.
-pub(super) fn prefer_to_be_killed() {
-    // Where there is no /proc in the cell it stays as it is: a preference, no wall.
+/// Makes the kernel kill this process before the gateway if the machine runs out of memory.
+pub(super) fn raise_oom_score() {
+    // Without /proc in the sandbox the score does not change: it is only a preference.
     let _stays = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// Gives up all capabilities, and that programs could give new ones.
-pub(super) fn give_up_rights(had_all: bool) -> Result<(), Fault> {
+/// Drops all capabilities, also for programs executed later.
+pub(super) fn drop_privileges(had_all: bool) -> Result<(), SetupError> {
     for bit in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match remove_capability_from_bounding_set(capability) {
-            // The last one that this kernel knows was before.
+            // All capabilities of this kernel were dropped.
             Err(io::Errno::INVAL) => break,
-            // Who has no capabilities cannot give up those of programs to come; there are none without new rights.
+            // Without capabilities the bounding set cannot change; `no_new_privs` makes it irrelevant.
             Err(io::Errno::PERM) if !had_all => break,
-            done => done.map_err(Fault::at("give up what programs could be given"))?,
+            done => done.map_err(SetupError::at("drop the bounding set"))?,
         }
     }
-    // Where the kernel has no ambient set it is empty.
+    // A kernel without an ambient set has nothing to clear.
     let _empty = clear_ambient_capability_set();
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    set_capabilities(None, sets).map_err(Fault::at("give up capabilities"))?;
-    set_no_new_privs(true).map_err(Fault::at("give up new rights"))
+    set_capabilities(None, sets).map_err(SetupError::at("drop capabilities"))?;
+    set_no_new_privs(true).map_err(SetupError::at("set no_new_privs"))
 }

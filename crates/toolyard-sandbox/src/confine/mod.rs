@@ -1,21 +1,24 @@
-//! The helper: a process of our own binary that puts walls around one program. It has one thread, because of which
-//! it may leave namespaces and fork. The order is what matters:
+//! The helper: a process of our own binary that sets up the isolation of one program. It is single-threaded, so it may
+//! enter namespaces and fork. The order of the steps matters:
 //!
-//! 1. join the cgroups, as long as it may;
-//! 2. become another user than root, *before* there is a user namespace: one that is mapped to root owns root's
-//!    files, and the limit of processes does not hold for it;
-//! 3. leave all namespaces; map one user and one group;
-//! 4. fork: the child is process 1 of its namespace, and everything there ends with it (`init`);
-//! 5. there, make a root of what the program may see, and make it read-only (`root`);
-//! 6. fork again, because process 1 ignores signals and has to reap; the first stays outside of what follows;
-//! 7. close all files, limit resources, give up all capabilities for ever (`limits`);
-//! 8. Landlock, then seccomp, which forbids what the steps before need;
-//! 9. say that it begins, and become the program.
+//! 1. join the cgroups, while this is still permitted;
+//! 2. switch from root to another user *before* the user namespace exists: a namespace that is mapped to root owns
+//!    root's files, and the process limit does not apply to it;
+//! 3. enter new namespaces; map one user and one group. For the sandboxes of an ordinary user the system's `newuidmap`
+//!    and `newgidmap` write the maps (`id_maps`), and only the process of the program switches to the mapped user;
+//! 4. fork: the child is process 1 of its namespace, and all processes there end with it (`init`);
+//! 5. as process 1, build a root file system from the visible paths and make it read-only (`root`);
+//! 6. fork again, because process 1 ignores signals and has to reap; it stays outside the following steps. Enter a
+//!    mount namespace without mounts and keep the root, so that `/proc` lists the mounts of the empty namespace;
+//! 7. close all files, limit resources, drop all capabilities permanently (`limits`);
+//! 8. apply Landlock, then seccomp, which forbids what the previous steps need;
+//! 9. report the start and execute the program.
 //!
-//! Each process is killed when the one above it ends. A step that fails ends all: nothing runs with a wall less
-//! than was asked for.
+//! Each process is killed when the one above it ends. If a step fails, the helper ends: no program runs with fewer
+//! layers than requested.
 
 mod channel;
+mod id_maps;
 mod init;
 mod landlock;
 mod limits;
@@ -26,135 +29,148 @@ mod root;
 mod seccomp;
 mod spec;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use channel::Channel;
+use channel::HelperChannel;
 
-pub(crate) use channel::why_refused;
-pub(crate) use namespaces::NOBODY;
-pub(crate) use spec::{Limits, Spec, Walls};
+pub(crate) use channel::refusal_reason;
+pub(crate) use namespaces::SANDBOX_ID;
+pub(crate) use probe::UserCandidates;
+pub(crate) use spec::{EnabledLayers, HelperRequest, ResourceLimits};
 
-use crate::CellProgram;
+use crate::SandboxProgram;
+use crate::packages::INSTALLER;
+use crate::users::SandboxUser;
 
-/// The only argument of a binary that is to be a helper. Its [`Spec`] comes by its channel.
-pub(crate) const REQUEST: &str = "confine:";
+/// Only argument of a helper. The [`HelperRequest`] arrives on its channel.
+pub(crate) const HELPER_ARG: &str = "confine:";
 
-/// The only argument of one that is to find out which walls the machine has.
-pub(crate) const PROBE: &str = "confine-probe:";
+/// First argument of a helper that probes the isolation layers. The users to test follow.
+pub(crate) const PROBE_ARG: &str = "confine-probe:";
 
-/// How a helper ends that could not put up the walls. A program may end like that, too: what counts is what the helper
-/// has said by its channel.
-const REFUSED: i32 = 125;
+/// Exit status of a helper that could not set up a layer. A program may exit with it, too: only the helper's message on
+/// the channel is decisive.
+const SETUP_FAILED: i32 = 125;
 
-/// Where programs are looked for.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Search path of programs.
+const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A function of our binary that runs in cells, with its arguments. What it returns is the status that its process
-/// ends with.
-pub type Entry = fn(&[String]) -> u8;
+/// A function of our binary that runs in sandboxes, with its arguments. It returns the exit status of its process.
+pub type EntryFunction = fn(&[String]) -> u8;
 
-/// A step that failed.
+/// Functions that every binary provides.
+const BUILT_IN_ENTRIES: [(&str, EntryFunction); 1] = [(INSTALLER, crate::packages::install_in_cell)];
+
+/// A failed step of the setup.
 #[derive(Debug)]
-pub(crate) struct Fault(String);
+pub(crate) struct SetupError(String);
 
-impl Fault {
-    /// Makes one of an error at a step.
+impl SetupError {
+    /// Returns a converter from an error of this step.
     fn at<E: fmt::Display>(step: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self(format!("{step}: {error}"))
     }
 }
 
-pub(crate) fn enter_if_asked(entries: &[(&str, Entry)]) {
+pub(crate) fn enter_if_asked(entries: &[(&str, EntryFunction)]) {
     let mut args = std::env::args_os().skip(1);
     let first = args.next();
-    if first.as_ref().is_some_and(|first| first == PROBE) {
-        std::process::exit(probe::run());
+    if first.as_ref().is_some_and(|first| first == PROBE_ARG) {
+        let candidates = args.next();
+        std::process::exit(probe::run(candidates.as_deref().and_then(OsStr::to_str)));
     }
-    if first.is_some_and(|first| first == REQUEST) {
-        let Err(Fault(why)) = help(entries);
-        // Whoever cannot be told sees the status.
-        let _unheard = writeln!(std::io::stderr(), "toolyard: cannot put up the walls of a cell: {why}");
-        std::process::exit(REFUSED);
+    if first.is_some_and(|first| first == HELPER_ARG) {
+        let Err(SetupError(why)) = run_helper(entries);
+        // If standard error is closed, the exit status still reports the failure.
+        let _unheard = writeln!(std::io::stderr(), "toolyard: cannot set up the sandbox: {why}");
+        std::process::exit(SETUP_FAILED);
     }
 }
 
-enum Never {}
+enum NoReturn {}
 
-/// Each of the processes that this comes to be returns here with what it failed at.
-fn help(entries: &[(&str, Entry)]) -> Result<Never, Fault> {
-    let mut channel = Some(Channel::take()?);
-    let done = run(&mut channel, entries);
-    if let (Err(Fault(why)), Some(channel)) = (&done, &mut channel) {
-        channel.refuse(why);
+/// Runs a helper. Returns only with an error, in whichever of the forked processes the step failed.
+fn run_helper(entries: &[(&str, EntryFunction)]) -> Result<NoReturn, SetupError> {
+    let mut channel = Some(HelperChannel::open()?);
+    let done = set_up(&mut channel, entries);
+    if let (Err(SetupError(why)), Some(channel)) = (&done, &mut channel) {
+        channel.report_failure(why);
     }
     done
 }
 
-/// A function of our own binary gets no channel either: then there is none left.
-fn run(channel: &mut Option<Channel>, entries: &[(&str, Entry)]) -> Result<Never, Fault> {
-    let gateway = channel.as_mut().ok_or_else(|| Fault("there is no channel".to_owned()))?;
-    let spec = gateway.spec()?;
-    limits::no_core().map_err(Fault::at("forbid core dumps"))?;
-    for procs in &spec.join {
-        std::fs::write(procs, "0").map_err(Fault::at("join a cgroup"))?;
+/// Sets up the isolation and executes the program. Takes the channel away before a function of our own binary runs.
+fn set_up(
+    channel: &mut Option<HelperChannel>,
+    entries: &[(&str, EntryFunction)],
+) -> Result<NoReturn, SetupError> {
+    let gateway = channel.as_mut().ok_or_else(|| SetupError("there is no channel".to_owned()))?;
+    let spec = gateway.read_request()?;
+    limits::disable_core_dumps().map_err(SetupError::at("disable core dumps"))?;
+    for procs in &spec.cgroup_procs {
+        std::fs::write(procs, "0").map_err(SetupError::at("join a cgroup"))?;
     }
-    if spec.walls.user {
-        namespaces::leave_root()?;
+    namespaces::drop_root(spec.user)?;
+    if spec.layers.namespaces {
+        namespaces::unshare_all(spec.network, spec.user)?;
+        if spec.loopback && !spec.network {
+            raw::raise_loopback().map_err(SetupError::at("bring up the loopback interface"))?;
+        }
+        init::fork_init(&spec)?;
+        root::hide_mounts()?;
+        namespaces::become_mapped_user(spec.user)?;
     }
-    if spec.walls.namespaces {
-        namespaces::leave(spec.network)?;
-        init::descend(&spec)?;
-    }
-    confine(&spec, gateway)?;
+    restrict(&spec, gateway)?;
     become_program(&spec, channel, entries)
 }
 
-/// All walls that are inside of the namespaces.
-fn confine(spec: &Spec, channel: &Channel) -> Result<(), Fault> {
-    std::env::set_current_dir(&spec.home).map_err(Fault::at("enter the home of the cell"))?;
-    raw::close_inherited(channel.0.as_fd()).map_err(Fault::at("close inherited files"))?;
+/// Applies the layers inside the namespaces.
+fn restrict(spec: &HelperRequest, channel: &HelperChannel) -> Result<(), SetupError> {
+    std::env::set_current_dir(&spec.home).map_err(SetupError::at("enter the folder of the sandbox"))?;
+    raw::close_inherited(channel.0.as_fd()).map_err(SetupError::at("close inherited files"))?;
     limits::set(&spec.limits)?;
-    if spec.walls == Walls::default() {
+    if spec.layers == EnabledLayers::default() && spec.user == SandboxUser::Unchanged {
         return Ok(());
     }
-    limits::prefer_to_be_killed();
-    limits::give_up_rights(spec.walls.namespaces)?;
-    if spec.walls.landlock {
+    limits::raise_oom_score();
+    limits::drop_privileges(spec.layers.namespaces)?;
+    if spec.layers.landlock {
         landlock::restrict(spec)?;
     }
-    if spec.walls.seccomp {
-        // Memory of files that have no name is in no process: only a cgroup counts it.
-        seccomp::restrict(spec.network, spec.limits.address_bytes.is_none())?;
+    if spec.layers.seccomp {
+        seccomp::restrict(spec)?;
     }
     Ok(())
 }
 
 fn become_program(
-    spec: &Spec,
-    channel: &mut Option<Channel>,
-    entries: &[(&str, Entry)],
-) -> Result<Never, Fault> {
-    let begins = |channel: &mut Option<Channel>| channel.as_mut().map_or(Ok(()), Channel::begins);
+    spec: &HelperRequest,
+    channel: &mut Option<HelperChannel>,
+    entries: &[(&str, EntryFunction)],
+) -> Result<NoReturn, SetupError> {
+    let begins =
+        |channel: &mut Option<HelperChannel>| channel.as_mut().map_or(Ok(()), HelperChannel::announce_start);
     match &spec.program {
-        CellProgram::Inner { name, args } => {
-            let entry = entries.iter().find(|(known, _)| known == name);
-            let (_, entry) = entry.ok_or_else(|| Fault(format!("there is no {name:?} in this binary")))?;
+        SandboxProgram::Inner { name, args } => {
+            let entry = entries.iter().chain(&BUILT_IN_ENTRIES).find(|(known, _)| known == name);
+            let (_, entry) = entry.ok_or_else(|| SetupError(format!("this binary has no entry {name:?}")))?;
             begins(channel)?;
             *channel = None;
             std::process::exit(i32::from(entry(args)))
         }
-        CellProgram::Exec { command, args } => {
+        SandboxProgram::Exec { command, args } => {
             #[expect(clippy::disallowed_methods, reason = "it replaces this process, and starts none")]
             let mut program = Command::new(command);
-            program.args(args).env_clear().env("PATH", PATH).env("LANG", "C.UTF-8");
+            program.args(args).env_clear().env("PATH", SEARCH_PATH).env("LANG", "C.UTF-8");
             program.env("HOME", &spec.home).env("TMPDIR", &spec.home);
             program.envs(spec.env.iter().map(|(name, value)| (name, value)));
             begins(channel)?;
-            Err(Fault::at("start the program")(program.exec()))
+            Err(SetupError::at("start the program")(program.exec()))
         }
     }
 }

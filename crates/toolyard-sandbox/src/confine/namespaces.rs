@@ -1,4 +1,4 @@
-//! Another user, and namespaces of its own.
+//! Change of the user, and new namespaces.
 
 use std::fs;
 use std::io;
@@ -9,30 +9,46 @@ use rustix::process::{
 };
 use rustix::thread::{UnshareFlags, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::{Fault, raw};
+use super::id_maps::IdMappers;
+use super::{SetupError, raw};
+use crate::users::SandboxUser;
 
-/// The user and the group inside of a cell, and outside as well where the gateway is root: nobody.
-pub(crate) const NOBODY: u32 = 65534;
+/// User and group inside every sandbox; also outside if the gateway is root and sandboxes have no separate users.
+pub(crate) const SANDBOX_ID: u32 = 65534;
 
-/// Becomes nobody where this is root.
-pub(super) fn leave_root() -> Result<(), Fault> {
-    // In a namespace that has one user only, root is that user: an ordinary one.
-    let users = fs::read_to_string("/proc/self/uid_map").map_err(Fault::at("see which users there are"))?;
-    if !geteuid().is_root() || !has_nobody(&users) {
-        return Ok(());
-    }
-    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-    set_thread_groups(&[]).map_err(Fault::at("give up groups"))?;
-    set_thread_res_gid(group, group, group).map_err(Fault::at("become another group"))?;
-    set_thread_res_uid(user, user, user).map_err(Fault::at("become another user"))?;
-    // Else the files of this process below /proc are root's, the maps of the namespace among them.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(Fault::at("own itself"))
+/// The gateway's user inside the namespace of a sandbox that has a mapped user.
+const GATEWAY_ID: u32 = 65533;
+
+/// Switches from root to the user of the sandbox. Mapped users are switched to in their namespace.
+pub(super) fn drop_root(user: SandboxUser) -> Result<(), SetupError> {
+    let SandboxUser::Become(number) = user else { return Ok(()) };
+    become_group(number)?;
+    become_user(number)
 }
 
-/// Leaves all namespaces but the network's where that is allowed. The caller is in the new ones from now on, its
-/// children are in the new one of processes.
-pub(super) fn leave(network: bool) -> Result<(), Fault> {
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+/// Switches to a mapped user of the sandbox's namespace. The processes above the program keep the gateway's user.
+pub(super) fn become_mapped_user(user: SandboxUser) -> Result<(), SetupError> {
+    if matches!(user, SandboxUser::Mapped { .. }) { become_user(SANDBOX_ID) } else { Ok(()) }
+}
+
+fn become_group(number: u32) -> Result<(), SetupError> {
+    let group = Gid::from_raw(number);
+    set_thread_groups(&[]).map_err(SetupError::at("drop supplementary groups"))?;
+    set_thread_res_gid(group, group, group).map_err(SetupError::at("change the group"))?;
+    // Otherwise root owns the /proc files of this process, including the maps of the namespace.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(SetupError::at("make the process dumpable"))
+}
+
+fn become_user(number: u32) -> Result<(), SetupError> {
+    let user = Uid::from_raw(number);
+    set_thread_res_uid(user, user, user).map_err(SetupError::at("change the user"))?;
+    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(SetupError::at("make the process dumpable"))
+}
+
+/// Enters new namespaces, except for the network namespace if the network is permitted. The caller is in the new
+/// namespaces afterwards; its children are in the new pid namespace.
+pub(super) fn unshare_all(network: bool, user: SandboxUser) -> Result<(), SetupError> {
+    let (own, group) = (geteuid().as_raw(), getegid().as_raw());
     let mut flags = UnshareFlags::NEWUSER
         | UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
@@ -40,47 +56,23 @@ pub(super) fn leave(network: bool) -> Result<(), Fault> {
         | UnshareFlags::NEWUTS
         | UnshareFlags::NEWCGROUP;
     flags.set(UnshareFlags::NEWNET, !network);
-    raw::unshare(flags).map_err(Fault::at("leave the namespaces"))?;
-    map(user, group).map_err(Fault::at("map a user into the namespace"))?;
-    // Only now: a change of rights undoes it.
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(Fault::at("end with the supervisor"))
-}
-
-/// Whether a map of users, lines of the first inside, the first outside and how many, has nobody in it.
-fn has_nobody(map: &str) -> bool {
-    map.lines().any(|line| {
-        let mut numbers = line.split_whitespace().map_while(|number| number.parse::<u32>().ok());
-        let (Some(first), Some(_), Some(count)) = (numbers.next(), numbers.next(), numbers.next()) else {
-            return false;
-        };
-        NOBODY.checked_sub(first).is_some_and(|after| after < count)
-    })
-}
-
-fn map(user: u32, group: u32) -> io::Result<()> {
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{NOBODY} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{NOBODY} {group} 1"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::has_nobody;
-
-    #[test]
-    fn whether_there_is_a_nobody_is_read() {
-        let cases = [
-            ("         0          0 4294967295\n", true),
-            ("0 100000 65536\n", true),
-            ("0 1000 1\n", false),
-            ("0 1000 1\n1 100000 65533\n", false),
-            ("65534 1000 1\n", true),
-            ("70000 1000 1\n", false),
-            ("", false),
-            ("x", false),
-        ];
-        for (map, expected) in cases {
-            assert_eq!(has_nobody(map), expected, "{map:?}");
-        }
+    let unshare = || raw::unshare(flags).map_err(SetupError::at("enter new namespaces"));
+    if let SandboxUser::Mapped { uid, gid } = user {
+        // The mapping programs must run in the current namespace.
+        let mappers = IdMappers::start(&[(GATEWAY_ID, own), (SANDBOX_ID, uid)], &[(SANDBOX_ID, gid)])?;
+        unshare()?;
+        mappers.map()?;
+        become_group(SANDBOX_ID)?;
+    } else {
+        unshare()?;
+        write_id_maps(own, group).map_err(SetupError::at("map a user into the namespace"))?;
     }
+    // Set last, because a change of credentials resets it.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(SetupError::at("set the parent-death signal"))
+}
+
+fn write_id_maps(user: u32, group: u32) -> io::Result<()> {
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{SANDBOX_ID} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{SANDBOX_ID} {group} 1"))
 }

@@ -1,27 +1,43 @@
-//! Finds out which walls this machine has: tries each in a process of its own, and says one line of each.
+//! Probe of the isolation layers of this machine: tests each in a process of its own and prints one line for each.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use rustix::process::{WaitOptions, waitpid};
 use rustix::thread::set_no_new_privs;
+use serde::{Deserialize, Serialize};
 
-use super::raw::{Side, fork};
-use super::{Fault, Limits, Spec, Walls, init, landlock, namespaces, seccomp};
-use crate::CellProgram;
+use super::raw::{ForkSide, fork};
+use super::{
+    EnabledLayers, HelperRequest, ResourceLimits, SETUP_FAILED, SetupError, init, landlock, namespaces, root,
+    seccomp,
+};
+use crate::SandboxProgram;
+use crate::users::SandboxUser;
 
-/// Puts up one wall, or says why not.
-type Try = fn() -> Result<(), String>;
+/// Sets up one layer, or returns why it is missing.
+type LayerProbe = fn(SandboxUser) -> Result<(), String>;
 
-/// The walls that are tried, by the names that the lines begin with.
-const TRIES: [(&str, Try); 3] =
-    [("namespaces", namespaces), ("landlock", landlock::probe), ("seccomp", seccomp)];
+/// The probed layers, by the names that the lines start with.
+const LAYER_PROBES: [(&str, LayerProbe); 4] =
+    [("namespaces", namespaces), ("landlock", |_| landlock::probe()), ("seccomp", seccomp), ("uids", user)];
 
-pub(super) fn run() -> i32 {
-    for (name, wall) in TRIES {
-        let Ok(Side::Parent(child)) = fork() else {
-            // In the child, and where there is none.
-            let why = wall().err().unwrap_or_default().replace('\n', " ");
+/// Users to test: the one that sandboxes share, and one that a single sandbox has.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct UserCandidates {
+    pub(crate) shared: SandboxUser,
+    pub(crate) own: Option<SandboxUser>,
+}
+
+pub(super) fn run(candidates: Option<&str>) -> i32 {
+    let candidates = candidates.and_then(|text| serde_json::from_str(text).ok());
+    let Some(UserCandidates { shared, own }) = candidates else { return SETUP_FAILED };
+    for (name, probe) in LAYER_PROBES {
+        let user = if name == "uids" { own } else { Some(shared) };
+        let Some(user) = user else { continue };
+        let Ok(ForkSide::Parent(child)) = fork() else {
+            // In the child, or after a failed fork.
+            let why = probe(user).err().unwrap_or_default().replace('\n', " ");
             let mut out = std::io::stdout();
             return i32::from(writeln!(out, "{name}\t{why}").and_then(|()| out.flush()).is_err());
         };
@@ -30,12 +46,25 @@ pub(super) fn run() -> i32 {
     0
 }
 
-fn namespaces() -> Result<(), String> {
-    let spec = Spec {
-        walls: Walls { user: true, namespaces: true, ..Walls::default() },
-        join: Vec::new(),
+/// Tests a separate user: root needs no namespaces for it, other users do.
+fn user(user: SandboxUser) -> Result<(), String> {
+    match user {
+        SandboxUser::Mapped { .. } => namespaces(user),
+        SandboxUser::Become(_) | SandboxUser::Unchanged => {
+            namespaces::drop_root(user).map_err(|SetupError(why)| why)
+        }
+    }
+}
+
+/// Returns a minimal request.
+fn spec(layers: EnabledLayers, user: SandboxUser) -> HelperRequest {
+    HelperRequest {
+        layers,
+        user,
+        cgroup_procs: Vec::new(),
         network: false,
-        limits: Limits {
+        loopback: false,
+        limits: ResourceLimits {
             data_bytes: u64::MAX,
             address_bytes: None,
             file_bytes: 1 << 20,
@@ -44,16 +73,22 @@ fn namespaces() -> Result<(), String> {
         },
         mounts: Vec::new(),
         home: PathBuf::from("/tmp"),
-        program: CellProgram::Inner { name: String::new(), args: Vec::new() },
+        program: SandboxProgram::Inner { name: String::new(), args: Vec::new() },
         env: Vec::new(),
-    };
-    let tried = namespaces::leave_root()
-        .and_then(|()| namespaces::leave(spec.network))
-        .and_then(|()| init::descend(&spec));
-    tried.map_err(|Fault(why)| why)
+    }
 }
 
-fn seccomp() -> Result<(), String> {
+fn namespaces(user: SandboxUser) -> Result<(), String> {
+    let spec = spec(EnabledLayers { namespaces: true, ..EnabledLayers::default() }, user);
+    let result = namespaces::drop_root(user)
+        .and_then(|()| namespaces::unshare_all(spec.network, user))
+        .and_then(|()| init::fork_init(&spec))
+        .and_then(|()| root::hide_mounts())
+        .and_then(|()| namespaces::become_mapped_user(user));
+    result.map_err(|SetupError(why)| why)
+}
+
+fn seccomp(user: SandboxUser) -> Result<(), String> {
     set_no_new_privs(true).map_err(|error| error.to_string())?;
-    seccomp::probe()
+    seccomp::probe(&spec(EnabledLayers::default(), user))
 }

@@ -1,114 +1,143 @@
-//! The root of a cell: a small read-only file system with the system's programs and libraries, four devices, the
-//! processes of the cell, its folder, and what it was given to read.
+//! Root file system of a sandbox: a small read-only tree with the system's programs and libraries, four devices, the
+//! processes of the sandbox, its writable folder, and its readable mounts.
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, open};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
     move_mount, open_tree, unmount,
 };
-use rustix::process::{chdir, pivot_root};
+use rustix::process::{chdir, chroot, fchdir, pivot_root};
 use rustix::system::sethostname;
+use rustix::thread::UnshareFlags;
 
-use super::{Fault, Spec, raw};
+use super::{HelperRequest, SANDBOX_ID, SetupError, raw};
 
-/// Where the new root is put together. It must be there on every machine; what it covers is held open before.
-const PLACE: &str = "/usr";
+/// Path at which the new root is built. It exists on every machine, and its content is opened before it is covered.
+const STAGING_PATH: &str = "/usr";
 
 /// Links to folders of /usr on most systems, folders on some.
-const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+const SYSTEM_FOLDERS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"];
+/// Options of `/proc`: processes only, and of these only the ones that the program may inspect.
+const PROC_OPTIONS: &CStr = c"subset=pid,hidepid=invisible";
 
-/// What names are resolved and certificates are checked by, for cells with a network.
-const NETWORK: [&str; 6] =
+/// Paths for name resolution and certificate checks, for sandboxes with a network.
+const NETWORK_PATHS: [&str; 6] =
     ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"];
 
-/// Something of the machine, held open.
-struct Piece {
+/// Minimum number of inodes of a sandbox folder.
+const MIN_INODES: u64 = 16 << 10;
+
+/// Bytes per inode in larger folders.
+const BYTES_PER_INODE: u64 = 8 << 10;
+
+/// A cloned mount tree of the host.
+struct ClonedMount {
     tree: OwnedFd,
     inside: PathBuf,
     folder: bool,
     read_only: bool,
 }
 
-pub(super) fn make(spec: &Spec) -> Result<(), Fault> {
+pub(super) fn make(spec: &HelperRequest) -> Result<(), SetupError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).map_err(Fault::at("keep mounts to itself"))?;
-    let pieces = pieces(spec).map_err(Fault::at("find what the cell may read"))?;
-    let links = links();
-    tmpfs(PLACE, "size=1m,nr_inodes=4k,mode=0755").map_err(Fault::at("make a root"))?;
+    mount_change("/", private).map_err(SetupError::at("make mounts private"))?;
+    let pieces = open_mounts(spec).map_err(SetupError::at("open the visible paths"))?;
+    let links = system_links();
+    mount_tmpfs(STAGING_PATH, "size=1m,nr_inodes=4k,mode=0755").map_err(SetupError::at("mount the root"))?;
     for folder in ["proc", "tmp", "dev"] {
-        fs::create_dir(Path::new(PLACE).join(folder)).map_err(Fault::at("make a folder of the root"))?;
+        fs::create_dir(Path::new(STAGING_PATH).join(folder))
+            .map_err(SetupError::at("create a folder of the root"))?;
     }
     for (link, target) in links {
-        symlink(target, below(&link)).map_err(Fault::at("make a link of the root"))?;
+        symlink(target, in_staging(&link)).map_err(SetupError::at("create a link of the root"))?;
     }
-    symlink("/tmp", below(Path::new("/dev/shm"))).map_err(Fault::at("make a link of the root"))?;
-    let room = format!("size={},nr_inodes=16k,mode=0700", spec.limits.file_bytes);
-    tmpfs(&format!("{PLACE}/tmp"), &room).map_err(Fault::at("make the folder of the cell"))?;
-    // In a container whose own /proc has parts covered, the kernel gives no new one. Programs can do without.
+    symlink("/tmp", in_staging(Path::new("/dev/shm")))
+        .map_err(SetupError::at("create a link of the root"))?;
+    let inodes = (spec.limits.file_bytes / BYTES_PER_INODE).max(MIN_INODES);
+    let owner = format!("uid={SANDBOX_ID},gid={SANDBOX_ID}");
+    let room = format!("size={},nr_inodes={inodes},mode=0700,{owner}", spec.limits.file_bytes);
+    mount_tmpfs(&format!("{STAGING_PATH}/tmp"), &room)
+        .map_err(SetupError::at("mount the folder of the sandbox"))?;
+    // In a container whose own /proc is partly covered, the kernel refuses a new one. Programs run without it.
     let hardened = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    let _without = mount("proc", format!("{PLACE}/proc"), "proc", hardened, None);
+    let _without = mount("proc", format!("{STAGING_PATH}/proc"), "proc", hardened, Some(PROC_OPTIONS));
     for piece in pieces {
-        piece.place().map_err(|error| Fault(format!("mount {:?}: {error}", piece.inside)))?;
+        piece.attach().map_err(|error| SetupError(format!("mount {:?}: {error}", piece.inside)))?;
     }
-    sethostname(b"cell").map_err(Fault::at("name the cell"))?;
-    turn().map_err(Fault::at("make it the root"))?;
-    raw::protect(Path::new("/"), false).map_err(Fault::at("make the root read-only"))
+    sethostname(b"cell").map_err(SetupError::at("set the host name"))?;
+    pivot_to(STAGING_PATH).map_err(SetupError::at("change the root"))?;
+    raw::make_read_only(Path::new("/"), false).map_err(SetupError::at("make the root read-only"))
 }
 
-fn below(path: &Path) -> PathBuf {
-    Path::new(PLACE).join(path.strip_prefix("/").unwrap_or(path))
+fn in_staging(path: &Path) -> PathBuf {
+    Path::new(STAGING_PATH).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-fn tmpfs(at: &str, options: &str) -> io::Result<()> {
+fn mount_tmpfs(at: &str, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options)?;
     Ok(mount("tmpfs", at, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(options.as_c_str()))?)
 }
 
-fn links() -> Vec<(PathBuf, PathBuf)> {
+fn system_links() -> Vec<(PathBuf, PathBuf)> {
     let link = |path: &&str| Some((PathBuf::from(path), fs::read_link(path).ok()?));
-    SYSTEM.iter().filter_map(link).collect()
+    SYSTEM_FOLDERS.iter().filter_map(link).collect()
 }
 
-/// Holds all open that the cell gets to see, in the order in which it is put there.
-fn pieces(spec: &Spec) -> io::Result<Vec<Piece>> {
+/// Opens all visible paths, in the order in which they are attached.
+fn open_mounts(spec: &HelperRequest) -> io::Result<Vec<ClonedMount>> {
     let is_folder = |path: &&&str| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    let mut pieces = vec![Piece::open(Path::new("/usr"), Path::new("/usr"), true)?];
-    for path in SYSTEM.iter().filter(is_folder) {
-        pieces.push(Piece::open(Path::new(path), Path::new(path), true)?);
+    let mut pieces = vec![ClonedMount::open(Path::new("/usr"), Path::new("/usr"), true)?];
+    for path in SYSTEM_FOLDERS.iter().filter(is_folder) {
+        pieces.push(ClonedMount::open(Path::new(path), Path::new(path), true)?);
     }
-    for path in DEVICES {
-        pieces.push(Piece::open(Path::new(path), Path::new(path), false)?);
+    for path in spec.devices() {
+        pieces.push(ClonedMount::open(Path::new(path), Path::new(path), false)?);
     }
-    for path in NETWORK.iter().filter(|path| spec.network && Path::new(path).exists()) {
-        pieces.push(Piece::open(Path::new(path), Path::new(path), true)?);
+    for path in NETWORK_PATHS.iter().filter(|path| spec.network && Path::new(path).exists()) {
+        pieces.push(ClonedMount::open(Path::new(path), Path::new(path), true)?);
     }
     let mut mounts: Vec<_> = spec.mounts.iter().collect();
-    // A path before those below it, which it would cover.
+    // Parents first, because a later mount covers earlier ones below it.
     mounts.sort_by_key(|mount| mount.inside.components().count());
     for mount in mounts {
-        let piece = Piece::open(&mount.host, &mount.inside, true);
+        let piece = ClonedMount::open(&mount.host, &mount.inside, true);
         pieces.push(piece.map_err(|error| io::Error::other(format!("{:?}: {error}", mount.host)))?);
     }
     Ok(pieces)
 }
 
-/// Makes the new root the root, and lets go of the old one.
-fn turn() -> rustix::io::Result<()> {
-    chdir(PLACE)?;
+/// Enters a mount namespace that has only an empty folder, and keeps the previous root. The files in `/proc` that list
+/// mounts, with folders and disks of the host, then list the mounts of the empty namespace: none.
+pub(super) fn hide_mounts() -> Result<(), SetupError> {
+    let hide = || -> io::Result<()> {
+        let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        raw::unshare(UnshareFlags::NEWNS)?;
+        mount_tmpfs("/tmp", "size=4k,nr_inodes=1")?;
+        pivot_to("/tmp")?;
+        fchdir(root)?;
+        chroot(".")?;
+        Ok(())
+    };
+    hide().map_err(SetupError::at("hide the mounts"))
+}
+
+/// Makes a mount the root and unmounts the old one.
+fn pivot_to(to: &str) -> rustix::io::Result<()> {
+    chdir(to)?;
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     chdir("/")
 }
 
-impl Piece {
+impl ClonedMount {
     fn open(host: &Path, inside: &Path, read_only: bool) -> io::Result<Self> {
         let folder = fs::metadata(host)?.is_dir();
         let flags =
@@ -117,8 +146,8 @@ impl Piece {
         Ok(Self { tree, inside: inside.to_owned(), folder, read_only })
     }
 
-    fn place(&self) -> io::Result<()> {
-        let target = below(&self.inside);
+    fn attach(&self) -> io::Result<()> {
+        let target = in_staging(&self.inside);
         if self.folder {
             fs::create_dir_all(&target)?;
         } else {
@@ -126,6 +155,6 @@ impl Piece {
             File::options().create(true).append(true).open(&target)?;
         }
         move_mount(&self.tree, "", CWD, &target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        if self.read_only { raw::protect(&target, true) } else { Ok(()) }
+        if self.read_only { raw::make_read_only(&target, true) } else { Ok(()) }
     }
 }

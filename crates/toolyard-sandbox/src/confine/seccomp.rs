@@ -1,5 +1,7 @@
-//! Which system calls a program may not make: those by which it would get at parts of the kernel that no program in
-//! a cell needs, and that had faults before.
+//! Filter of system calls. It denies calls that reach rarely needed, historically vulnerable parts of the kernel, and
+//! calls that affect other processes (`shared_resources`).
+
+mod shared_resources;
 
 use std::collections::BTreeMap;
 
@@ -9,13 +11,13 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-use super::Fault;
+use super::{HelperRequest, SetupError};
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-type Outcome<T> = Result<T, seccompiler::BackendError>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompResult<T> = Result<T, seccompiler::BackendError>;
 
-/// Refused, whatever their arguments.
-const REFUSED: [i64; 64] = [
+/// System calls that are denied with any arguments.
+const DENIED_CALLS: [i64; 65] = [
     // Namespaces and mounts.
     sys::SYS_unshare,
     sys::SYS_setns,
@@ -61,7 +63,9 @@ const REFUSED: [i64; 64] = [
     sys::SYS_set_mempolicy,
     sys::SYS_memfd_secret,
     sys::SYS_personality,
-    // System V objects have no limit of their own here.
+    // The machine has a limit for all users together.
+    sys::SYS_io_setup,
+    // System V objects have no separate limit here.
     sys::SYS_shmget,
     sys::SYS_semget,
     sys::SYS_msgget,
@@ -88,7 +92,7 @@ const REFUSED: [i64; 64] = [
 ];
 
 #[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: [i64; 7] = [
+const DENIED_CALLS_OF_ARCH: [i64; 7] = [
     sys::SYS_iopl,
     sys::SYS_ioperm,
     sys::SYS_modify_ldt,
@@ -100,7 +104,7 @@ const REFUSED_HERE: [i64; 7] = [
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: [i64; 0] = [];
 
-/// New namespaces by way of `clone`.
+/// Flags of `clone` that create namespaces.
 const NAMESPACES: i32 = sys::CLONE_NEWUSER
     | sys::CLONE_NEWNS
     | sys::CLONE_NEWPID
@@ -109,55 +113,75 @@ const NAMESPACES: i32 = sys::CLONE_NEWUSER
     | sys::CLONE_NEWUTS
     | sys::CLONE_NEWCGROUP;
 
-/// Terminals: what puts characters into the input of another program.
-const TERMINALS: [u64; 2] = [sys::TIOCSTI, 0x541C];
+/// Terminal requests that inject characters into the input of another program.
+const TERMINAL_INJECTION: [u64; 2] = [sys::TIOCSTI, 0x541C];
 
-/// `files_in_memory` are those of `memfd_create`.
-pub(super) fn restrict(network: bool, files_in_memory: bool) -> Result<(), Fault> {
-    let programs = programs(network, files_in_memory).map_err(Fault::at("seccomp"))?;
-    programs.iter().try_for_each(|program| apply_filter(program)).map_err(Fault::at("seccomp"))
+/// Installs the filters permanently; they deny more calls if other layers are missing.
+pub(super) fn restrict(spec: &HelperRequest) -> Result<(), SetupError> {
+    let programs = filter_programs(spec).map_err(SetupError::at("seccomp"))?;
+    programs.iter().try_for_each(|program| apply_filter(program)).map_err(SetupError::at("seccomp"))
 }
 
-/// The kernel asks all of them, and does what the strictest says.
-fn programs(network: bool, files_in_memory: bool) -> Outcome<Vec<BpfProgram>> {
-    let mut rules: Rules = REFUSED.iter().chain(&REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
-    if !files_in_memory {
-        rules.insert(sys::SYS_memfd_create, Vec::new());
-    }
-    rules.insert(sys::SYS_socket, sockets(network)?);
-    rules.insert(sys::SYS_socketpair, sockets(false)?);
-    let one = |arg, op, value| SeccompRule::new(vec![SeccompCondition::new(arg, Len::Dword, op, value)?]);
+/// Returns the filters. The kernel evaluates all of them and applies the strictest result.
+fn filter_programs(spec: &HelperRequest) -> SeccompResult<Vec<BpfProgram>> {
+    let mut rules: SeccompRules =
+        DENIED_CALLS.iter().chain(&DENIED_CALLS_OF_ARCH).map(|call| (*call, Vec::new())).collect();
+    rules.insert(sys::SYS_socket, socket_rules(&socket_families(spec))?);
+    rules.insert(sys::SYS_socketpair, socket_rules(&[sys::AF_UNIX])?);
     let each = |bit: u32| {
         let flag = 1_u64 << bit;
-        (NAMESPACES as u32 & (1 << bit) != 0).then(|| one(0, Is::MaskedEq(flag), flag))
+        (NAMESPACES as u32 & (1 << bit) != 0).then(|| argument_rule(0, Is::MaskedEq(flag), flag))
     };
-    rules.insert(sys::SYS_clone, (0..32).filter_map(each).collect::<Outcome<_>>()?);
-    let terminals = TERMINALS.map(|request| one(1, Is::Eq, request));
-    rules.insert(sys::SYS_ioctl, terminals.into_iter().collect::<Outcome<_>>()?);
-    let refused = filter(rules, sys::EPERM)?;
-    // Its flags are in memory, where no filter sees them. Who is told that there is none takes `clone`.
-    let unknown = filter(Rules::from([(sys::SYS_clone3, Vec::new())]), sys::ENOSYS)?;
-    Ok([Some(refused), Some(unknown), other_numbers()].into_iter().flatten().collect())
+    rules.insert(sys::SYS_clone, (0..32).filter_map(each).collect::<SeccompResult<_>>()?);
+    let terminals = TERMINAL_INJECTION.map(|request| argument_rule(1, Is::Eq, request));
+    rules.insert(sys::SYS_ioctl, terminals.into_iter().collect::<SeccompResult<_>>()?);
+    shared_resources::deny(&mut rules, spec)?;
+    let refused = build_filter(rules, sys::EPERM)?;
+    // The flags of clone3 are in memory, which a filter cannot read. With ENOSYS, libraries fall back to `clone`.
+    let unknown = build_filter(SeccompRules::from([(sys::SYS_clone3, Vec::new())]), sys::ENOSYS)?;
+    Ok([Some(refused), Some(unknown), x32_filter(), Some(filter_denial()?)].into_iter().flatten().collect())
 }
 
-fn filter(rules: Rules, errno: i32) -> Outcome<BpfProgram> {
+/// Returns the last of the filters: it refuses further ones, which would outlive the call of a function that adds them.
+fn filter_denial() -> SeccompResult<BpfProgram> {
+    let set_seccomp = argument_rule(0, Is::Eq, sys::PR_SET_SECCOMP as u64)?;
+    let rules = SeccompRules::from([(sys::SYS_seccomp, Vec::new()), (sys::SYS_prctl, vec![set_seccomp])]);
+    build_filter(rules, sys::EPERM)
+}
+
+/// Returns a rule about the lower half of one argument.
+fn argument_rule(argument: u8, is: Is, value: u64) -> SeccompResult<SeccompRule> {
+    SeccompRule::new(vec![SeccompCondition::new(argument, Len::Dword, is, value)?])
+}
+
+fn build_filter(rules: SeccompRules, errno: i32) -> SeccompResult<BpfProgram> {
     let refuse = SeccompAction::Errno(errno.cast_unsigned());
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
 }
 
-/// Refuses each family that is not among those allowed.
-fn sockets(network: bool) -> Outcome<Vec<SeccompRule>> {
-    // The addresses of interfaces, which the search for a name's address asks for, come by netlink.
-    let families = [sys::AF_UNIX, sys::AF_INET, sys::AF_INET6, sys::AF_NETLINK];
-    let allowed = &families[..if network { families.len() } else { 1 }];
-    let other =
-        |family: &i32| SeccompCondition::new(0, Len::Dword, Is::Ne, u64::from(family.cast_unsigned()));
-    Ok(vec![SeccompRule::new(allowed.iter().map(other).collect::<Outcome<_>>()?)?])
+/// Returns the socket families that a program may use.
+fn socket_families(spec: &HelperRequest) -> Vec<i32> {
+    // Without namespaces, Unix sockets would reach the services of the host.
+    let local = spec.layers.namespaces.then_some(sys::AF_UNIX);
+    // Name resolution lists the addresses of interfaces by netlink.
+    let network = [sys::AF_INET, sys::AF_INET6, sys::AF_NETLINK];
+    let network = network.into_iter().filter(|_| spec.network || spec.loopback);
+    local.into_iter().chain(network).collect()
 }
 
-/// On x86-64 some kernels know each call by a second number, of which the rules say nothing.
-fn other_numbers() -> Option<BpfProgram> {
+/// Returns rules that deny all other families.
+fn socket_rules(allowed: &[i32]) -> SeccompResult<Vec<SeccompRule>> {
+    let other =
+        |family: &i32| SeccompCondition::new(0, Len::Dword, Is::Ne, u64::from(family.cast_unsigned()));
+    match allowed {
+        [] => Ok(Vec::new()),
+        allowed => Ok(vec![SeccompRule::new(allowed.iter().map(other).collect::<SeccompResult<_>>()?)?]),
+    }
+}
+
+/// Returns a filter of the second call numbers (x32) of x86-64, which the other rules do not cover.
+fn x32_filter() -> Option<BpfProgram> {
     const SECOND: u32 = 0x4000_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let load = step((sys::BPF_LD | sys::BPF_W | sys::BPF_ABS) as u16, 0, 0, 0);
@@ -167,7 +191,7 @@ fn other_numbers() -> Option<BpfProgram> {
     cfg!(target_arch = "x86_64").then(|| vec![load, is_second, refuse, ends(sys::SECCOMP_RET_ALLOW)])
 }
 
-/// Whether the kernel takes filters.
-pub(super) fn probe() -> Result<(), String> {
-    restrict(false, false).map_err(|Fault(why)| why)
+/// Checks that the kernel supports filters.
+pub(super) fn probe(spec: &HelperRequest) -> Result<(), String> {
+    restrict(spec).map_err(|SetupError(why)| why)
 }

@@ -1,33 +1,50 @@
-//! What a helper is told to do.
+//! Request to a helper.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellProgram, Mount};
+use crate::users::SandboxUser;
+use crate::{ReadOnlyMount, SandboxProgram};
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Spec {
-    pub(crate) walls: Walls,
-    /// The files of cgroups that who joins writes to.
-    pub(crate) join: Vec<PathBuf>,
+pub(crate) struct HelperRequest {
+    pub(crate) layers: EnabledLayers,
+    /// User of the program.
+    pub(crate) user: SandboxUser,
+    /// Cgroup files that a process writes to in order to join.
+    pub(crate) cgroup_procs: Vec<PathBuf>,
     pub(crate) network: bool,
-    pub(crate) limits: Limits,
-    pub(crate) mounts: Vec<Mount>,
-    /// Its home, where it begins, and what it may write to.
+    /// True if the sandbox has its own loopback interface.
+    pub(crate) loopback: bool,
+    pub(crate) limits: ResourceLimits,
+    pub(crate) mounts: Vec<ReadOnlyMount>,
+    /// Home and working folder, which is writable.
     pub(crate) home: PathBuf,
-    pub(crate) program: CellProgram,
-    /// Its environment. In that of the helper it would say something to those who load and run the helper, such as
-    /// `LD_PRELOAD`, outside of the walls.
+    pub(crate) program: SandboxProgram,
+    /// Environment of the program. The helper must not have these variables, because some, such as `LD_PRELOAD`, would
+    /// affect it outside the isolation.
     pub(crate) env: Vec<(OsString, OsString)>,
 }
 
-/// Which walls to put up. One that cannot be put up is a failure: what the machine has was found out before.
+impl HelperRequest {
+    /// True if a cgroup counts memory that no process owns, such as that of sockets.
+    pub(crate) const fn is_memory_counted(&self) -> bool {
+        self.limits.address_bytes.is_none()
+    }
+
+    /// Devices of the program.
+    pub(crate) fn devices(&self) -> &'static [&'static str] {
+        // Mappings of /dev/zero occupy memory even when no process maps them any more.
+        const DEVICES: [&str; 4] = ["/dev/null", "/dev/urandom", "/dev/random", "/dev/zero"];
+        if self.is_memory_counted() { &DEVICES } else { &DEVICES[..3] }
+    }
+}
+
+/// Layers to set up. Each is available according to the probe, so a failure is an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Walls {
-    /// Whether the program is another user than root.
-    pub(crate) user: bool,
+pub(crate) struct EnabledLayers {
     pub(crate) namespaces: bool,
     pub(crate) landlock: bool,
     pub(crate) seccomp: bool,
@@ -35,12 +52,12 @@ pub(crate) struct Walls {
 
 /// Limits of each process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Limits {
+pub(crate) struct ResourceLimits {
     pub(crate) data_bytes: u64,
-    /// Address space, where no cgroup counts what processes share.
+    /// Maximum address space, if no cgroup counts shared memory.
     pub(crate) address_bytes: Option<u64>,
     pub(crate) file_bytes: u64,
     pub(crate) files: u64,
-    /// Processes of the user, where no cgroup counts them.
+    /// Maximum number of processes of the user, if no cgroup counts them.
     pub(crate) processes: Option<u64>,
 }

@@ -1,15 +1,17 @@
 //! The folders of the cache.
 //!
-//! `DIGEST/packages` is what was installed, and `DIGEST/lock` is locked, for sharing, by those who use it, in whichever
-//! process. What nobody has locked may go: it is renamed first, so that nobody finds half of it. What is being installed
-//! is in a folder of another name, and becomes `DIGEST` when it is whole.
+//! `DIGEST/packages` has the installed packages, and users in any process hold a shared lock on `DIGEST/lock`. An
+//! unlocked
+//! folder may be removed: it is renamed first, so that no process finds a part of it. An installation writes to a
+//! folder of
+//! another name, which is renamed to `DIGEST` at the end.
 
 use std::fs::{self, File, FileTimes};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
@@ -18,22 +20,27 @@ use super::PackageError;
 
 const PACKAGES: &str = "packages";
 const LOCK: &str = "lock";
-/// What folders are called that are not whole: not yet, or not any more.
+/// Name of the lock file before it is locked, so that the [`LOCK`] of a new folder is never unlocked.
+const NEW_LOCK: &str = "lock.new";
+/// Prefix of the folders of incomplete installations and removals.
 const UNFINISHED: &str = "unfinished-";
 
-/// What is in the file that pip reads.
-pub(super) const LIST: &str = "requirements.txt";
+/// Minimum age of an unfinished folder without a lock file before it is removed.
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
-/// Installed packages. They stay for as long as this does.
+/// File with the installed list.
+const REQUIREMENTS_FILE: &str = "requirements.txt";
+
+/// Installed packages. They are not removed while this value exists.
 #[derive(Debug)]
-pub struct Environment {
+pub struct PackageEnvironment {
     path: PathBuf,
-    /// Locked for sharing; unlocked when this is dropped.
+    /// Shared lock, released on drop.
     _lock: File,
 }
 
-impl Environment {
-    /// The folder that Python finds them in.
+impl PackageEnvironment {
+    /// Folder for the module search path of Python.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -41,13 +48,13 @@ impl Environment {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Cache {
+pub(super) struct EnvironmentCache {
     folder: PathBuf,
 }
 
-/// A folder that something is being installed to. It is removed unless it was finished.
+/// A folder of a running installation. It is removed unless the installation is finished.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct EnvironmentDraft {
     folder: Option<PathBuf>,
     lock: Option<File>,
     packages: PathBuf,
@@ -62,48 +69,62 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Cache {
+impl EnvironmentCache {
     pub(super) const fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// What is there of this digest.
-    pub(super) async fn find(&self, digest: &str) -> Option<Arc<Environment>> {
+    /// Opens the environment with this digest.
+    pub(super) async fn find(&self, digest: &str) -> Option<Arc<PackageEnvironment>> {
         let folder = self.folder.join(digest);
         spawn_blocking(move || open(&folder).ok().flatten()).await.ok().flatten().map(Arc::new)
     }
 
-    /// A folder for what is to be installed.
-    pub(super) async fn draft(&self, digest: &str, list: &str) -> Result<Draft, PackageError> {
+    /// Creates a folder for an installation.
+    pub(super) async fn draft(&self, digest: &str, list: &str) -> Result<EnvironmentDraft, PackageError> {
         let (folder, digest, list) = (self.folder.clone(), digest.to_owned(), list.to_owned());
-        blocking(move || Draft::new(&folder, &digest, &list)).await
+        run_blocking(move || EnvironmentDraft::new(&folder, &digest, &list)).await
     }
 
-    /// Removes what was used longest ago, and whatever others have left behind, until the rest takes no more than so many
-    /// bytes. What is in use stays.
-    pub(super) async fn make_room(&self, most: u64) {
+    /// Removes unfinished folders of dead gateways.
+    pub(super) async fn sweep(&self) {
         let folder = self.folder.clone();
-        let removed = blocking(move || match folder.try_exists()? {
-            true => make_room(&folder, most),
+        let removed = run_blocking(move || match folder.try_exists()? {
+            true => sweep(&folder),
             false => Ok(0),
         });
         match removed.await {
             Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "packages that nobody has used for long are removed"),
-            Err(error) => tracing::warn!(%error, "the cache of packages cannot be looked through"),
+            Ok(removed) => tracing::info!(removed, "removed unfinished installations of packages"),
+            Err(error) => tracing::warn!(%error, "cannot scan the package cache"),
+        }
+    }
+
+    /// Removes the least recently used environments and unfinished folders until the rest has at most `max_bytes`.
+    /// Environments in use are not removed.
+    pub(super) async fn make_room(&self, max_bytes: u64) {
+        let folder = self.folder.clone();
+        let removed = run_blocking(move || match folder.try_exists()? {
+            true => make_room(&folder, max_bytes),
+            false => Ok(0),
+        });
+        match removed.await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "removed the least recently used packages"),
+            Err(error) => tracing::warn!(%error, "cannot scan the package cache"),
         }
     }
 }
 
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, PackageError> {
     let done = spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the task broke")));
     done.map_err(|error| PackageError::Cache(error.to_string()))
 }
 
-/// Opens what is whole, and locks it. `None`: it is not there, or just goes.
-fn open(folder: &Path) -> io::Result<Option<Environment>> {
+/// Opens and locks a finished environment. `None` if it does not exist or is being removed.
+fn open(folder: &Path) -> io::Result<Option<PackageEnvironment>> {
     let path = folder.join(LOCK);
     let lock = match File::options().read(true).write(true).open(&path) {
         Ok(lock) => lock,
@@ -113,21 +134,21 @@ fn open(folder: &Path) -> io::Result<Option<Environment>> {
     if lock.try_lock_shared().is_err() {
         return Ok(None);
     }
-    // It may have gone between the two, with its lock.
+    // The folder may have been removed between the two calls.
     let is_same =
         fs::metadata(&path).is_ok_and(|found| lock.metadata().is_ok_and(|lock| lock.ino() == found.ino()));
     if !is_same {
         return Ok(None);
     }
-    // That it was used is for whoever makes room, and no matter otherwise.
+    // The time of use matters only for the order of removal.
     let _unknown = lock.set_times(FileTimes::new().set_modified(SystemTime::now()));
-    Ok(Some(Environment { path: folder.join(PACKAGES), _lock: lock }))
+    Ok(Some(PackageEnvironment { path: folder.join(PACKAGES), _lock: lock }))
 }
 
-impl Draft {
+impl EnvironmentDraft {
     fn new(cache: &Path, digest: &str, list: &str) -> io::Result<Self> {
         fs::create_dir_all(cache)?;
-        // Paths of Python are separated by colons, and those of processes that work elsewhere are absolute.
+        // Python separates paths by colons, and processes in other folders need absolute paths.
         let cache = cache.canonicalize()?;
         let folder = (0_u64..)
             .map(|number| {
@@ -138,17 +159,18 @@ impl Draft {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 Err(error) => Some(Err(error)),
             })
-            .unwrap_or_else(|| Err(io::Error::other("no name is left")))?;
+            .unwrap_or_else(|| Err(io::Error::other("no free folder name")))?;
         let draft = Self { packages: folder.join(PACKAGES), lock: None, folder: Some(folder) };
         let folder = draft.path();
-        fs::write(folder.join(LIST), list)?;
+        fs::write(folder.join(REQUIREMENTS_FILE), list)?;
         fs::create_dir(folder.join(PACKAGES))?;
-        let lock = File::create_new(folder.join(LOCK))?;
+        let lock = File::create_new(folder.join(NEW_LOCK))?;
         lock.lock_shared()?;
-        Ok(Self { lock: Some(lock), packages: draft.packages.clone(), folder: draft.take() })
+        fs::rename(folder.join(NEW_LOCK), folder.join(LOCK))?;
+        Ok(Self { lock: Some(lock), packages: draft.packages.clone(), folder: draft.into_folder() })
     }
 
-    fn take(mut self) -> Option<PathBuf> {
+    fn into_folder(mut self) -> Option<PathBuf> {
         self.folder.take()
     }
 
@@ -156,71 +178,92 @@ impl Draft {
         self.folder.as_deref().unwrap_or(&self.packages)
     }
 
-    /// Makes it what is found under its digest. Who was faster wins, and both have the same.
+    /// Returns the folder to install to.
+    pub(super) fn packages(&self) -> &Path {
+        &self.packages
+    }
+
+    /// Renames the folder to its digest. If another process was faster, its environment is returned.
     pub(super) async fn finish(
         mut self,
-        cache: &Cache,
+        cache: &EnvironmentCache,
         digest: &str,
-    ) -> Result<Arc<Environment>, PackageError> {
+    ) -> Result<Arc<PackageEnvironment>, PackageError> {
         let final_folder = self.path().with_file_name(digest);
-        let moved = blocking({
+        let moved = run_blocking({
             let (from, to) = (self.path().to_owned(), final_folder.clone());
             move || fs::rename(from, to)
         });
         match (moved.await, self.lock.take()) {
             (Ok(()), Some(lock)) => {
                 self.folder = None;
-                Ok(Arc::new(Environment { path: final_folder.join(PACKAGES), _lock: lock }))
+                Ok(Arc::new(PackageEnvironment { path: final_folder.join(PACKAGES), _lock: lock }))
             }
             (Err(error), _) => cache.find(digest).await.ok_or(error),
-            (Ok(()), None) => Err(PackageError::Cache("its lock is gone".into())),
+            (Ok(()), None) => Err(PackageError::Cache("the lock file is missing".into())),
         }
     }
 }
 
-impl Drop for Draft {
+impl Drop for EnvironmentDraft {
     fn drop(&mut self) {
         if let Some(folder) = self.folder.take() {
-            // What cannot be removed now is found unlocked later.
+            // A folder that cannot be removed now is removed later, because it is unlocked.
             let _later = fs::remove_dir_all(folder);
         }
     }
 }
 
-/// A folder that may go.
-struct Unused {
+/// An environment that may be removed.
+struct UnusedEnvironment {
     folder: PathBuf,
     used: SystemTime,
     bytes: u64,
 }
 
-fn make_room(cache: &Path, most: u64) -> io::Result<usize> {
+/// Removes the unfinished folders that are not in use, and returns their number.
+fn sweep(cache: &Path) -> io::Result<usize> {
+    let folders = fs::read_dir(cache)?.flatten().filter(is_unfinished).map(|entry| entry.path());
+    let leftovers = folders.filter(|folder| is_unused(folder) || is_leftover(folder));
+    Ok(leftovers.filter(|folder| fs::remove_dir_all(folder).is_ok()).count())
+}
+
+fn is_unfinished(entry: &fs::DirEntry) -> bool {
+    entry.file_name().to_string_lossy().starts_with(UNFINISHED)
+}
+
+/// True if a folder has had no lock file for long: its gateway ended before it created the file, or while it removed
+/// the
+/// folder.
+fn is_leftover(folder: &Path) -> bool {
+    let changed = fs::metadata(folder).and_then(|found| found.modified()).ok();
+    let age = changed.and_then(|changed| changed.elapsed().ok());
+    age.is_some_and(|age| age > LEFTOVER_AGE) && !folder.join(LOCK).exists()
+}
+
+fn make_room(cache: &Path, max_bytes: u64) -> io::Result<usize> {
     let mut unused = Vec::new();
-    let mut removed = 0;
-    for entry in fs::read_dir(cache)?.flatten() {
+    let mut removed = sweep(cache)?;
+    for entry in fs::read_dir(cache)?.flatten().filter(|entry| !is_unfinished(entry)) {
         let folder = entry.path();
         if !is_unused(&folder) {
             continue;
         }
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-            removed += usize::from(fs::remove_dir_all(&folder).is_ok());
-            continue;
-        }
         let used = fs::metadata(folder.join(LOCK)).and_then(|lock| lock.modified())?;
-        unused.push(Unused { bytes: size(&folder), used, folder });
+        unused.push(UnusedEnvironment { bytes: size_on_disk(&folder), used, folder });
     }
     unused.sort_by_key(|unused| std::cmp::Reverse(unused.used));
     let mut sum = 0_u64;
-    for Unused { folder, bytes, .. } in unused {
+    for UnusedEnvironment { folder, bytes, .. } in unused {
         sum = sum.saturating_add(bytes);
-        if sum > most {
+        if sum > max_bytes {
             removed += usize::from(remove(&folder)?);
         }
     }
     Ok(removed)
 }
 
-/// Whether nobody has it locked. What has no lock yet was begun a moment ago.
+/// True if no process holds the lock. A folder without a lock file is new.
 fn is_unused(folder: &Path) -> bool {
     File::options().write(true).open(folder.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok())
 }
@@ -237,8 +280,8 @@ fn remove(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Bytes that a folder takes. Links are not followed; what cannot be read takes none.
-pub(super) fn size(folder: &Path) -> u64 {
+/// Returns the disk usage of a folder in bytes. Links are not followed; unreadable entries count zero.
+fn size_on_disk(folder: &Path) -> u64 {
     let mut sum = 0_u64;
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -252,3 +295,6 @@ pub(super) fn size(folder: &Path) -> u64 {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests;

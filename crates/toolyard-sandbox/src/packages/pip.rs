@@ -1,136 +1,195 @@
-//! One installation, within its bounds.
+//! The machine's own pip, which reports its version and configuration outside sandboxes; this runs no code of packages.
+//! Also chooses the program that installs in the sandbox.
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
-use toolyard_process::Program;
+use tokio::time::timeout;
+use toolyard_process::ProgramSpec;
 
-use super::cache::{self, LIST};
-use super::{PackageError, PackageOptions};
+use super::command::InstallerProgram;
+use super::config::PipConfig;
+use super::{PackageError, PackageOptions, uv};
 
-/// How long the interpreter may take to say what it is.
-const GREETING: Duration = Duration::from_secs(30);
+/// Time limit of an answer of the interpreter.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often it is looked how large an installation has become.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Maximum size of a program's output that is kept, in bytes: the end.
+const MAX_OUTPUT_BYTES: usize = 64 << 10;
 
-/// What is kept of what pip says, in bytes: the end.
-const KEPT: usize = 8 << 10;
+/// Prints the properties of the interpreter that determine compatible packages, and the folder of pip.
+const IDENTIFY_SCRIPT: &str = "import json, os, pip, sys, sysconfig
+print(json.dumps([sys.version + ' ' + sysconfig.get_platform(), os.path.dirname(os.path.dirname(pip.__file__))]))";
 
-/// What of an interpreter decides which packages fit.
-const WHO: &str = "import pip, sys, sysconfig; print(sys.version, sysconfig.get_platform())";
-
-/// How a program has ended, and what it said.
-struct Ended {
+/// Exit status and outputs of a program.
+struct CommandOutput {
     is_success: bool,
     out: String,
     log: String,
 }
 
-/// Which interpreter it is.
-pub(super) async fn python(options: &PackageOptions) -> Result<String, PackageError> {
-    let asked = timeout(GREETING, run(options, vec!["-c".into(), WHO.into()], None)).await;
-    match asked {
-        Ok(Ok(ended)) if ended.is_success => Ok(ended.out),
-        Ok(Ok(ended)) => Err(PackageError::NoPython(last_line(&ended.log))),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(PackageError::NoPython("it does not answer".into())),
+/// An interpreter with pip.
+#[derive(Debug)]
+pub(super) struct PythonWithPip {
+    /// Version and platform of the interpreter.
+    pub(super) version: String,
+    /// Installer of packages in sandboxes: uv if available, otherwise this pip.
+    pub(super) installer: InstallerProgram,
+}
+
+impl PythonWithPip {
+    /// Runs the interpreter to identify it and its pip.
+    pub(super) async fn find(options: &PackageOptions) -> Result<Self, PackageError> {
+        let out = run_program(options, &options.python, &["-c", IDENTIFY_SCRIPT].map(OsStr::new)).await?;
+        let (version, folder) = serde_json::from_str(out.trim())
+            .map_err(|error| PackageError::NoInterpreter(format!("its answer is malformed: {error}")))?;
+        let installer = match &options.uv {
+            Some(program) => uv_installer(options, program).await,
+            None => None,
+        };
+        let installer = installer.unwrap_or_else(|| {
+            tracing::info!(folder, "Python packages are installed with pip");
+            InstallerProgram::Pip { folder }
+        });
+        Ok(Self { version, installer })
     }
 }
 
-/// Installs the list in a folder to a folder beside it.
-pub(super) async fn install(options: &PackageOptions, folder: &Path) -> Result<(), PackageError> {
-    let mut args: Vec<OsString> =
-        ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet"]
-            .map(OsString::from)
-            .to_vec();
-    if !options.from_source {
-        args.extend(["--only-binary", ":all:"].map(OsString::from));
-    }
-    args.extend(["--target", "packages", "--requirement", LIST].map(OsString::from));
-    let installing = async {
-        tokio::select! {
-            ended = run(options, args, Some(folder)) => ended,
-            () = grown(folder, options.most_bytes) => Err(PackageError::TooLarge(options.most_bytes)),
+/// Returns uv if it reports its version.
+async fn uv_installer(options: &PackageOptions, program: &Path) -> Option<InstallerProgram> {
+    match uv::version(options, program).await {
+        Ok(version) => {
+            tracing::info!(version, program = %program.display(), "Python packages are installed with uv");
+            Some(InstallerProgram::Uv { program: program.to_owned() })
         }
-    };
-    let ended =
-        timeout(options.time, installing).await.map_err(|_| PackageError::TimedOut(options.time))??;
-    if !ended.is_success {
-        return Err(PackageError::Failed(reason(&ended.log)));
-    }
-    // It may have grown since it was last looked at.
-    match size(folder).await > options.most_bytes {
-        true => Err(PackageError::TooLarge(options.most_bytes)),
-        false => Ok(()),
+        Err(error) => {
+            tracing::warn!(program = %program.display(), %error, "uv is not usable, falling back to pip");
+            None
+        }
     }
 }
 
-/// Runs the interpreter. Dropping this ends it.
-async fn run(
+/// Reads the configuration of pip from its files and the environment.
+pub(super) async fn read_config(options: &PackageOptions) -> Result<PipConfig, PackageError> {
+    let args = ["-m", "pip", "--disable-pip-version-check", "config", "list"];
+    let output = run_program(options, &options.python, &args.map(OsStr::new)).await?;
+    Ok(PipConfig::parse(&output))
+}
+
+/// Runs a program of the machine, such as the interpreter, in a folder from which it loads nothing.
+pub(super) async fn run_program(
     options: &PackageOptions,
-    args: Vec<OsString>,
-    folder: Option<&Path>,
-) -> Result<Ended, PackageError> {
-    let program = Program {
-        command: options.python.clone(),
-        args,
-        work_dir: folder.map(Path::to_owned),
+    program: &OsStr,
+    args: &[&OsStr],
+) -> Result<String, PackageError> {
+    match timeout(ANSWER_TIMEOUT, start_and_wait(options, program, args)).await {
+        Ok(Ok(ended)) if ended.is_success => Ok(ended.out),
+        Ok(Ok(ended)) => Err(PackageError::NoInterpreter(last_line(&ended.log))),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(PackageError::NoInterpreter("no answer in time".into())),
+    }
+}
+
+async fn start_and_wait(
+    options: &PackageOptions,
+    command: &OsStr,
+    args: &[&OsStr],
+) -> Result<CommandOutput, PackageError> {
+    let program = ProgramSpec {
+        command: command.to_owned(),
+        args: args.iter().map(|arg| OsString::from(*arg)).collect(),
+        work_dir: Some(PathBuf::from("/")),
         env: options.env.clone(),
-        ..Program::default()
+        ..ProgramSpec::default()
     };
     let name: Arc<str> = "packages".into();
-    let started = options.processes.start(&name, &program).await;
-    let (child, pipes) = started.map_err(|error| PackageError::NoPython(said(&error)))?;
+    let started = options.sandbox.processes().start(&name, &program).await;
+    let (child, pipes) = started.map_err(|error| PackageError::NoInterpreter(with_causes(&error)))?;
     drop(pipes.stdin);
-    let (out, log) = tokio::join!(tail(pipes.stdout), tail(pipes.stderr));
-    let status = child.ending().wait().await;
-    Ok(Ended { is_success: status.is_some_and(|status| status.success()), out, log })
+    let (out, log) = tokio::join!(read_tail(pipes.stdout), read_tail(pipes.stderr));
+    let status = child.exit_handle().wait().await;
+    Ok(CommandOutput { is_success: status.is_some_and(|status| status.success()), out, log })
 }
 
-fn said(error: &(dyn std::error::Error + 'static)) -> String {
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// The end of what a pipe brings.
-async fn tail(mut pipe: impl AsyncRead + Unpin) -> String {
-    let mut kept = Vec::new();
+/// Reads a pipe to its end and returns the last part.
+pub(super) async fn read_tail(mut pipe: impl AsyncRead + Unpin) -> String {
+    let mut output = Vec::new();
     let mut buffer = [0; 4096];
-    // A pipe that breaks has ended.
+    // A broken pipe has ended.
     while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
-        kept.extend_from_slice(&buffer[..length]);
-        let beyond = kept.len().saturating_sub(KEPT);
-        kept.drain(..beyond);
+        output.extend_from_slice(&buffer[..length]);
+        let beyond = output.len().saturating_sub(MAX_OUTPUT_BYTES);
+        output.drain(..beyond);
     }
-    String::from_utf8_lossy(&kept).into_owned()
+    String::from_utf8_lossy(&output).into_owned()
 }
 
-/// What of a log says why.
-fn reason(log: &str) -> String {
+/// Returns the errors of a log of pip, without credentials.
+pub(super) fn pip_reason(log: &str) -> String {
     let errors: Vec<_> = log.lines().filter_map(|line| line.strip_prefix("ERROR: ")).collect();
     let text = if errors.is_empty() { last_line(log) } else { errors.join("; ") };
-    text.chars().take(1000).collect()
+    without_credentials(&text).chars().take(1000).collect()
+}
+
+/// Returns a log of uv on one line, without credentials. uv prints causes on separate lines.
+pub(super) fn uv_reason(log: &str) -> String {
+    let text = log.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() { last_line(log) } else { without_credentials(&text).chars().take(1000).collect() }
 }
 
 fn last_line(log: &str) -> String {
     let line = log.lines().rfind(|line| !line.trim().is_empty());
-    line.map_or_else(|| "it does not say why".to_owned(), |line| line.trim().chars().take(1000).collect())
+    let line = line.map_or("no reason given", str::trim);
+    without_credentials(line).chars().take(1000).collect()
 }
 
-/// Waits until a folder takes more than so many bytes.
-async fn grown(folder: &Path, most: u64) {
-    while size(folder).await <= most {
-        sleep(LOOK_EVERY).await;
+/// Removes user information from URLs: pip may name its index.
+fn without_credentials(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut redacted = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let host = part.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(part.len());
+        let begins = part[..host].rfind('@').unwrap_or_default();
+        redacted.push_str("://");
+        redacted.push_str(&part[begins..]);
     }
+    redacted
 }
 
-async fn size(folder: &Path) -> u64 {
-    let folder = folder.to_owned();
-    spawn_blocking(move || cache::size(&folder)).await.unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::{pip_reason, uv_reason};
+
+    #[test]
+    fn causes_on_separate_lines_are_kept() {
+        let check = |log: &str, expected: &str| assert_eq!(uv_reason(log), expected, "{log:?}");
+        check(
+            "error: no\n  cause: http://u:s3cret@index/x\n\nhint: z\n",
+            "error: no cause: http://@index/x hint: z",
+        );
+        check(" \n", "no reason given");
+    }
+
+    #[test]
+    fn credentials_of_an_index_are_redacted() {
+        let check = |log: &str, expected: &str| assert_eq!(pip_reason(log), expected, "{log:?}");
+        check(
+            "http://user:s3cret@index/simple/ and https://a@b c://d/e@f",
+            "http://@index/simple/ and https://@b c://d/e@f",
+        );
+        check(
+            "Looking in https://user:s3cret@index\nERROR: No matching distribution",
+            "No matching distribution",
+        );
+        check("ERROR: no https://user:s3cret@index/x\nbye", "no https://@index/x");
+        check("", "no reason given");
+    }
 }

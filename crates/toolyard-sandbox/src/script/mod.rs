@@ -1,16 +1,16 @@
-//! Scripts in Python on this machine, each once in a cell of its own: [`LocalRunner`].
+//! Python scripts on this machine, each in a new sandbox: [`LocalRunner`].
 //!
-//! - `interpreter`: where Python is, as cells see it;
-//! - `bootstrap.py`: what it runs first; `payload`: what that is given;
-//! - `conversation`: one script from its start to its end;
-//! - `output`: as much of what it writes as is kept;
-//! - `refusal`: why one was not run, as its caller reads it.
+//! - `interpreter`: location of Python in sandboxes;
+//! - `bootstrap.py`: start-up code of the interpreter; `payload`: its input;
+//! - `execution`: execution of one script;
+//! - `output`: limits of the collected output;
+//! - `errors`: errors for callers.
 
-mod conversation;
+mod errors;
+mod execution;
 mod interpreter;
 mod output;
 mod payload;
-mod refusal;
 
 #[cfg(test)]
 mod tests;
@@ -23,40 +23,41 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use toolyard_core::script::{Runner, Script, ScriptOutcome};
-use toolyard_core::{Code, ToolError};
+use toolyard_core::script::{PythonScript, ScriptExecutor, ScriptOutcome};
+use toolyard_core::{ErrorCode, ToolError};
 
-use crate::packages::{Environment, Packages};
-use crate::{Cell, CellProgram, Mount, Sandbox};
+use crate::packages::{PackageEnvironment, PackageInstaller};
+use crate::{ReadOnlyMount, Sandbox, SandboxProgram, SandboxSpec};
 
-use interpreter::Interpreter;
-use payload::Payload;
+pub(crate) use interpreter::PythonInterpreter;
+use payload::ScriptPayload;
 
 pub use interpreter::interpreter;
 
-/// What the interpreter runs first.
+/// Start-up code of the interpreter.
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
 
-/// What scripts have.
+/// Options of a [`LocalRunner`].
 #[derive(Clone, Debug)]
 pub struct LocalRunnerOptions {
-    /// The interpreter, by its path or a name that cells find (see [`interpreter`]). Packages are to be for the same.
+    /// Python interpreter, by path or by a name that sandboxes find (see [`interpreter`]). Packages must be for the
+    /// same.
     pub python: PathBuf,
-    /// Whether they reach the machine's network, what listens on its loopback included.
+    /// True if scripts have the machine's network, including services on its loopback interface.
     pub network: bool,
-    /// Memory of a script with all that it starts, in bytes.
+    /// Maximum memory of a script and its descendants, in bytes.
     pub memory_bytes: u64,
-    /// Thousandths of a processor that it has.
+    /// Thousandths of a processor.
     pub cpu_millis: u32,
-    /// How many processes and threads it may be.
+    /// Maximum number of processes and threads.
     pub processes: u32,
-    /// Bytes that it may write to files.
+    /// Maximum number of bytes in files.
     pub disk_bytes: u64,
-    /// Bytes that are kept of what it prints, and as many of what it writes to standard error.
+    /// Maximum size of standard output, and of standard error, in bytes.
     pub output_bytes: usize,
-    /// Scripts at a time, those that wait for packages included. More are refused.
+    /// Maximum number of concurrent scripts, including those that wait for packages. More are refused.
     pub concurrent: usize,
-    /// How long a script waits for its packages. An installation that takes longer goes on without it.
+    /// Time limit for the installation of packages. The installation continues after it.
     pub packages_time: Duration,
 }
 
@@ -76,34 +77,35 @@ impl Default for LocalRunnerOptions {
     }
 }
 
-/// Runs scripts on this machine, in the cells of a sandbox.
+/// Runs scripts on this machine in sandboxes.
 pub struct LocalRunner {
     sandbox: Sandbox,
-    packages: Option<Packages>,
+    packages: Option<PackageInstaller>,
     options: LocalRunnerOptions,
-    interpreter: Interpreter,
-    places: Semaphore,
-    /// In the list of processes.
+    interpreter: PythonInterpreter,
+    permits: Semaphore,
+    /// Name in the list of processes.
     name: Arc<str>,
 }
 
 impl LocalRunner {
-    /// Without `packages` scripts have the standard library alone.
+    /// Creates a runner. Without `packages` scripts have only the standard library.
     #[must_use]
-    pub fn new(sandbox: Sandbox, packages: Option<Packages>, options: LocalRunnerOptions) -> Self {
-        let places = Semaphore::new(options.concurrent.min(Semaphore::MAX_PERMITS));
-        let interpreter = Interpreter::find(&options.python);
-        Self { sandbox, packages, interpreter, places, name: "script".into(), options }
+    pub fn new(sandbox: Sandbox, packages: Option<PackageInstaller>, options: LocalRunnerOptions) -> Self {
+        let permits = Semaphore::new(options.concurrent.min(Semaphore::MAX_PERMITS));
+        let interpreter = PythonInterpreter::find(&options.python);
+        Self { sandbox, packages, interpreter, permits, name: "script".into(), options }
     }
 
-    async fn run(&self, script: Script) -> Result<ScriptOutcome, ToolError> {
-        let _place = self.places.try_acquire().map_err(|_| refusal::full(self.options.concurrent))?;
+    async fn run(&self, script: PythonScript) -> Result<ScriptOutcome, ToolError> {
+        let _permit =
+            self.permits.try_acquire().map_err(|_| errors::too_many_scripts(self.options.concurrent))?;
         payload::check(&script, self.options.memory_bytes)?;
-        // Who cannot run at all is not to wait for packages first.
-        self.sandbox.ready().await.map_err(refusal::of_sandbox)?;
+        // Checked first, so that a script that cannot run does not wait for packages.
+        self.sandbox.ready().await.map_err(errors::sandbox_error)?;
         let packages = self.packages(&script.packages).await?;
         let packages = packages.as_ref().map(|environment| environment.path());
-        let payload = Payload {
+        let payload = ScriptPayload {
             source: &script.source,
             input: script.input.as_deref().unwrap_or_default(),
             packages,
@@ -111,66 +113,66 @@ impl LocalRunner {
             disk_bytes: self.options.disk_bytes,
         };
         let began = Instant::now();
-        let (cell, program) = (self.cell(packages), self.program());
-        let started = self.sandbox.start(&self.name, &cell, &program).await;
-        let (confined, pipes) = started.map_err(refusal::of_sandbox)?;
-        let limits = conversation::Limits {
+        let (spec, program) = (self.sandbox_spec(packages), self.program());
+        let started = self.sandbox.start(&self.name, &spec, &program).await;
+        let (process, pipes) = started.map_err(errors::sandbox_error)?;
+        let limits = execution::ScriptLimits {
             deadline: began + script.timeout,
             output_bytes: self.options.output_bytes,
             memory_bytes: self.options.memory_bytes,
             processes: self.options.processes,
         };
-        let ended = conversation::hold(&confined, pipes, &payload.bytes(), &limits).await?;
+        let output = execution::run_to_end(&process, pipes, &payload.bytes(), &limits).await?;
         Ok(ScriptOutcome {
-            output: ended.output,
-            stderr: ended.stderr,
-            exit_code: ended.exit_code,
+            output: output.output,
+            stderr: output.stderr,
+            exit_code: output.exit_code,
             elapsed: began.elapsed(),
         })
     }
 
-    /// What a script asks for, installed. It stays for as long as what is given is kept.
-    async fn packages(&self, wanted: &[String]) -> Result<Option<Arc<Environment>>, ToolError> {
-        let list = wanted.join("\n");
+    /// Installs the packages of a script. They are kept while the result is in use.
+    async fn packages(&self, requirements: &[String]) -> Result<Option<Arc<PackageEnvironment>>, ToolError> {
+        let list = requirements.join("\n");
         if list.trim().is_empty() {
             return Ok(None);
         }
         let Some(packages) = &self.packages else {
             let why = "No packages are installed for scripts here: use the standard library alone";
-            return Err(ToolError::new(Code::InvalidArguments, why));
+            return Err(ToolError::new(ErrorCode::InvalidArguments, why));
         };
-        let patience = self.options.packages_time;
-        let built = timeout(patience, packages.environment(&list)).await;
-        let built = built.map_err(|_| refusal::slow_packages(patience))?;
-        built.map(Some).map_err(|error| refusal::of_packages(&error))
+        let limit = self.options.packages_time;
+        let result = timeout(limit, packages.environment(&list)).await;
+        let result = result.map_err(|_| errors::packages_timed_out(limit))?;
+        result.map(Some).map_err(|error| errors::package_error(&error))
     }
 
-    fn cell(&self, packages: Option<&Path>) -> Cell {
+    fn sandbox_spec(&self, packages: Option<&Path>) -> SandboxSpec {
         let folders = [self.interpreter.folder.as_deref(), packages];
-        Cell {
+        SandboxSpec {
             network: self.options.network,
             memory_bytes: self.options.memory_bytes,
             cpu_millis: self.options.cpu_millis,
             processes: self.options.processes,
             disk_bytes: self.options.disk_bytes,
-            readable: folders.into_iter().flatten().map(Mount::same).collect(),
-            ..Cell::default()
+            readable: folders.into_iter().flatten().map(ReadOnlyMount::same).collect(),
+            ..SandboxSpec::default()
         }
     }
 
-    /// Python without the variables and the packages of the machine, and without a buffer for what it prints: what is
-    /// there is read also when it is killed.
-    fn program(&self) -> CellProgram {
+    /// Returns the command of the interpreter: without the variables and packages of the machine, and with unbuffered
+    /// output, so that the output of a killed script is complete.
+    fn program(&self) -> SandboxProgram {
         let args = ["-I", "-S", "-u", "-X", "utf8", "-c", BOOTSTRAP];
-        CellProgram::Exec {
+        SandboxProgram::Exec {
             command: self.interpreter.command.clone(),
             args: args.map(str::to_owned).to_vec(),
         }
     }
 }
 
-impl Runner for LocalRunner {
-    fn run(&self, script: Script) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
+impl ScriptExecutor for LocalRunner {
+    fn run(&self, script: PythonScript) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
         self.run(script).boxed()
     }
 }

@@ -1,14 +1,14 @@
-//! What a script is given, by way of its standard input.
+//! Input of a script, sent on standard input.
 
 use std::path::Path;
 
-use toolyard_core::script::Script;
-use toolyard_core::{Code, ToolError};
+use toolyard_core::script::PythonScript;
+use toolyard_core::{ErrorCode, ToolError};
 
-/// A script and its input take at most one part in so many of its memory: Python has each several times.
-const SHARE: u64 = 8;
+/// Maximum share of a script and its input in the memory limit: Python holds each several times.
+const MEMORY_SHARE: u64 = 8;
 
-pub(super) struct Payload<'a> {
+pub(super) struct ScriptPayload<'a> {
     pub(super) source: &'a str,
     pub(super) input: &'a str,
     pub(super) packages: Option<&'a Path>,
@@ -16,10 +16,10 @@ pub(super) struct Payload<'a> {
     pub(super) disk_bytes: u64,
 }
 
-impl Payload<'_> {
-    /// The lengths of all parts in one line, and the parts.
+impl ScriptPayload<'_> {
+    /// Serializes the payload: one line with the lengths of all parts, and the parts.
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let (memory, disk) = (size(self.memory_bytes), size(self.disk_bytes));
+        let (memory, disk) = (format_size(self.memory_bytes), format_size(self.disk_bytes));
         let packages = self.packages.map_or(&[][..], |path| path.as_os_str().as_encoded_bytes());
         let parts =
             [self.source.as_bytes(), self.input.as_bytes(), packages, memory.as_bytes(), disk.as_bytes()];
@@ -31,24 +31,24 @@ impl Payload<'_> {
     }
 }
 
-/// Refuses what no script can be given.
-pub(super) fn check(script: &Script, memory_bytes: u64) -> Result<(), ToolError> {
-    let refuse = |why: String| Err(ToolError::new(Code::InvalidArguments, why));
+/// Checks that a script fits the limits.
+pub(super) fn check(script: &PythonScript, memory_bytes: u64) -> Result<(), ToolError> {
+    let refuse = |why: String| Err(ToolError::new(ErrorCode::InvalidArguments, why));
     let input = script.input.as_deref().unwrap_or_default();
     if input.contains('\0') {
-        return refuse("The input has the character U+0000, which no variable can have".to_owned());
+        return refuse("The input contains U+0000, which a variable cannot contain".to_owned());
     }
     let bytes = (script.source.len() + input.len()) as u64;
-    let most = memory_bytes / SHARE;
+    let most = memory_bytes / MEMORY_SHARE;
     if bytes > most {
-        let (bytes, most) = (size(bytes), size(most));
-        return refuse(format!("The script and its input are {bytes}, and may be {most} together"));
+        let (bytes, most) = (format_size(bytes), format_size(most));
+        return refuse(format!("The script and its input have {bytes}; the maximum is {most}"));
     }
     Ok(())
 }
 
-/// A number of bytes, as people read it.
-pub(super) fn size(bytes: u64) -> String {
+/// Formats a number of bytes with a unit.
+pub(super) fn format_size(bytes: u64) -> String {
     match bytes {
         _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
         _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),

@@ -1,14 +1,17 @@
-//! What a program tries, and what has to become of it. Each is a line or two of Python after `prelude.py`; what
-//! `attempt` does not see fail, it calls an escape.
+//! Attacks of a program and their expected results. Each is a few lines of Python after `prelude.py`, in which
+//! `attempt`
+//! prints `ESCAPED` if the attack does not fail.
 
-/// An attempt.
+pub(crate) mod host;
+
+/// An attack.
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) script: &'static str,
-    /// How it may be refused: the whole of what is printed. Which of two walls is met first depends on the user.
+    /// Accepted outputs. The first layer that refuses an attempt depends on the user.
     pub(crate) refused: &'static [&'static str],
-    /// Whether it succeeds without walls, and changes and reads nothing there that is not the test's own: then it is
-    /// tried, so that this is a test of walls. All others are only ever tried in a cell.
+    /// True if the attack succeeds without isolation and affects nothing but the test: then it also runs without
+    /// isolation, to check that the test is effective. All others run only in a sandbox.
     pub(crate) control: bool,
 }
 
@@ -67,7 +70,7 @@ pub(crate) const FILES: [Attack; 17] = [
     attack("a file of the gateway", &["ENOENT"], true, "attempt(lambda: open(secret).read())"),
     attack(
         "a file of the gateway by the root of process 1",
-        &["EACCES"],
+        &["EACCES", "ENOENT"],
         false,
         "attempt(lambda: open('/proc/1/root' + secret).read())",
     ),
@@ -93,21 +96,21 @@ print('ESCAPED' if b'canary' in seen else 'clean')",
     ),
     attack(
         "the environment of process 1",
-        &["EACCES"],
+        &["EACCES", "ENOENT"],
         false,
         "attempt(lambda: open('/proc/1/environ', 'rb').read())",
     ),
     attack(
-        "what process 1 was told to do",
+        "the request to process 1",
         &["clean"],
         false,
         "
-try: told = open('/proc/1/cmdline').read()
-except OSError as error: told = errno.errorcode[error.errno]
-print(told if told == 'EACCES' or '{' in told or '/tmp' in told or 'cgroup' in told else 'clean')",
+try: text = open('/proc/1/cmdline').read()
+except OSError as error: text = errno.errorcode[error.errno]
+print(text if text not in ('EACCES', 'ENOENT') and ('{' in text or '/tmp' in text or 'cgroup' in text) else 'clean')",
     ),
-    attack("the memory of process 1", &["EACCES"], false, "attempt(lambda: open('/proc/1/mem', 'rb'))"),
-    attack("the files of process 1", &["EACCES"], false, "attempt(lambda: os.listdir('/proc/1/fd'))"),
+    attack("the memory of process 1", &["EACCES", "ENOENT"], false, "attempt(lambda: open('/proc/1/mem', 'rb'))"),
+    attack("the files of process 1", &["EACCES", "ENOENT"], false, "attempt(lambda: os.listdir('/proc/1/fd'))"),
     attack("write to /", &["EROFS", "EACCES"], false, "attempt(lambda: open('/x', 'w'))"),
     attack("write to /usr", &["EROFS", "EACCES"], false, "attempt(lambda: open('/usr/x', 'w'))"),
     attack("write to /dev", &["EROFS", "EACCES"], false, "attempt(lambda: open('/dev/x', 'w'))"),
@@ -122,7 +125,7 @@ if os.path.exists(os.environ['HOME'] + '/' + token): os.remove(os.environ['HOME'
     ),
     attack(
         "write to /proc/sys",
-        &["EACCES", "EROFS", "EPERM"],
+        &["EACCES", "EROFS", "EPERM", "ENOENT"],
         true,
         "attempt(lambda: open('/proc/sys/kernel/hostname', 'a'))",
     ),

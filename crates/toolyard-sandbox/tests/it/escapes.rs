@@ -1,20 +1,23 @@
-//! Each attempt, by each user.
+//! All attacks by all users.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use serde_json::json;
 
+use crate::attacks::host::{MACHINE, OTHERS};
 use crate::attacks::{Attack, FILES, KERNEL, NETWORK, RIGHTS};
-use crate::machine::{USER, Who, python, run, unique};
+use crate::machine::{TestUser, USER, python, run, unique};
 
-/// What is there to be got at.
+/// Targets of the attacks.
 struct Targets {
     _tcp: TcpListener,
     _udp: UdpSocket,
     _abstract: UnixListener,
+    _stream: UnixListener,
+    _datagram: UnixDatagram,
     _state: tempfile::TempDir,
     args: Vec<String>,
 }
@@ -27,11 +30,17 @@ impl Targets {
         let name = SocketAddr::from_abstract_name(&token).unwrap();
         let socket = UnixListener::bind_addr(&name).unwrap();
         let state = tempfile::tempdir().unwrap();
-        // The cell of a user is that user outside: by its rights alone it could read this.
+        // A sandbox of a user has the same uid outside, so permissions alone would allow this.
         std::fs::set_permissions(state.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let secret = state.path().join("key");
         std::fs::write(&secret, "secret").unwrap();
         chown(&secret, Some(USER), Some(USER)).unwrap();
+        let (stream, datagram) = (state.path().join("stream"), state.path().join("datagram"));
+        let (listener, receiver) =
+            (UnixListener::bind(&stream).unwrap(), UnixDatagram::bind(&datagram).unwrap());
+        for socket in [&stream, &datagram] {
+            std::fs::set_permissions(socket, PermissionsExt::from_mode(0o777)).unwrap();
+        }
         let ports = [tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port()];
         let mut args: Vec<String> = ports.iter().map(ToString::to_string).collect();
         args.extend([
@@ -39,60 +48,80 @@ impl Targets {
             secret.to_str().unwrap().to_owned(),
             std::process::id().to_string(),
             token,
+            stream.to_str().unwrap().to_owned(),
+            datagram.to_str().unwrap().to_owned(),
         ]);
-        Self { _tcp: tcp, _udp: udp, _abstract: socket, _state: state, args }
+        Self {
+            _tcp: tcp,
+            _udp: udp,
+            _abstract: socket,
+            _stream: listener,
+            _datagram: receiver,
+            _state: state,
+            args,
+        }
     }
 
-    fn attempt(&self, who: Who, attack: &Attack) -> String {
+    fn attempt(&self, user: TestUser, attack: &Attack) -> String {
         let script = format!("{}{}", include_str!("prelude.py"), attack.script);
-        let ended = run(who, json!({"program": python(&script, &self.args)}));
-        let out = ended["out"].as_str().map(str::trim).unwrap_or_default();
-        if out.is_empty() { ended.to_string() } else { out.to_owned() }
+        let result = run(user, json!({"program": python(&script, &self.args)}));
+        let out = result["out"].as_str().map(str::trim).unwrap_or_default();
+        if out.is_empty() { result.to_string() } else { out.to_owned() }
     }
 }
 
 #[track_caller]
-fn check(who: Who, attacks: &[Attack]) {
+fn check(user: TestUser, attacks: &[Attack]) {
     let targets = Targets::make();
     let mut wrong = Vec::new();
-    // Without walls only what does no harm is tried: the rest would be done.
-    for attack in attacks.iter().filter(|attack| who != Who::Unprotected || attack.control) {
-        let out = targets.attempt(who, attack);
-        let right = match who {
-            Who::Unprotected => out == "ESCAPED",
-            Who::WithoutNamespaces => attack.refused.contains(&&*out) || out == "EACCES",
+    // Without isolation only harmless attempts run.
+    for attack in attacks.iter().filter(|attack| user != TestUser::Unprotected || attack.control) {
+        let out = targets.attempt(user, attack);
+        let right = match user {
+            TestUser::Unprotected => out == "ESCAPED",
+            TestUser::WithoutNamespaces => attack.refused.contains(&&*out) || out == "EACCES",
             _ => attack.refused.contains(&&*out),
         };
         if !right {
             wrong.push(format!("{}: {out}", attack.name));
         }
     }
-    assert!(wrong.is_empty(), "{who:?}: {wrong:#?}");
+    assert!(wrong.is_empty(), "{user:?}: {wrong:#?}");
 }
 
 macro_rules! escapes {
-    ($($who:ident: $user:ident),* $(,)?) => {$(
-        mod $who {
+    ($($module:ident: $user:ident),* $(,)?) => {$(
+        mod $module {
             use super::*;
 
             #[test]
-            fn no_network_is_reached() {
-                check(Who::$user, &NETWORK);
+            fn network_is_unreachable() {
+                check(TestUser::$user, &NETWORK);
             }
 
             #[test]
-            fn no_file_of_the_machine_is_read_or_written() {
-                check(Who::$user, &FILES);
+            fn files_of_the_machine_are_inaccessible() {
+                check(TestUser::$user, &FILES);
             }
 
             #[test]
-            fn the_kernel_refuses_what_no_program_needs() {
-                check(Who::$user, &KERNEL);
+            fn dangerous_system_calls_are_denied() {
+                check(TestUser::$user, &KERNEL);
             }
 
             #[test]
-            fn nobody_gets_more_rights() {
-                check(Who::$user, &RIGHTS);
+            fn other_processes_and_their_files_are_unaffected() {
+                check(TestUser::$user, &OTHERS);
+            }
+
+            #[test]
+            fn information_about_the_machine_is_hidden() {
+                check(TestUser::$user, &MACHINE);
+            }
+
+            #[test]
+            fn privileges_cannot_be_gained() {
+                check(TestUser::$user, &RIGHTS);
             }
         }
     )*};
@@ -100,19 +129,20 @@ macro_rules! escapes {
 
 escapes! {
     root: Root,
-    a_user_with_a_cgroup: Delegated,
-    a_user_without: Ordinary,
+    user_with_cgroup: Delegated,
+    user_without_cgroup: Ordinary,
+    user_with_uid_range: Subordinate,
 }
 
 #[test]
-fn landlock_and_seccomp_alone_keep_programs_from_what_is_not_theirs() {
-    // Who is called root in a namespace of one user has no more to gain by that.
-    let most = [&NETWORK[..], &FILES, &KERNEL];
-    most.into_iter().for_each(|attacks| check(Who::WithoutNamespaces, attacks));
+fn landlock_and_seccomp_alone_prevent_escapes() {
+    // In a namespace with a single user, that user is named root, so `RIGHTS` does not apply.
+    let most = [&NETWORK[..], &FILES, &KERNEL, &OTHERS, &MACHINE];
+    most.into_iter().for_each(|attacks| check(TestUser::WithoutNamespaces, attacks));
 }
 
 #[test]
-fn without_walls_the_attempts_succeed() {
-    let all = [&NETWORK[..], &FILES, &KERNEL, &RIGHTS];
-    all.into_iter().for_each(|attacks| check(Who::Unprotected, attacks));
+fn attempts_succeed_without_isolation() {
+    let all = [&NETWORK[..], &FILES, &KERNEL, &OTHERS, &MACHINE, &RIGHTS];
+    all.into_iter().for_each(|attacks| check(TestUser::Unprotected, attacks));
 }

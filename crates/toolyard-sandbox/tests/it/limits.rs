@@ -1,41 +1,42 @@
-//! What is limited, and how programs end that want more.
+//! Limits, and the end of programs that exceed them.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::machine::{Who, python, run, unique};
+use crate::machine::{TestUser, python, run, unique};
 
-/// How long a supervisor has for the end of what it looks after.
+/// Time for a supervisor to kill descendants.
 const SOON: Duration = Duration::from_secs(10);
 
-const WALLED: [Who; 3] = [Who::Root, Who::Delegated, Who::Ordinary];
+const ISOLATED: [TestUser; 4] =
+    [TestUser::Root, TestUser::Delegated, TestUser::Ordinary, TestUser::Subordinate];
 
 #[track_caller]
-fn ended(who: Who, script: &str, more: Value) -> Value {
+fn result(user: TestUser, script: &str, more: Value) -> Value {
     let mut request = json!({"program": python(script, &[])});
     for (name, value) in more.as_object().unwrap() {
         request[name] = value.clone();
     }
-    run(who, request)
+    run(user, request)
 }
 
-/// What it wrote and how it ended, in each of the ways that have all limits or watch them.
+/// Checks output and outcome for all users whose limits are enforced or watched.
 #[track_caller]
-fn check(script: &str, more: &Value, out: &str, verdict: &str) {
-    for who in WALLED {
-        let ended = ended(who, script, more.clone());
+fn check(script: &str, more: &Value, out: &str, outcome: &str) {
+    for user in ISOLATED {
+        let result = result(user, script, more.clone());
         assert_eq!(
-            (ended["out"].as_str(), ended["verdict"].as_str()),
-            (Some(out), Some(verdict)),
-            "{who:?} {ended}"
+            (result["out"].as_str(), result["outcome"].as_str()),
+            (Some(out), Some(outcome)),
+            "{user:?} {result}"
         );
     }
 }
 
 #[test]
-fn a_process_that_wants_a_gibibyte_has_none() {
+fn single_process_cannot_exceed_the_memory_limit() {
     let script = "
 try:
     b'x' * (1 << 30)
@@ -46,46 +47,154 @@ except MemoryError:
 }
 
 #[test]
-fn processes_that_want_too_much_together_are_killed() {
+fn processes_that_exceed_the_memory_limit_together_are_killed() {
     let script = "
 import os, sys, time
 for _ in range(8):
     if os.fork() == 0:
-        kept = bytearray(b'x') * (150 << 20)
+        blocks = bytearray(b'x') * (150 << 20)
         time.sleep(1)
         os._exit(0)
 statuses = [os.wait()[1] for _ in range(8)]
 # With a cgroup of version 1 the system kills as many as it has to.
 print('ESCAPED' if not any(statuses) else 'killed')";
-    for who in WALLED.into_iter().chain([Who::WithoutNamespaces]) {
-        let ended = ended(who, script, json!({}));
-        assert_eq!(ended["verdict"], "OutOfMemory", "{who:?} {ended}");
-        assert_ne!(ended["out"], "ESCAPED\n", "{who:?} {ended}");
+    for user in ISOLATED.into_iter().chain([TestUser::WithoutNamespaces]) {
+        let result = result(user, script, json!({}));
+        assert_eq!(result["outcome"], "OutOfMemory", "{user:?} {result}");
+        assert_ne!(result["out"], "ESCAPED\n", "{user:?} {result}");
     }
 }
 
 #[test]
-fn memory_without_a_process_is_limited_too() {
+fn memfd_memory_is_limited() {
     let script = "
 import os
-kept = []
+blocks = []
 try:
     for _ in range(20):
-        kept.append(os.memfd_create('x'))
+        blocks.append(os.memfd_create('x'))
         for _ in range(30):
-            os.write(kept[-1], bytes(1 << 20))
+            os.write(blocks[-1], bytes(1 << 20))
     print('ESCAPED')
 except OSError as error:
     print(error.errno)";
-    for who in [Who::Root, Who::Delegated] {
-        let ended = ended(who, script, json!({}));
-        assert_eq!(ended["verdict"], "OutOfMemory", "{who:?} {ended}");
+    for user in [TestUser::Root, TestUser::Delegated] {
+        let result = result(user, script, json!({}));
+        assert_eq!(result["outcome"], "OutOfMemory", "{user:?} {result}");
     }
-    assert_eq!(ended(Who::Ordinary, script, json!({}))["out"], "1\n");
+    assert_eq!(result(TestUser::Ordinary, script, json!({}))["out"], "1\n");
+}
+
+/// Eight processes that allocate kernel memory until they have 400 MiB together, or allocation fails.
+const UNCOUNTED: &str = "
+import mmap, os, socket, sys, time
+def sockets():
+    blocks = []
+    allocated = 0
+    while allocated < 50 << 20:
+        pair = socket.socketpair()
+        for end in pair:
+            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                try: end.setsockopt(socket.SOL_SOCKET, option, 1 << 22)
+                except OSError: pass
+            end.setblocking(False)
+        blocks.append(pair)
+        try:
+            while allocated < 50 << 20: allocated += pair[0].send(bytes(1 << 16))
+        except BlockingIOError: pass
+    return blocks
+def shared():
+    # Pages that no process has mapped any more stay, for those that map them again.
+    allocated, blocks = 0, []
+    while allocated < 50 << 20:
+        blocks.append(mmap.mmap(-1, 10 << 20) if where == '-1' else mmap.mmap(os.open(where, os.O_RDWR), 10 << 20))
+        for place in range(0, 10 << 20, 1 << 20):
+            blocks[-1][place:place + (1 << 20)] = bytes(1 << 20)
+            blocks[-1].madvise(mmap.MADV_DONTNEED, place, 1 << 20)
+        allocated += 10 << 20
+    return blocks
+how, where = HOW, WHERE
+reader, writer = os.pipe()
+for _ in range(8):
+    if os.fork() == 0:
+        resource = None
+        try: resource = globals()[how]()
+        except (OSError, ValueError): pass
+        os.write(writer, b'y' if resource else b'n')
+        time.sleep(100)
+        os._exit(0)
+answers = b''
+while len(answers) < 8: answers += os.read(reader, 8)
+# Until one of them is killed, or all are, by a look from outside.
+end = time.monotonic() + 5
+while answers == b'yyyyyyyy' and time.monotonic() < end:
+    if os.waitpid(-1, os.WNOHANG)[0]: answers = b'killed'
+    time.sleep(0.01)
+print('ESCAPED' if answers == b'yyyyyyyy' else 'refused')";
+
+/// Allocates memory that no process owns.
+#[track_caller]
+fn check_uncounted(how: &str, place: &str) {
+    let script = UNCOUNTED.replace("HOW", &format!("'{how}'")).replace("WHERE", &format!("'{place}'"));
+    let mut wrong = Vec::new();
+    for user in ISOLATED.into_iter().chain([TestUser::WithoutNamespaces, TestUser::UnprotectedUser]) {
+        let result = result(user, &script, json!({}));
+        let is_limited = result["outcome"] == "OutOfMemory" || result["out"] == "refused\n";
+        if is_limited != (user != TestUser::UnprotectedUser) {
+            wrong.push(format!("{user:?}: {result}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
-fn a_fork_bomb_stops_at_the_limit() {
+fn socket_memory_is_limited() {
+    check_uncounted("sockets", "-1");
+}
+
+#[test]
+fn unmapped_shared_memory_is_limited() {
+    check_uncounted("shared", "-1");
+}
+
+#[test]
+fn shared_memory_of_a_device_is_limited() {
+    check_uncounted("shared", "/dev/zero");
+}
+
+#[test]
+fn many_processes_with_few_sockets_are_permitted() {
+    let script = "
+import os, socket, time
+for _ in range(40):
+    pair = socket.socketpair()
+    if os.fork() == 0:
+        for end in pair: end.send(b'x')
+        time.sleep(100)
+time.sleep(1)
+print('many', flush=True)
+os._exit(0)";
+    for user in ISOLATED.into_iter().chain([TestUser::WithoutNamespaces]) {
+        let result = result(user, script, json!({"memory_mib": 384}));
+        assert_eq!(
+            (&result["out"], &result["outcome"]),
+            (&json!("many\n"), &json!("Exited(0)")),
+            "{user:?} {result}"
+        );
+    }
+}
+
+#[test]
+fn sandbox_is_killed_when_the_machine_is_low_on_memory() {
+    let request = json!({"least_available_mib": u64::from(u32::MAX)});
+    for user in [TestUser::Ordinary, TestUser::WithoutNamespaces] {
+        let result = result(user, "import time; time.sleep(1000)", request.clone());
+        assert_eq!(result["outcome"], "OutOfMemory", "{user:?} {result}");
+    }
+}
+
+#[test]
+fn fork_bomb_stops_at_the_process_limit() {
     let script = "
 import errno, os, time
 count = 0
@@ -102,19 +211,19 @@ os._exit(0)";
 }
 
 #[test]
-fn who_has_too_many_processes_is_found_from_outside() {
+fn watchdog_finds_too_many_processes() {
     let script = "
 import os, time
 for _ in range(300):
     if os.fork() == 0:
         time.sleep(100)
 time.sleep(100)";
-    let ended = ended(Who::WithoutNamespaces, script, json!({"processes": 20}));
-    assert_eq!(ended["verdict"], "TooManyProcesses", "{ended}");
+    let result = result(TestUser::WithoutNamespaces, script, json!({"processes": 20}));
+    assert_eq!(result["outcome"], "TooManyProcesses", "{result}");
 }
 
 #[test]
-fn its_folder_has_the_room_that_it_was_given() {
+fn folder_has_the_specified_size() {
     let script = "
 import errno
 written = 0
@@ -130,7 +239,7 @@ except OSError as error:
 }
 
 #[test]
-fn one_file_is_no_larger_than_all() {
+fn single_file_cannot_exceed_the_folder_size() {
     let script = "
 import errno
 try:
@@ -144,7 +253,7 @@ except OSError as error:
 }
 
 #[test]
-fn who_ignores_all_signals_is_killed() {
+fn process_that_ignores_signals_is_killed() {
     let script = "
 import signal, time
 for number in range(1, 65):
@@ -156,64 +265,64 @@ while True: time.sleep(100)";
 }
 
 #[test]
-fn a_loop_ends_with_its_time() {
-    for who in WALLED {
-        let ended = ended(who, "while True: pass", json!({"deadline_ms": 500}));
-        assert_eq!(ended["verdict"], "Killed", "{who:?}");
-        assert!(ended["kill_ms"].as_f64().unwrap() < 1000.0, "{who:?} {ended}");
+fn endless_loop_is_killed_at_the_deadline() {
+    for user in ISOLATED {
+        let result = result(user, "while True: pass", json!({"deadline_ms": 500}));
+        assert_eq!(result["outcome"], "Killed", "{user:?}");
+        assert!(result["kill_ms"].as_f64().unwrap() < 1000.0, "{user:?} {result}");
     }
 }
 
 #[test]
-fn endless_output_is_read_to_its_bound() {
+fn endless_output_is_read_up_to_the_limit() {
     let script = "
 import os
 while True: os.write(1, b'x' * 65536)";
-    for who in WALLED {
-        let ended = ended(who, script, json!({"deadline_ms": 500}));
-        assert_eq!(ended["verdict"], "Killed", "{who:?}");
-        assert_eq!(ended["out"].as_str().unwrap().len(), 64 << 10);
-        assert!(ended["out_bytes"].as_u64().unwrap() > 64 << 10);
+    for user in ISOLATED {
+        let result = result(user, script, json!({"deadline_ms": 500}));
+        assert_eq!(result["outcome"], "Killed", "{user:?}");
+        assert_eq!(result["out"].as_str().unwrap().len(), 64 << 10);
+        assert!(result["out_bytes"].as_u64().unwrap() > 64 << 10);
     }
 }
 
 #[test]
-fn a_daemon_ends_with_its_cell() {
-    for who in WALLED.into_iter().chain([Who::WithoutNamespaces]) {
+fn daemon_ends_with_its_sandbox() {
+    for user in ISOLATED.into_iter().chain([TestUser::WithoutNamespaces]) {
         let token = format!("daemon-{}", unique());
         let script = format!(
             "
 import os, time
-told, tells = os.pipe()
+reader, writer = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         for number in range(3): os.close(number)
-        os.write(tells, b'x')
+        os.write(writer, b'x')
         os.execv('/usr/bin/sleep', ['{token}', '1000'])
     os._exit(0)
-os.read(told, 1)
+os.read(reader, 1)
 # It has become another program when the pipe, which it does not take along, is closed.
-os.close(tells)
-os.read(told, 1)
+os.close(writer)
+os.read(reader, 1)
 print('left')"
         );
-        let ended = ended(who, &script, json!({}));
+        let result = result(user, &script, json!({}));
         assert_eq!(
-            (&ended["out"], &ended["verdict"]),
+            (&result["out"], &result["outcome"]),
             (&json!("left\n"), &json!("Exited(0)")),
-            "{who:?} {ended}"
+            "{user:?} {result}"
         );
-        // Where there is no process 1 that takes it along, a supervisor ends it, which is asked to and not waited for.
+        // Without process 1 the supervisor kills it asynchronously.
         let soon = Instant::now() + SOON;
         while !on_this_machine(&token).is_empty() && Instant::now() < soon {
             std::thread::yield_now();
         }
-        assert_eq!(on_this_machine(&token), Vec::<String>::new(), "{who:?}");
+        assert_eq!(on_this_machine(&token), Vec::<String>::new(), "{user:?}");
     }
 }
 
-/// The command lines of this machine's processes that have a word in them.
+/// Returns the command lines of this machine's processes that start with a word.
 fn on_this_machine(word: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
@@ -221,7 +330,7 @@ fn on_this_machine(word: &str) -> Vec<String> {
 }
 
 #[test]
-fn two_processes_have_half_a_processor() {
+fn two_processes_share_the_processor_limit() {
     let script = "
 import os, time
 end = time.monotonic() + 2
@@ -231,9 +340,9 @@ if os.fork() == 0:
 while time.monotonic() < end: pass
 os.wait()
 print(sum(os.times()[:4]))";
-    for who in [Who::Root, Who::Delegated] {
-        let ended = ended(who, script, json!({}));
-        let seconds: f64 = ended["out"].as_str().unwrap().trim().parse().unwrap();
-        assert!((0.2..1.3).contains(&seconds), "{who:?}: {seconds} s of processors in 2 s");
+    for user in [TestUser::Root, TestUser::Delegated] {
+        let result = result(user, script, json!({}));
+        let seconds: f64 = result["out"].as_str().unwrap().trim().parse().unwrap();
+        assert!((0.2..1.3).contains(&seconds), "{user:?}: {seconds} s of processors in 2 s");
     }
 }

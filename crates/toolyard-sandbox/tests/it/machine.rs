@@ -1,4 +1,4 @@
-//! Who runs cells on which terms, and the binary that does.
+//! Users of the tests, and the test binary that they run.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -7,27 +7,46 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// An ordinary user. Not the one that root's cells run as.
+/// An ordinary user, other than that of root's sandboxes.
 pub(crate) const USER: u32 = 65533;
 
-/// In the environment of the gateway, and nowhere else.
+/// Value in the environment of the gateway only.
 pub(crate) const CANARY: &str = "canary-7f3a1c";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
-    /// Root, with all walls.
+pub(crate) enum TestUser {
+    /// Root, with all layers.
     Root,
-    /// A user to whom a cgroup was given, with all walls.
+    /// A user with a delegated cgroup, with all layers.
     Delegated,
-    /// A user to whom none was given, with the walls that there are.
+    /// A user without a cgroup, with the available layers.
     Ordinary,
-    /// A user on a machine that gives no namespaces: Landlock and seccomp are all there is.
+    /// An ordinary user with a range in `/etc/subuid` and `/etc/subgid`.
+    Subordinate,
+    /// A user without permission to create namespaces: only Landlock and seccomp are available.
     WithoutNamespaces,
-    /// Root without walls, to see that an attempt would succeed.
+    /// Root without isolation, to check that an attempt would succeed.
     Unprotected,
+    /// A user without isolation, for limits that do not apply to root.
+    UnprotectedUser,
 }
 
-/// The groups of a user, one in each hierarchy, below those of this process.
+/// First uid, first gid, and length of the range of [`TestUser::Subordinate`].
+pub(crate) const SUBORDINATE_RANGE: [u32; 3] = [1_500_000_000, 1_600_000_000, 1000];
+
+/// Switches to [`USER`] with a name and a range.
+const SUBORDINATE: &str = r#"
+set -e
+mount -t tmpfs none /mnt
+echo toolyard-test:x:65533:65533::/:/bin/sh > /mnt/passwd
+echo toolyard-test:1500000000:1000 > /mnt/subuid
+echo 65533:1600000000:1000 > /mnt/subgid
+for file in passwd subuid subgid; do mount --bind /mnt/$file /etc/$file; done
+umount -l /mnt
+exec setpriv --reuid=65533 --regid=65533 --clear-groups "$@"
+"#;
+
+/// Cgroups of a user, one in each hierarchy, below those of this process.
 pub(crate) struct Delegation {
     pub(crate) name: String,
     folders: Vec<PathBuf>,
@@ -62,43 +81,93 @@ impl Drop for Delegation {
     }
 }
 
-/// Runs a request as somebody; gives what the binary says.
-pub(crate) fn run(who: Who, mut request: Value) -> Value {
+/// Runs a request as a user with suitable isolation, and returns the output of the binary.
+pub(crate) fn run(user: TestUser, mut request: Value) -> Value {
     assert!(rustix::process::geteuid().is_root(), "these tests become other users: run them as root");
-    let delegation = (who == Who::Delegated).then(|| Delegation::make(&unique()));
+    let delegation = (user == TestUser::Delegated).then(|| Delegation::make(&unique()));
     if let Some(Delegation { name, .. }) = &delegation {
         request["cgroup_root"] = json!(name);
     }
-    match who {
-        Who::Root | Who::Delegated => {}
-        Who::Ordinary | Who::WithoutNamespaces => request["isolation"] = json!("best-effort"),
-        Who::Unprotected => request["isolation"] = json!("none"),
+    match user {
+        TestUser::Root | TestUser::Delegated => {}
+        TestUser::Ordinary | TestUser::Subordinate | TestUser::WithoutNamespaces => {
+            request["isolation"] = json!("best-effort")
+        }
+        TestUser::Unprotected | TestUser::UnprotectedUser => request["isolation"] = json!("none"),
     }
-    said(who, &request)
+    run_unmodified(user, &request)
 }
 
-/// What the binary says to a request as it is.
-pub(crate) fn said(who: Who, request: &Value) -> Value {
-    let binary = env!("CARGO_BIN_EXE_toolyard-cell");
-    let mut command = match who {
-        Who::Root | Who::Unprotected => process(binary),
-        Who::Delegated | Who::Ordinary => {
-            let mut command = process("setpriv");
-            command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
-            command.args(["--clear-groups", binary]);
+/// Runs an unmodified request as a user.
+pub(crate) fn run_unmodified(user: TestUser, request: &Value) -> Value {
+    output(&mut gateway(user, &[env!("CARGO_BIN_EXE_toolyard-sandbox-run")], request))
+}
+
+/// Runs a request on a simulated kernel without some system calls.
+pub(crate) fn run_without_calls(user: TestUser, calls: &[i64], request: &Value) -> Value {
+    let calls = calls.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let command = ["/usr/bin/python3", "-c", HIDE_CALLS, &calls, env!("CARGO_BIN_EXE_toolyard-sandbox-run")];
+    output(&mut gateway(user, &command, request))
+}
+
+/// Installs a filter that answers `ENOSYS` to calls, including `prctl(PR_SET_SECCOMP)` with `seccomp`.
+const HIDE_CALLS: &str = r"
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+calls = [int(call) for call in sys.argv[1].split()]
+step = lambda code, yes, no, value: struct.pack('=HBBI', code, yes, no, value)
+load, equal, end = 0x20, 0x15, 0x06
+refuse, allow = 0x50000 | 38, 0x7fff0000
+program = step(load, 0, 0, 0)
+for call in calls: program += step(equal, 0, 1, call) + step(end, 0, 0, refuse)
+program += step(end, 0, 0, allow)
+buffer = ctypes.create_string_buffer(program, len(program))
+filter = struct.pack('HxxxxxxP', len(program) // 8, ctypes.addressof(buffer))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter, 0, 0) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+";
+
+/// Returns a command that runs the binary as a user with a request.
+pub(crate) fn gateway(user: TestUser, binary: &[&str], request: &Value) -> Command {
+    let mut command = match user {
+        TestUser::Root | TestUser::Unprotected => {
+            let mut command = process(binary[0]);
+            command.args(&binary[1..]);
             command
         }
-        Who::WithoutNamespaces => {
-            // In a namespace in which no others can be made. There its one user is called root, and is not.
+        TestUser::Delegated | TestUser::Ordinary => {
+            let mut command = process("setpriv");
+            command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
+            command.arg("--clear-groups").args(binary);
+            command
+        }
+        TestUser::UnprotectedUser => {
+            let mut command = process("setpriv");
+            // A separate uid, because its processes are counted.
+            command.args(["--reuid=65532", "--regid=65532", "--clear-groups"]).args(binary);
+            command
+        }
+        TestUser::Subordinate => {
+            // The mounted files are visible to this process only.
+            let mut command = process("unshare");
+            command.args(["--mount", "sh", "-c", SUBORDINATE, "sh"]).args(binary);
+            command
+        }
+        TestUser::WithoutNamespaces => {
+            // In a user namespace that permits no further ones. Its only user is named root but has no privileges.
             let mut command = process("setpriv");
             command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}"));
             command.args(["--clear-groups", "unshare", "--user", "--map-root-user", "sh", "-c"]);
             let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
-            command.args([script, "sh", binary]);
+            command.args([script, "sh"]).args(binary);
             command
         }
     };
     command.arg(request.to_string()).env("GATEWAY_SECRET", CANARY).current_dir("/").stdin(Stdio::null());
+    command
+}
+
+fn output(command: &mut Command) -> Value {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let log = String::from_utf8_lossy(&output.stderr);
@@ -110,14 +179,14 @@ pub(crate) fn process(program: &str) -> Command {
     Command::new(program)
 }
 
-/// Of this process and this moment.
+/// Returns a random text.
 pub(crate) fn unique() -> String {
     let mut random = [0; 8];
     std::io::Read::read_exact(&mut fs::File::open("/dev/urandom").unwrap(), &mut random).unwrap();
     format!("{:016x}", u64::from_ne_bytes(random))
 }
 
-/// A Python program.
+/// Returns a Python program.
 pub(crate) fn python(script: &str, args: &[String]) -> Value {
     let mut all = vec!["-I".to_owned(), "-c".to_owned(), script.to_owned()];
     all.extend_from_slice(args);

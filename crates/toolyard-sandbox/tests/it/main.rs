@@ -1,11 +1,12 @@
-//! Programs in cells, on this machine's kernel, as root and as ordinary users. The test becomes the others by
-//! `setpriv`, so it has to be root itself.
+//! Sandboxed programs on the kernel of this machine, as root and as ordinary users. The tests switch users with
+//! `setpriv`, so they must run as root.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 mod attacks;
-mod cells;
-mod ends;
+mod cleanup;
 mod escapes;
 mod limits;
 mod machine;
+mod neighbours;
+mod sandboxes;

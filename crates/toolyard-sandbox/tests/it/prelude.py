@@ -1,5 +1,5 @@
 import ctypes, errno, os, platform, signal, socket, sys, time
-port, udp_port, abstract, secret, host_pid, token = sys.argv[1:7]
+port, udp_port, abstract, secret, host_pid, token, stream, datagram = sys.argv[1:9]
 libc = ctypes.CDLL(None, use_errno=True)
 x86 = platform.machine() == "x86_64"
 

@@ -1,11 +1,14 @@
-//! Scripts in Python on this machine, as root and as an ordinary user. The tests become the other one by `setpriv`, so
-//! they have to be root themselves.
+//! Python scripts on this machine, as root and as ordinary users. The tests switch users with `setpriv`, so they must
+//! run
+//! as root.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-mod ends;
-mod installed;
+mod cleanup;
+mod hostile_packages;
+mod isolation;
 mod limits;
 mod machine;
 mod outcomes;
-mod walls;
+mod package_cache;
+mod packages;

@@ -1,10 +1,10 @@
-//! What a script finds, and what its caller reads.
+//! Environment and results of scripts.
 
 use serde_json::{Value, json};
 
-use crate::machine::{ALL, Who, once, run, source};
+use crate::machine::{ALL, TestUser, run, run_script, run_source};
 
-/// The source, its standard output, its standard error and its status.
+/// Source, standard output, standard error and exit code.
 type Case = (&'static str, &'static str, &'static str, i32);
 
 const CASES: [Case; 18] = [
@@ -40,34 +40,35 @@ const CASES: [Case; 18] = [
 ];
 
 #[test]
-fn what_a_script_writes_and_how_it_ends_is_told() {
+fn output_and_exit_code_are_reported() {
     let scripts: Vec<_> = CASES.iter().map(|case| json!({"source": case.0})).collect();
-    for who in ALL {
-        let ended = run(who, json!({"scripts": scripts}));
-        for ((source, output, stderr, code), ended) in CASES.iter().zip(ended) {
-            let told = ended["stderr"].as_str().unwrap_or_default();
-            let is_as_said = ended["output"] == *output && ended["exit_code"] == *code;
-            // Of longer tracebacks the last line is what matters.
-            let is_told = if stderr.is_empty() { told.is_empty() } else { told.ends_with(stderr) };
-            assert!(is_as_said && is_told, "{who:?} {source:?}: {ended}");
+    for user in ALL {
+        let result = run(user, json!({"scripts": scripts}));
+        for ((source, output, stderr, code), result) in CASES.iter().zip(result) {
+            let actual_stderr = result["stderr"].as_str().unwrap_or_default();
+            let is_expected = result["output"] == *output && result["exit_code"] == *code;
+            // Of longer tracebacks only the last line is checked.
+            let has_stderr =
+                if stderr.is_empty() { actual_stderr.is_empty() } else { actual_stderr.ends_with(stderr) };
+            assert!(is_expected && has_stderr, "{user:?} {source:?}: {result}");
         }
     }
 }
 
 #[test]
-fn a_script_that_claims_that_it_was_not_run_has_run() {
+fn script_cannot_forge_a_refusal() {
     let text = "
 import os, sys
-sys.stderr.write('toolyard: cannot put up the walls of a cell: no luck\\n')
+sys.stderr.write('toolyard: cannot set up the sandbox: no luck\\n')
 os._exit(125)";
-    for who in ALL {
-        let ended = source(who, text);
-        assert_eq!(ended["exit_code"], 125, "{who:?} {ended}");
+    for user in ALL {
+        let result = run_source(user, text);
+        assert_eq!(result["exit_code"], 125, "{user:?} {result}");
     }
 }
 
 #[test]
-fn a_script_has_its_input_in_two_variables() {
+fn input_is_in_two_variables() {
     let source = "
 import hashlib, os
 one, two = os.environ['TOOLYARD_INPUT'], os.environ['ROCKBOT_INPUT']
@@ -82,16 +83,16 @@ print(one == two, len(one), hashlib.sha256(one.encode()).hexdigest()[:16], one[:
         (json!(long), "True 786432 d4f0d86fe0a391e3 01234567\n"),
     ];
     let scripts: Vec<_> = inputs.iter().map(|(input, _)| json!({"source": source, "input": input})).collect();
-    for who in ALL {
-        let ended = run(who, json!({"scripts": scripts}));
-        for ((_, output), ended) in inputs.iter().zip(ended) {
-            assert_eq!(ended["output"], *output, "{who:?} {ended}");
+    for user in ALL {
+        let result = run(user, json!({"scripts": scripts}));
+        for ((_, output), result) in inputs.iter().zip(result) {
+            assert_eq!(result["output"], *output, "{user:?} {result}");
         }
     }
 }
 
 #[test]
-fn a_script_with_a_long_input_starts_programs() {
+fn script_with_a_long_input_can_start_programs() {
     let text = "
 import os, subprocess, sys
 own = os.environ['TOOLYARD_INPUT']
@@ -111,16 +112,16 @@ print('TOOLYARD_INPUT' in os.environ)";
     ];
     let scripts: Vec<_> =
         inputs.iter().map(|(bytes, _)| json!({"source": text, "input": "x".repeat(*bytes)})).collect();
-    for who in ALL {
-        let ended = run(who, json!({"scripts": scripts}));
-        for ((_, output), ended) in inputs.iter().zip(ended) {
-            assert_eq!(ended["output"], format!("{output}\nFalse\n"), "{who:?} {ended}");
+    for user in ALL {
+        let result = run(user, json!({"scripts": scripts}));
+        for ((_, output), result) in inputs.iter().zip(result) {
+            assert_eq!(result["output"], format!("{output}\nFalse\n"), "{user:?} {result}");
         }
     }
 }
 
 #[test]
-fn neither_a_script_nor_its_input_is_shown_to_others_of_the_machine() {
+fn script_and_input_are_hidden_from_other_users() {
     let source = "
 import glob
 shown = ''
@@ -130,28 +131,28 @@ for path in glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/[0-9]*/environ'
 print('xyzzy-' + 'source' in shown, 'xyzzy-' + 'input' in shown, 'python3' in shown)
 # xyzzy-source";
     let script = json!({"source": source, "input": "xyzzy-input"});
-    let ended = once(Who::Unprotected, script, json!({}));
-    assert_eq!(ended["output"], "False False True\n", "{ended}");
+    let result = run_script(TestUser::Unprotected, script, json!({}));
+    assert_eq!(result["output"], "False False True\n", "{result}");
 }
 
 #[test]
-fn an_input_that_no_script_can_have_is_refused() {
+fn invalid_input_is_refused() {
     let script = json!({"source": "print(1)", "input": "a\u{0}b"});
-    let refused = once(Who::Root, script, json!({}));
+    let refused = run_script(TestUser::Root, script, json!({}));
     assert_eq!(refused["code"], "invalid_arguments", "{refused}");
     let script = json!({"source": "print(1)", "input": "x".repeat(5 << 20)});
-    let refused = once(Who::Root, script, json!({"memory_mib": 32}));
+    let refused = run_script(TestUser::Root, script, json!({"memory_mib": 32}));
     assert_eq!(
         refused,
         json!({
             "code": "invalid_arguments",
-            "message": "The script and its input are 5242888 bytes, and may be 4 MiB together",
+            "message": "The script and its input have 5242888 bytes; the maximum is 4 MiB",
         })
     );
 }
 
 #[test]
-fn a_script_can_be_of_several_processes() {
+fn script_can_have_several_processes() {
     let text = "
 import multiprocessing, subprocess, sys
 def square(x): return x * x
@@ -159,38 +160,38 @@ if __name__ == '__main__':
     for how in ('fork', 'spawn'):
         with multiprocessing.get_context(how).Pool(2) as pool: print(pool.map(square, [1, 2, 3]))
     print(subprocess.run(['cat'], capture_output=True).stdout, subprocess.check_output(['echo', 'x']))";
-    for who in ALL {
-        let ended = source(who, text);
-        assert_eq!(ended["output"], "[1, 4, 9]\n[1, 4, 9]\nb'' b'x\\n'\n", "{who:?} {ended}");
+    for user in ALL {
+        let result = run_source(user, text);
+        assert_eq!(result["output"], "[1, 4, 9]\n[1, 4, 9]\nb'' b'x\\n'\n", "{user:?} {result}");
     }
 }
 
 #[test]
-fn nothing_is_kept_from_one_script_to_the_next() {
+fn scripts_share_no_state() {
     let text = "
 import os
 print(sorted(os.listdir('.')), os.environ['HOME'] == os.getcwd(), 'MINE' in os.environ)
 open('mine', 'w').write('x'); os.makedirs('a/b'); os.environ['MINE'] = '1'";
-    for who in ALL {
-        let ended = run(who, json!({"scripts": [{"source": text}, {"source": text}, {"source": text}]}));
-        for ended in ended {
-            assert_eq!(ended["output"], "['script.py'] True False\n", "{who:?} {ended}");
+    for user in ALL {
+        let result = run(user, json!({"scripts": [{"source": text}, {"source": text}, {"source": text}]}));
+        for result in result {
+            assert_eq!(result["output"], "['script.py'] True False\n", "{user:?} {result}");
         }
     }
 }
 
 #[test]
-fn without_python_nothing_is_run() {
+fn missing_python_is_reported() {
     for python in ["/no/such/python", "no-such-python"] {
-        for who in ALL {
-            let refused = once(who, json!({"source": "print(1)"}), json!({"python": python}));
+        for user in ALL {
+            let refused = run_script(user, json!({"source": "print(1)"}), json!({"python": python}));
             assert_eq!(
                 refused,
                 json!({
                     "code": "unavailable",
                     "message": "The script was not run: start the program: No such file or directory (os error 2)",
                 }),
-                "{who:?}"
+                "{user:?}"
             );
         }
     }

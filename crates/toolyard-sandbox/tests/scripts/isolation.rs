@@ -1,12 +1,12 @@
-//! What scripts do not get at.
+//! Isolation of scripts from the machine.
 
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use crate::machine::{CANARY, WALLED, Who, once, said, source};
+use crate::machine::{CANARY, ISOLATED, TestUser, run_script, run_source, run_unmodified};
 
-/// What is tried, and what comes of it.
+/// Attempts, and the accepted errors.
 const ATTEMPTS: [(&str, &[&str]); 7] = [
     ("open('/etc/shadow')", &["FileNotFoundError", "PermissionError"]),
     ("open('/usr/x', 'w')", &["OSError", "PermissionError"]),
@@ -21,22 +21,22 @@ const ATTEMPTS: [(&str, &[&str]); 7] = [
 ];
 
 #[test]
-fn what_is_not_the_scripts_is_refused() {
-    for who in WALLED {
+fn script_cannot_access_the_machine() {
+    for user in ISOLATED {
         for (attempt, expected) in ATTEMPTS {
             let text = format!(
                 "try:\n    {attempt}\n    print('ESCAPED')\nexcept Exception as error: print(type(error).__name__)"
             );
-            let ended = source(who, &text);
-            let output = ended["output"].as_str().unwrap();
+            let result = run_source(user, &text);
+            let output = result["output"].as_str().unwrap();
             let last = output.lines().last().unwrap_or_default();
-            assert!(expected.contains(&last), "{who:?} {attempt}: {ended}");
+            assert!(expected.contains(&last), "{user:?} {attempt}: {result}");
         }
     }
 }
 
 #[test]
-fn the_environment_of_the_gateway_is_not_seen() {
+fn environment_of_the_gateway_is_hidden() {
     let text = "
 import glob, os
 seen = repr(os.environ)
@@ -45,36 +45,36 @@ for path in glob.glob('/proc/[0-9]*/environ'):
     except OSError: pass
 print('canary-' in seen, 'HOME' in seen)";
     assert!(CANARY.starts_with("canary-"));
-    for who in WALLED {
-        assert_eq!(source(who, text)["output"], "False True\n", "{who:?}");
+    for user in ISOLATED {
+        assert_eq!(run_source(user, text)["output"], "False True\n", "{user:?}");
     }
-    // Without walls it could look at the gateway, but is given nothing of it.
+    // Without isolation a script could inspect the gateway, but its own environment has none of its variables.
     let own = "import os; print('GATEWAY_SECRET' in os.environ)";
-    assert_eq!(source(Who::Unprotected, own)["output"], "False\n");
+    assert_eq!(run_source(TestUser::Unprotected, own)["output"], "False\n");
 }
 
 #[test]
-fn the_network_is_reached_only_where_that_is_allowed() {
+fn network_is_reachable_only_if_permitted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let text = format!(
         "import socket\ntry:\n    socket.create_connection({:?})\n    print('connected')\nexcept OSError as error: print(type(error).__name__)",
         ("127.0.0.1", listener.local_addr().unwrap().port()),
     );
-    let check = |who: Who, network: bool, expected: &str| {
-        let ended = once(who, json!({"source": text}), json!({"network": network}));
-        assert_eq!(ended["output"], expected, "{who:?} {network} {ended}");
+    let check = |user: TestUser, network: bool, expected: &str| {
+        let result = run_script(user, json!({"source": text}), json!({"network": network}));
+        assert_eq!(result["output"], expected, "{user:?} {network} {result}");
     };
-    for who in WALLED {
-        check(who, false, "PermissionError\n");
-        check(who, true, "connected\n");
+    for user in ISOLATED {
+        check(user, false, "PermissionError\n");
+        check(user, true, "connected\n");
     }
-    check(Who::Unprotected, false, "connected\n");
+    check(TestUser::Unprotected, false, "connected\n");
 }
 
 #[test]
-fn what_this_machine_cannot_enforce_is_named() {
+fn missing_layers_are_named_in_the_error() {
     let request = json!({"isolation": "required", "scripts": [{"source": "print(1)"}]});
-    let refused = said(Who::Ordinary, &request).remove(0);
+    let refused = run_unmodified(TestUser::Ordinary, &request).remove(0);
     assert_eq!(refused["code"], "unavailable");
     let message = refused["message"].as_str().map(str::to_owned).unwrap_or_default();
     for part in ["The script was not run: ", "cgroup memory: ", "cgroup cpu: ", "Delegate=yes", "best-effort"]
