@@ -1,7 +1,7 @@
-//! What was called: a log of each function's calls, which no call waits for.
+//! Log of function calls. Calls do not wait for it.
 //!
-//! - [`LogEntry`]: what is kept of a call; [`LogQuery`], [`LogPage`]: how it is read;
-//! - `Journal`: takes note, within bounds, and writes what it has noted.
+//! - [`LogEntry`]: the record of a call; [`CallOutcome`]: its outcome; [`LogQuery`], [`LogPage`]: reading the log;
+//! - `CallLog`: queues entries up to a limit and writes them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,110 +10,191 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep};
-use toolyard_core::access::Price;
-use toolyard_core::store::{Query, Record, Space, Store, StoreError};
+use toolyard_core::ErrorCode;
+use toolyard_core::access::CallPrice;
+use toolyard_core::store::{KeySpace, LogRecord, RecordQuery, Store, StoreError};
 use toolyard_core::timestamp::iso_8601;
 
-use crate::edition::Edition;
-use crate::invoke::{InvokeError, Invoked};
+use crate::invoke::{InvocationResult, InvokeError};
+use crate::loaded_version::LoadedVersion;
 
-/// Where the log is.
-pub(crate) const CALLS: Space = Space("function-calls");
+/// Space of the log.
+pub(crate) const CALLS: KeySpace = KeySpace("function-calls");
 
-/// What is kept of what a call printed, in bytes: the beginning.
-const LONGEST_OUTPUT: usize = 16 << 10;
+/// Maximum length of the logged output, in bytes: the beginning.
+const MAX_OUTPUT_BYTES: usize = 16 << 10;
 
-/// What is kept of why a call failed, in bytes.
-const LONGEST_ERROR: usize = 2 << 10;
+/// Maximum length of the logged error, in bytes.
+const MAX_ERROR_BYTES: usize = 2 << 10;
 
-/// Records that come together are written together.
-const TOGETHER: Duration = Duration::from_millis(100);
+/// Time to collect entries before a write.
+const COLLECT_TIME: Duration = Duration::from_millis(100);
 
-/// How many are written at a time.
-const BATCH: usize = 500;
+/// Maximum number of entries per write.
+const BATCH_SIZE: usize = 500;
 
-/// The first wait after the store was in trouble, and the longest. Each failure doubles it.
+/// First and longest wait after a failed write. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// How often it is looked for what is older than it is to be kept.
-const TRIM_EVERY: Duration = Duration::from_secs(60 * 60);
+/// Interval of checks for expired entries.
+const TRIM_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// How many entries are given at most.
-const MOST: usize = 1000;
+/// Maximum number of entries per page.
+const MAX_PAGE_SIZE: usize = 1000;
 
-/// A call, as it is kept.
+/// A logged call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogEntry {
-    /// When it began, in ISO 8601.
+    /// Start time, in ISO 8601.
     pub time: String,
-    /// The function.
+    /// Id of the function.
     pub function: String,
-    /// Its version, such as `1.2.0` or `draft`.
+    /// Version, such as `1.2.0` or `draft`.
     pub version: String,
-    /// The call's own id.
+    /// Id of the call.
     pub request_id: String,
-    /// `ok`; `error`, where the function says that it failed; `failed`, where it could not say anything; or why it was not
-    /// answered: `timeout`, `overloaded`, `unavailable`, `cancelled`; or why it did not come to its function: `quota_exhausted`,
-    /// `rate_limited`.
-    pub outcome: String,
-    /// How long it took.
+    /// Outcome of the call.
+    pub outcome: CallOutcome,
+    /// Duration, in milliseconds.
     pub duration_ms: f64,
-    /// Bytes of the answer.
+    /// Size of the reply, in bytes.
     pub bytes: u64,
-    /// What it cost.
+    /// Cost of the call.
     pub cost: String,
-    /// What it has printed: the beginning.
+    /// Beginning of the printed output.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// Why it failed.
+    /// Error of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
+/// The outcome of a call in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// The function replied.
+    Ok,
+    /// The function replied with an error.
+    Error,
+    /// The function failed without a reply.
+    Failed,
+    /// The call exceeded its time limit.
+    Timeout,
+    /// The maximum number of calls was running and waiting.
+    Overloaded,
+    /// The function could not run.
+    Unavailable,
+    /// The caller cancelled the call.
+    Cancelled,
+    /// The quota of the key was exhausted. The function was not called.
+    QuotaExhausted,
+    /// The rate limit of the key was exceeded. The function was not called.
+    RateLimited,
+}
+
+impl CallOutcome {
+    /// All outcomes.
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Error,
+        Self::Failed,
+        Self::Timeout,
+        Self::Overloaded,
+        Self::Unavailable,
+        Self::Cancelled,
+        Self::QuotaExhausted,
+        Self::RateLimited,
+    ];
+
+    /// Name of the outcome in the log, the documentation and the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::Overloaded => "overloaded",
+            Self::Unavailable => "unavailable",
+            Self::Cancelled => "cancelled",
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::RateLimited => "rate_limited",
+        }
+    }
+
+    /// Outcome of a call that the gateway refused with this code.
+    pub(crate) const fn of_error_code(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::Timeout => Self::Timeout,
+            ErrorCode::Overloaded => Self::Overloaded,
+            ErrorCode::Unavailable => Self::Unavailable,
+            ErrorCode::Cancelled => Self::Cancelled,
+            ErrorCode::QuotaExhausted => Self::QuotaExhausted,
+            ErrorCode::RateLimited => Self::RateLimited,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl From<&InvokeError> for CallOutcome {
+    fn from(error: &InvokeError) -> Self {
+        match error {
+            InvokeError::TimedOut(_) => Self::Timeout,
+            InvokeError::Busy => Self::Overloaded,
+            InvokeError::Unavailable(_) => Self::Unavailable,
+        }
+    }
+}
+
 impl LogEntry {
-    /// A call that costs nothing: of a function, in a version, with an id.
-    fn new(time: SystemTime, (function, version, request_id): (&str, &str, &str), outcome: &str) -> Self {
+    /// Creates an entry without costs for a function, version and request id.
+    fn new(
+        time: SystemTime,
+        (function, version, request_id): (&str, &str, &str),
+        outcome: CallOutcome,
+    ) -> Self {
         Self {
             time: iso_8601(time),
             function: function.to_owned(),
             version: version.to_owned(),
             request_id: request_id.to_owned(),
-            outcome: outcome.to_owned(),
+            outcome,
             duration_ms: 0.0,
             bytes: 0,
-            cost: Price::default().to_string(),
+            cost: CallPrice::default().to_string(),
             output: String::new(),
             error: None,
         }
     }
 }
 
-/// Which entries somebody wants.
+/// Filter and limit of log entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Those of this version.
+    /// Version of the function.
     pub version: Option<String>,
-    /// Those that ended so.
+    /// Outcome of the call.
     pub outcome: Option<String>,
-    /// The one of this id.
+    /// Id of the call.
     pub request_id: Option<String>,
-    /// Then or later.
+    /// Earliest start time.
     pub since: Option<SystemTime>,
-    /// Before then.
+    /// End of the time range, exclusive.
     pub until: Option<SystemTime>,
-    /// The next page: what [`LogPage::next`] says.
+    /// Start of the next page: [`LogPage::next`] of the previous one.
     pub before: Option<u64>,
-    /// How many at most; a hundred where it is not said.
+    /// Maximum number of entries. Default: 100.
     pub limit: Option<usize>,
 }
 
-/// Entries, newest first.
+/// Log entries, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LogPage {
-    /// The entries.
+    /// Entries.
     pub entries: Vec<LogEntry>,
-    /// Where the next page begins, if there may be one.
+    /// Start of the next page, if there may be one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
@@ -128,52 +209,51 @@ pub(crate) async fn read(store: &dyn Store, id: &str, wanted: LogQuery) -> Resul
         ("request", request_id),
     ];
     let tags = tags.into_iter().filter_map(|(tag, value)| Some((tag, value?))).collect();
-    let limit = limit.unwrap_or(100).min(MOST);
-    let kept = store.read(CALLS, Query { tags, since, until, before, limit }).await?;
-    let next = kept.last().filter(|_| kept.len() == limit).map(|record| record.number);
-    // What a later program has written otherwise is passed over.
-    let entries = kept.iter().filter_map(|record| serde_json::from_str(&record.body).ok()).collect();
+    let limit = limit.unwrap_or(100).min(MAX_PAGE_SIZE);
+    let records = store.read(CALLS, RecordQuery { tags, since, until, before, limit }).await?;
+    let next = records.last().filter(|_| records.len() == limit).map(|record| record.number);
+    // Entries in a later format are skipped.
+    let entries = records.iter().filter_map(|record| serde_json::from_str(&record.body).ok()).collect();
     Ok(LogPage { entries, next })
 }
 
-/// A call that runs. It is noted when this ends: as cancelled, where it is dropped.
-pub(crate) struct Noted<'a> {
-    journal: &'a Journal,
+/// A running call, which is logged on drop: as cancelled, unless `end` was called.
+pub(crate) struct CallRecorder<'a> {
+    call_log: &'a CallLog,
     time: SystemTime,
-    begun: Instant,
+    started_at: Instant,
     entry: Option<LogEntry>,
 }
 
-impl<'a> Noted<'a> {
-    pub(crate) fn begin(journal: &'a Journal, edition: &Edition, request_id: &str) -> Self {
+impl<'a> CallRecorder<'a> {
+    pub(crate) fn begin(call_log: &'a CallLog, loaded: &LoadedVersion, request_id: &str) -> Self {
         let time = SystemTime::now();
-        let mut entry = LogEntry::new(time, (&edition.id, &edition.version, request_id), "cancelled");
-        entry.cost = edition.price.to_string();
-        Self { journal, time, begun: Instant::now(), entry: Some(entry) }
+        let mut entry =
+            LogEntry::new(time, (&loaded.id, &loaded.version, request_id), CallOutcome::Cancelled);
+        entry.cost = loaded.price.to_string();
+        Self { call_log, time, started_at: Instant::now(), entry: Some(entry) }
     }
 
-    pub(crate) fn end(mut self, ended: &Result<Invoked, InvokeError>, price: Price) {
+    pub(crate) fn end(mut self, ended: &Result<InvocationResult, InvokeError>, price: CallPrice) {
         let Some(entry) = &mut self.entry else { return };
         match ended {
             Ok(invoked) => {
-                let is_failure = invoked.reply.is_failure();
-                let outcome = match invoked.failure {
-                    Some(_) => "failed",
-                    None if is_failure => "error",
-                    None => "ok",
+                entry.outcome = match invoked.failure {
+                    Some(_) => CallOutcome::Failed,
+                    None if invoked.reply.is_failure() => CallOutcome::Error,
+                    None => CallOutcome::Ok,
                 };
-                entry.outcome = outcome.to_owned();
                 entry.bytes = invoked.reply.to_json().as_bytes().len() as u64;
                 entry.cost = invoked.cost.to_string();
-                entry.output = beginning(&invoked.log, LONGEST_OUTPUT);
+                entry.output = beginning(&invoked.log, MAX_OUTPUT_BYTES);
                 let failure = invoked.failure.as_ref();
-                entry.error = failure.map(|failure| beginning(&failure.to_string(), LONGEST_ERROR));
+                entry.error = failure.map(|failure| beginning(&failure.to_string(), MAX_ERROR_BYTES));
             }
             Err(error) => {
-                entry.outcome = error.word().to_owned();
-                entry.cost = if error.may_have_run() { price } else { Price::default() }.to_string();
+                entry.outcome = error.into();
+                entry.cost = if error.may_have_run() { price } else { CallPrice::default() }.to_string();
                 entry.error = Some(match error {
-                    InvokeError::Unavailable(why) => beginning(&format!("{error}: {why}"), LONGEST_ERROR),
+                    InvokeError::Unavailable(why) => beginning(&format!("{error}: {why}"), MAX_ERROR_BYTES),
                     _ => error.to_string(),
                 });
             }
@@ -181,21 +261,21 @@ impl<'a> Noted<'a> {
     }
 }
 
-impl Drop for Noted<'_> {
+impl Drop for CallRecorder<'_> {
     fn drop(&mut self) {
         if let Some(mut entry) = self.entry.take() {
-            entry.duration_ms = millis(self.begun.elapsed());
-            self.journal.push(self.time, entry);
+            entry.duration_ms = millis(self.started_at.elapsed());
+            self.call_log.push(self.time, entry);
         }
     }
 }
 
-/// In milliseconds, as far as anybody reads them.
+/// Converts to milliseconds, rounded to microseconds.
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// Returns the beginning of a text with at most so many bytes.
 fn beginning(text: &str, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -204,33 +284,39 @@ fn beginning(text: &str, most: usize) -> String {
     text[..end].to_owned()
 }
 
-/// Takes note of calls, and writes what it has noted.
-pub(crate) struct Journal {
-    queue: Mutex<Vec<Record>>,
-    most: usize,
+/// Queue and writer of log entries.
+pub(crate) struct CallLog {
+    queue: Mutex<Vec<LogRecord>>,
+    capacity: usize,
     lost: AtomicU64,
-    something: Notify,
+    queued: Notify,
 }
 
-impl Journal {
-    /// A journal of which so many entries may wait.
+impl CallLog {
+    /// Creates a log whose queue has at most so many entries.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let (queue, lost) = (Mutex::default(), AtomicU64::new(0));
-        Arc::new(Self { queue, most, lost, something: Notify::new() })
+        Arc::new(Self { queue, capacity: most, lost, queued: Notify::new() })
     }
 
-    /// How many entries were lost since the start: so many waited already, or the end came.
-    pub(crate) fn lost(&self) -> u64 {
+    /// Number of entries lost since the start, because the queue was full or the process ended.
+    pub(crate) fn lost_entries(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Notes a call, of a function, in a version, with an id, that began then and did not come to its function.
-    pub(crate) fn refused(&self, of: (&str, &str, &str), begun: Instant, outcome: &str, error: &str) {
+    /// Logs a call that started at `begun` and did not reach its function.
+    pub(crate) fn record_refusal(
+        &self,
+        of: (&str, &str, &str),
+        begun: Instant,
+        outcome: CallOutcome,
+        error: &str,
+    ) {
         let took = begun.elapsed();
         let time = SystemTime::now().checked_sub(took).unwrap_or_else(SystemTime::now);
         let mut entry = LogEntry::new(time, of, outcome);
         entry.duration_ms = millis(took);
-        entry.error = Some(beginning(error, LONGEST_ERROR));
+        entry.error = Some(beginning(error, MAX_ERROR_BYTES));
         self.push(time, entry);
     }
 
@@ -238,40 +324,40 @@ impl Journal {
         let tags = vec![
             ("function", entry.function.clone()),
             ("version", entry.version.clone()),
-            ("outcome", entry.outcome.clone()),
+            ("outcome", entry.outcome.as_str().to_owned()),
             ("request", entry.request_id.clone()),
         ];
-        // Nothing in it can fail to be written.
+        // Serialization of an entry cannot fail.
         let body = serde_json::to_string(&entry).unwrap_or_default();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if queue.len() < self.most {
-            queue.push(Record { time, tags, body });
+        if queue.len() < self.capacity {
+            queue.push(LogRecord { time, tags, body });
         } else {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         drop(queue);
-        self.something.notify_one();
+        self.queued.notify_one();
     }
 
-    /// Writes what is noted, until it is told to stop, and then what is left, if the store takes it.
+    /// Writes queued entries until it is told to stop, and then the remaining ones if the store accepts them.
     pub(crate) async fn write(
         self: Arc<Self>,
         store: Arc<dyn Store>,
         retention: Option<Duration>,
         mut stop: oneshot::Receiver<()>,
     ) {
-        let mut taken = Vec::new();
+        let mut pending = Vec::new();
         let mut wait = BACKOFF.0;
         let mut trimmed_at = None;
         loop {
-            if taken.is_empty() {
+            if pending.is_empty() {
                 tokio::select! {
-                    () = self.something.notified() => sleep(TOGETHER).await,
-                    () = sleep(TRIM_EVERY) => {}
+                    () = self.queued.notified() => sleep(COLLECT_TIME).await,
+                    () = sleep(TRIM_INTERVAL) => {}
                     _ = &mut stop => break,
                 }
             }
-            if self.append(&*store, &mut taken).await {
+            if self.append(&*store, &mut pending).await {
                 wait = BACKOFF.0;
             } else {
                 tokio::select! {
@@ -282,24 +368,25 @@ impl Journal {
             }
             trim(&*store, retention, &mut trimmed_at).await;
         }
-        let _said = self.append(&*store, &mut taken).await;
-        self.lost.fetch_add(taken.len() as u64, Ordering::Relaxed);
+        let _said = self.append(&*store, &mut pending).await;
+        self.lost.fetch_add(pending.len() as u64, Ordering::Relaxed);
     }
 
-    /// Writes what was taken before, and what waits now; whether the store took it. What it does not take stays.
-    async fn append(&self, store: &dyn Store, taken: &mut Vec<Record>) -> bool {
-        if taken.is_empty() {
-            *taken = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Writes the pending and queued entries; returns true if the store accepted them. Rejected entries stay
+    /// pending.
+    async fn append(&self, store: &dyn Store, pending: &mut Vec<LogRecord>) -> bool {
+        if pending.is_empty() {
+            *pending = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        while !taken.is_empty() {
-            let batch: Vec<_> = taken.iter().take(BATCH).cloned().collect();
+        while !pending.is_empty() {
+            let batch: Vec<_> = pending.iter().take(BATCH_SIZE).cloned().collect();
             let count = batch.len();
             if let Err(error) = store.append(CALLS, batch).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(error, waiting = taken.len(), "the log of function calls cannot be written");
+                tracing::error!(error, waiting = pending.len(), "cannot write the log of function calls");
                 return false;
             }
-            taken.drain(..count);
+            pending.drain(..count);
         }
         true
     }
@@ -309,12 +396,43 @@ async fn trim(store: &dyn Store, retention: Option<Duration>, trimmed_at: &mut O
     let Some(before) = retention.and_then(|retention| SystemTime::now().checked_sub(retention)) else {
         return;
     };
-    if trimmed_at.is_some_and(|at| at.elapsed() < TRIM_EVERY) {
+    if trimmed_at.is_some_and(|at| at.elapsed() < TRIM_INTERVAL) {
         return;
     }
     *trimmed_at = Some(Instant::now());
     if let Err(error) = store.trim(CALLS, before).await {
         let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "old entries of the log of function calls stay");
+        tracing::warn!(error, "cannot remove expired entries from the log of function calls");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Returns the words in backquotes in the first column of the table with this head.
+    fn first_column<'a>(page: &'a str, head: &str) -> BTreeSet<&'a str> {
+        let rows = page.lines().skip_while(|line| *line != head).take_while(|line| line.starts_with('|'));
+        rows.filter_map(|row| row.split('|').nth(1))
+            .flat_map(|column| column.split('`').skip(1).step_by(2))
+            .collect()
+    }
+
+    #[test]
+    fn all_outcomes_are_documented() {
+        let outcomes: BTreeSet<_> = CallOutcome::ALL.map(CallOutcome::as_str).into();
+        let page = include_str!("../../../docs/functions.md");
+        assert_eq!(first_column(page, "| outcome | |"), outcomes);
+        let api: serde_json::Value =
+            serde_json::from_str(include_str!("../../../schema/openapi.json")).unwrap();
+        let documented = &api["components"]["schemas"]["FunctionCall"]["properties"]["outcome"]["enum"];
+        let documented: BTreeSet<_> =
+            documented.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        assert_eq!(documented, outcomes);
+        for outcome in CallOutcome::ALL {
+            assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
+        }
     }
 }

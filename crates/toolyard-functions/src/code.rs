@@ -1,4 +1,4 @@
-//! A version of a function as it runs.
+//! Executable version of a function.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
-/// What a function is written in.
+/// Programming language of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Language {
+pub enum SourceLanguage {
     /// Python 3, in the interpreter of the machine.
     Python,
     /// JavaScript (ES2023), synchronous.
@@ -18,11 +18,11 @@ pub enum Language {
     Lua,
 }
 
-impl Language {
-    /// Every language.
+impl SourceLanguage {
+    /// All languages.
     pub const ALL: [Self; 3] = [Self::Python, Self::JavaScript, Self::Lua];
 
-    /// The end of the names of its files, which is also what the command line calls it by.
+    /// File extension, which is also the name on the command line.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Language {
         }
     }
 
-    /// The file that has the handler.
+    /// Name of the file with the handler.
     #[must_use]
     pub const fn entry_file(self) -> &'static str {
         match self {
@@ -43,69 +43,69 @@ impl Language {
     }
 }
 
-/// The function that a file has to define: it is given the event and the context.
+/// Name of the handler function, which is called with the event and the context.
 pub const HANDLER: &str = "cortexone_handler";
 
-/// A version of a function, ready to run. It is compared by its key.
+/// A version of a function, ready to run. Its key identifies it.
 #[derive(Clone)]
-pub struct Code {
-    /// Which code it is. Two that have the same key are the same, so a draft has another one after each change.
+pub struct FunctionCode {
+    /// Key of the code. Equal keys mean equal code, so a changed draft has a new key.
     pub key: Arc<str>,
-    /// What it is written in.
-    pub language: Language,
-    /// Its files, by their names relative to its folder.
+    /// Programming language.
+    pub language: SourceLanguage,
+    /// Files, by path relative to the folder.
     pub files: Vec<(String, Bytes)>,
-    /// A folder of packages that Python finds, built of its `requirements.txt`.
+    /// Folder of installed Python packages.
     pub packages: Option<PathBuf>,
-    /// Variables of its environment.
+    /// Environment variables.
     pub environment: Vec<(String, String)>,
-    /// Whether it may reach the network, in JavaScript and Lua by `fetch`.
+    /// True if the code may access the network; JavaScript and Lua do so with `fetch`.
     pub network: bool,
-    /// What a call of it may take.
+    /// Limits of a call.
     pub limits: CodeLimits,
 }
 
-impl fmt::Debug for Code {
-    /// Without its environment, which holds secrets.
+impl fmt::Debug for FunctionCode {
+    /// Omits the environment, which contains secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, language, .. } = self;
         f.debug_struct("Code").field("key", key).field("language", language).finish_non_exhaustive()
     }
 }
 
-/// What a call may take.
+/// Limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLimits {
-    /// Time, in all. 300 s by default.
-    pub wall: Duration,
-    /// Memory of its worker, in bytes. 512 MiB by default.
+    /// Total time. Default: 300 s.
+    pub time_limit: Duration,
+    /// Memory of the worker, in bytes. Default: 512 MiB.
     pub memory_bytes: u64,
-    /// How long its answer may be, in bytes. 8 MiB by default.
+    /// Maximum length of the answer, in bytes. Default: 8 MiB.
     pub output_bytes: usize,
-    /// How many calls of the version run at a time. 16 by default.
-    pub concurrent: usize,
+    /// Maximum number of concurrent calls of the version. Default: 16.
+    pub max_concurrent: usize,
 }
 
 impl Default for CodeLimits {
     fn default() -> Self {
         Self {
-            wall: Duration::from_secs(300),
+            time_limit: Duration::from_secs(300),
             memory_bytes: 512 << 20,
             output_bytes: 8 << 20,
-            concurrent: 16,
+            max_concurrent: 16,
         }
     }
 }
 
-/// What a handler is told of its call: the second argument.
+/// Context of a call: the second argument of the handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context {
-    /// The function.
+pub struct CallContext {
+    /// Id of the function.
     pub function_id: Arc<str>,
-    /// Its version, such as `1.2.0` or `draft`.
+    /// Version, such as `1.2.0` or `draft`.
     pub version: Arc<str>,
-    /// The call, in logs too.
+    /// Id of the call, as in logs.
     pub request_id: Arc<str>,
-    /// When it is ended.
+    /// Time at which the call is cancelled.
     pub deadline: SystemTime,
 }

@@ -1,129 +1,140 @@
-//! Why something could not be done with a function.
+//! Errors of functions.
 
 use toolyard_core::store::StoreError;
-use toolyard_core::{Code, ToolError};
+use toolyard_core::{ErrorCode, ToolError};
 use toolyard_sandbox::packages::PackageError;
 
 use crate::project::ProjectError;
 use crate::run::RunError;
-use crate::version::{BadVersion, Version};
+use crate::version::{FunctionVersion, InvalidVersion};
 
-/// Why something could not be done with a function. Its message may be shown to whoever asked.
+/// Error of an operation on a function. Its message is safe for the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum FunctionError {
-    /// Nothing can be called that.
+    /// The id is invalid.
     #[error(
-        "{0:?} cannot be the id of a function: letters, digits, `.`, `_` and `-`, at most 100, the first a letter or digit"
+        "invalid function id {0:?}: at most 100 letters, digits, `.`, `_` and `-`, starting with a letter or digit"
     )]
-    BadId(String),
-    /// The text means no version.
+    InvalidId(String),
+    /// The version selector is invalid.
     #[error(transparent)]
-    BadVersion(#[from] BadVersion),
-    /// What is to be saved is no function.
+    InvalidVersion(#[from] InvalidVersion),
+    /// The project is invalid.
     #[error(transparent)]
-    BadProject(#[from] ProjectError),
-    /// Nobody has such a function.
+    InvalidProject(#[from] ProjectError),
+    /// There is no function with this id.
     #[error("there is no function {0:?}")]
     UnknownFunction(String),
-    /// The function has no such version.
-    #[error("the function {id:?} has no version {wanted}{}", published(.latest))]
+    /// The function has no matching version.
+    #[error("the function {id:?} has no version {wanted}{}", latest_hint(.latest))]
     UnknownVersion {
-        /// The function.
+        /// Id of the function.
         id: String,
-        /// What was asked for.
+        /// Requested selector.
         wanted: String,
-        /// The latest version that there is.
-        latest: Option<Version>,
+        /// Latest published version.
+        latest: Option<FunctionVersion>,
     },
-    /// What is fixed when a function is first saved would be another.
-    #[error(
-        "the function {id:?} is {is}, which stays so: save this one under another id, or delete that one first"
-    )]
-    Fixed {
-        /// The function.
+    /// The kind or language of an existing function would change.
+    #[error("the function {id:?} is {is}, which cannot change: use another id, or delete the function first")]
+    KindMismatch {
+        /// Id of the function.
         id: String,
         /// Its kind and language.
         is: String,
     },
-    /// Somebody else has changed it meanwhile.
-    #[error("the draft of {0:?} was changed by somebody else meanwhile: look at it, and try again")]
-    Changed(String),
-    /// A version without a test is not published.
-    #[error("a function needs at least one test case to be published")]
+    /// The draft was changed concurrently.
+    #[error("the draft of {0:?} was changed concurrently: check it and try again")]
+    Conflict(String),
+    /// A version without test cases cannot be published.
+    #[error("publication requires at least one test case")]
     NoTests,
-    /// The tests were run, and some failed.
+    /// Some test cases failed.
     #[error("{failed} of {all} test cases failed: nothing was published")]
     TestsFailed {
-        /// How many failed.
+        /// Number of failed test cases.
         failed: usize,
-        /// How many there are.
+        /// Number of all test cases.
         all: usize,
-        /// Each of them, also those that passed.
+        /// Reports of all test cases.
         reports: Vec<crate::host::TestReport>,
     },
-    /// A bound is reached.
+    /// A limit is reached.
     #[error("there are at most {most} {what}")]
     TooMany {
-        /// Of what.
+        /// Counted items.
         what: &'static str,
-        /// How many there may be.
+        /// Maximum number.
         most: usize,
     },
-    /// What is kept was damaged, or written by a later program.
-    #[error("what is kept of the function {id:?} cannot be used: {why}")]
+    /// The stored function is damaged or has a later format.
+    #[error("the stored function {id:?} is unusable: {why}")]
     Unreadable {
-        /// The function.
+        /// Id of the function.
         id: String,
-        /// What is wrong with it.
+        /// Fault.
         why: String,
     },
-    /// A variable is not lent by this host.
-    #[error("the variable {variable} of the function is to be ${{{name}}}, which this host does not lend")]
-    NotLent {
-        /// The function's variable.
+    /// The host does not provide a variable to the function.
+    #[error("the variable {variable} refers to ${{{name}}}, which this host does not provide{}", variable_hint(.name, .to))]
+    VariableUnavailable {
+        /// Variable of the function.
         variable: String,
-        /// What its value names.
+        /// Name of the host variable.
         name: String,
+        /// Id of the function, if the host provides the variable to other functions only.
+        to: Option<String>,
     },
-    /// Its packages cannot be had.
+    /// Packages could not be installed.
     #[error(transparent)]
     Packages(#[from] PackageError),
-    /// It cannot be run.
+    /// The code cannot run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The store is in trouble.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl FunctionError {
-    /// The HTTP status that says it.
+    /// HTTP status of the error.
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
-            Self::BadId(_) | Self::BadVersion(_) | Self::BadProject(_) | Self::NoTests => 400,
+            Self::InvalidId(_) | Self::InvalidVersion(_) | Self::InvalidProject(_) | Self::NoTests => 400,
             Self::UnknownFunction(_) | Self::UnknownVersion { .. } => 404,
-            Self::Fixed { .. } | Self::Changed(_) | Self::TestsFailed { .. } | Self::TooMany { .. } => 409,
-            Self::Unreadable { .. } | Self::NotLent { .. } => 503,
+            Self::KindMismatch { .. }
+            | Self::Conflict(_)
+            | Self::TestsFailed { .. }
+            | Self::TooMany { .. } => 409,
+            Self::Unreadable { .. } | Self::VariableUnavailable { .. } => 503,
             Self::Packages(_) | Self::Run(_) | Self::Store(_) => 503,
         }
     }
 }
 
-/// A call that finds no version to call: nothing has gone out. What is amiss with a version is its owner's affair.
+/// Converts the error of a call without a version: nothing was sent. The details of a faulty version are not for
+/// callers.
 impl From<FunctionError> for ToolError {
     fn from(error: FunctionError) -> Self {
         let message = match &error {
-            FunctionError::NotLent { .. } | FunctionError::Unreadable { .. } | FunctionError::Packages(_) => {
-                "the function cannot be loaded".to_owned()
-            }
+            FunctionError::VariableUnavailable { .. }
+            | FunctionError::Unreadable { .. }
+            | FunctionError::Packages(_) => "the function cannot be loaded".to_owned(),
             error => error.to_string(),
         };
-        Self::new(Code::Unavailable, message).caused_by(error).unsent()
+        Self::new(ErrorCode::Unavailable, message).caused_by(error).unsent()
     }
 }
 
-fn published(latest: &Option<Version>) -> String {
+fn variable_hint(name: &str, id: &Option<String>) -> String {
+    let Some(id) = id else { return String::new() };
+    format!(
+        " to the function {id:?}: `functions.lend.{name}.functions` in the gateway's manifest lists those that may have it"
+    )
+}
+
+fn latest_hint(latest: &Option<FunctionVersion>) -> String {
     match latest {
         Some(latest) => format!(": the latest is {latest}"),
         None => ": none is published".to_owned(),

@@ -1,7 +1,7 @@
-//! Functions as whatever answers JSON-RPC requests, each by itself.
+//! Functions as adapters that answer JSON-RPC requests.
 //!
-//! - [`FunctionExchange`]: a version that is published, or the latest of some;
-//! - [`FolderExchange`]: what is in a folder now, for those who are still writing it.
+//! - [`FunctionExchange`]: a published version, or the latest matching one;
+//! - [`FolderExchange`]: the current content of a folder, for development.
 
 mod folder;
 
@@ -12,63 +12,64 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_core::{Code, Exchange, Json, Phase, Standing, ToolError};
+use toolyard_core::{BackendPhase, ErrorCode, FunctionStatus, Json, MessageExchange, ToolError};
 
 pub use folder::FolderExchange;
 
-use crate::edition::Edition;
-use crate::host::Host;
+use crate::function_index::IndexSnapshot;
+use crate::host::FunctionHost;
 use crate::invoke::InvokeError;
-use crate::shelf::Snapshot;
-use crate::version::Wanted;
+use crate::loaded_version::LoadedVersion;
+use crate::version::VersionSelector;
 
-/// How often it is tried again to load a version that cannot be loaded.
-const RETRY_EVERY: Duration = Duration::from_secs(5);
+/// Interval of attempts to load a version that failed to load.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A hosted function, which a version is found of at each request. To one of MCP requests are messages; another one is given
-/// its event, and answers with `{statusCode, body}`.
+/// A hosted function, whose version is resolved for each request. MCP functions get the request; other functions get
+/// their event and return `{statusCode, body}`.
 pub struct FunctionExchange {
-    host: Host,
+    host: FunctionHost,
     id: String,
-    wanted: Wanted,
+    selector: VersionSelector,
     generation: watch::Receiver<u64>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<FunctionStatus>,
     _following: JoinSet<()>,
 }
 
 impl FunctionExchange {
-    /// The version that is meant, whichever that is at the time.
+    /// Creates an exchange with the version that the selector matches at the time of each request.
     #[must_use]
-    pub fn new(host: Host, id: String, wanted: Wanted) -> Self {
+    pub fn new(host: FunctionHost, id: String, wanted: VersionSelector) -> Self {
         let (generations, generation) = watch::channel(0);
-        let (standings, standing) = watch::channel(Standing::default());
-        let followed = Followed { host: host.clone(), id: id.clone(), wanted, generations, standings };
+        let (standings, standing) = watch::channel(FunctionStatus::default());
+        let followed =
+            VersionFollower { host: host.clone(), id: id.clone(), selector: wanted, generations, standings };
         let mut following = JoinSet::new();
         following.spawn(followed.follow());
-        Self { host, id, wanted, generation, standing, _following: following }
+        Self { host, id, selector: wanted, generation, standing, _following: following }
     }
 }
 
-struct Followed {
-    host: Host,
+struct VersionFollower {
+    host: FunctionHost,
     id: String,
-    wanted: Wanted,
+    selector: VersionSelector,
     generations: watch::Sender<u64>,
-    standings: watch::Sender<Standing>,
+    standings: watch::Sender<FunctionStatus>,
 }
 
-impl Followed {
-    /// Counts how often another version is meant than before, and says what it is.
+impl VersionFollower {
+    /// Increments the generation for each change of the selected version, and publishes its status.
     async fn follow(self) {
-        let mut known = self.host.watch();
-        let mut before = known.borrow_and_update().mark(&self.id, self.wanted);
+        let mut snapshots = self.host.watch();
+        let mut before = snapshots.borrow_and_update().version_key(&self.id, self.selector);
         loop {
-            let is_ready = self.look().await;
-            let other = self.other(&mut known, before.as_ref());
+            let is_ready = self.publish_status().await;
+            let wait_for_other = self.other(&mut snapshots, before.as_ref());
             let other = match is_ready {
-                true => other.await,
-                // It may have been a matter of a moment.
-                false => match timeout(RETRY_EVERY, other).await {
+                true => wait_for_other.await,
+                // The failure may be temporary.
+                false => match timeout(RETRY_INTERVAL, wait_for_other).await {
                     Ok(other) => other,
                     Err(_) => continue,
                 },
@@ -79,34 +80,36 @@ impl Followed {
         }
     }
 
-    /// What is meant, as soon as that is another version than before.
+    /// Waits until another version is selected, and returns its mark.
     async fn other(
         &self,
-        known: &mut watch::Receiver<Arc<Snapshot>>,
+        snapshots: &mut watch::Receiver<Arc<IndexSnapshot>>,
         before: Option<&String>,
     ) -> Option<Option<String>> {
-        let is_other = |known: &Arc<Snapshot>| known.mark(&self.id, self.wanted).as_ref() != before;
-        let known = known.wait_for(is_other).await.ok()?;
-        Some(known.mark(&self.id, self.wanted))
+        let is_other = |snapshots: &Arc<IndexSnapshot>| {
+            snapshots.version_key(&self.id, self.selector).as_ref() != before
+        };
+        let snapshots = snapshots.wait_for(is_other).await.ok()?;
+        Some(snapshots.version_key(&self.id, self.selector))
     }
 
-    /// Says what the version is that is meant now; whether there is one that can be called.
-    async fn look(&self) -> bool {
-        let (phase, price) = match self.host.resolve(&self.id, self.wanted).await {
-            Ok(edition) => (Phase::Ready, Some(edition.price)),
-            Err(error) => (Phase::Unavailable { reason: error.to_string() }, None),
+    /// Publishes the status of the selected version; returns true if it can be called.
+    async fn publish_status(&self) -> bool {
+        let (phase, price) = match self.host.resolve(&self.id, self.selector).await {
+            Ok(loaded) => (BackendPhase::Ready, Some(loaded.price)),
+            Err(error) => (BackendPhase::Unavailable { reason: error.to_string() }, None),
         };
-        let is_ready = phase == Phase::Ready;
-        self.standings.send_replace(Standing { phase, price });
+        let is_ready = phase == BackendPhase::Ready;
+        self.standings.send_replace(FunctionStatus { phase, price });
         is_ready
     }
 }
 
-impl Exchange for FunctionExchange {
+impl MessageExchange for FunctionExchange {
     fn exchange(&self, request: Json, deadline: Option<Instant>) -> BoxFuture<'_, Result<Json, ToolError>> {
         Box::pin(async move {
-            let found = within(deadline, self.host.resolve(&self.id, self.wanted)).await??;
-            answer(&self.host, &found, &request, deadline).await
+            let version = with_deadline(deadline, self.host.resolve(&self.id, self.selector)).await??;
+            call_function(&self.host, &version, &request, deadline).await
         })
     }
 
@@ -114,46 +117,46 @@ impl Exchange for FunctionExchange {
         self.generation.clone()
     }
 
-    fn standing(&self) -> watch::Receiver<Standing> {
+    fn status(&self) -> watch::Receiver<FunctionStatus> {
         self.standing.clone()
     }
 }
 
-async fn answer(
-    host: &Host,
-    edition: &Edition,
+async fn call_function(
+    host: &FunctionHost,
+    version: &LoadedVersion,
     request: &Json,
     deadline: Option<Instant>,
 ) -> Result<Json, ToolError> {
-    let invoked = host.invoke(edition, request, None, deadline).await?;
+    let invoked = host.invoke(version, request, None, deadline).await?;
     match invoked.failure {
-        // It costs nothing, and whoever is called instead is not to be kept from answering.
+        // The call costs nothing, and the caller may try an alternative.
         Some(failure) if !failure.may_have_run() => {
-            Err(ToolError::new(Code::Unavailable, failure.to_string()).unsent())
+            Err(ToolError::new(ErrorCode::Unavailable, failure.to_string()).unsent())
         }
         _ => Ok(invoked.reply.to_json()),
     }
 }
 
-/// What comes of something before the deadline.
-async fn within<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Result<T, ToolError> {
+/// Waits for a future until the deadline.
+async fn with_deadline<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Result<T, ToolError> {
     let Some(deadline) = deadline else { return Ok(work.await) };
-    let late = |_| ToolError::new(Code::Timeout, "The function was not ready in time").unsent();
+    let late = |_| ToolError::new(ErrorCode::Timeout, "The function was not ready in time").unsent();
     timeout_at(deadline, work).await.map_err(late)
 }
 
 impl From<InvokeError> for ToolError {
     fn from(error: InvokeError) -> Self {
         let code = match error {
-            InvokeError::TimedOut(_) => Code::Timeout,
-            InvokeError::Busy => Code::Overloaded,
-            InvokeError::Unavailable(_) => Code::Unavailable,
+            InvokeError::TimedOut(_) => ErrorCode::Timeout,
+            InvokeError::Busy => ErrorCode::Overloaded,
+            InvokeError::Unavailable(_) => ErrorCode::Unavailable,
         };
-        let said = Self::new(code, error.to_string());
-        let said = if error.may_have_run() { said } else { said.unsent() };
+        let tool_error = Self::new(code, error.to_string());
+        let tool_error = if error.may_have_run() { tool_error } else { tool_error.unsent() };
         match error {
-            InvokeError::Unavailable(why) => said.caused_by(why),
-            _ => said,
+            InvokeError::Unavailable(why) => tool_error.caused_by(why),
+            _ => tool_error,
         }
     }
 }

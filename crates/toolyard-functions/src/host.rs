@@ -1,9 +1,9 @@
-//! The functions of a gateway: saved, tested, published, found, called.
+//! The functions of a gateway.
 //!
-//! - [`Host`]: what a gateway, the command line and REST have of all this;
-//! - [`summary`]: functions and versions, as people and programs are shown them;
-//! - `publishing`: drafts, tests, versions, and their end;
-//! - `loading`: which version is meant, and how it becomes ready to run.
+//! - [`FunctionHost`]: interface for the gateway, the command line and the REST API;
+//! - [`summary`]: representations of functions and versions in lists and in the API;
+//! - `publishing`: drafts, tests, publication and deletion;
+//! - `loading`: selection and loading of versions.
 
 mod loading;
 mod publishing;
@@ -17,45 +17,61 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-use toolyard_core::Json;
+use toolyard_core::access::ScopePattern;
 use toolyard_core::store::Store;
-use toolyard_sandbox::packages::Packages;
+use toolyard_core::{ErrorCode, Json};
+use toolyard_sandbox::packages::PackageInstaller;
 
-use crate::calls::{self, Journal, LogPage, LogQuery, Noted};
-use crate::edition::Edition;
+use crate::calls::{self, CallLog, CallOutcome, CallRecorder, LogPage, LogQuery};
 use crate::error::FunctionError;
-use crate::invoke::{self, InvokeError, Invoked};
+use crate::function_index::FunctionIndex;
+use crate::invoke::{self, InvocationResult, InvokeError};
+use crate::loaded_version::LoadedVersion;
 use crate::parts;
-use crate::run::Run;
-use crate::shelf::Shelf;
-use crate::version::Wanted;
-pub(crate) use loading::edition_of;
-pub use publishing::{Deleted, Publication};
+use crate::run::CodeRunner;
+use crate::version::VersionSelector;
+pub(crate) use loading::load_project;
+pub use publishing::{DeletionTarget, PublicationResult};
 pub use summary::{FunctionDetails, FunctionSummary, TestReport, VersionDetails, VersionSummary};
 
-/// How a host works.
+/// Options of a [`FunctionHost`].
 #[derive(Clone)]
 pub struct HostOptions {
-    /// What Python's packages are built by. Without it a version that needs some cannot be loaded.
-    pub packages: Option<Packages>,
-    /// Variables that functions may have: `${NAME}` in their environment. Nothing else of the host reaches them.
-    pub lent: BTreeMap<String, String>,
-    /// How soon what another gateway has changed is known.
-    pub look_every: Duration,
-    /// Bytes of files of versions that are kept ready.
+    /// Installer of Python packages. Without it versions with packages cannot be loaded.
+    pub packages: Option<PackageInstaller>,
+    /// Variables for functions, which refer to them by `${NAME}`. Functions see no other variables of the host.
+    pub host_variables: BTreeMap<String, LentVariable>,
+    /// Interval of checks for changes by other gateways.
+    pub poll_interval: Duration,
+    /// Maximum size of the files of loaded versions, in bytes.
     pub loaded_bytes: u64,
-    /// Entries of the log that may wait to be written.
+    /// Maximum number of log entries that wait to be written.
     pub queued_entries: usize,
-    /// How long calls stay in the log. `None`: for ever.
+    /// Retention of log entries. `None`: unlimited.
     pub retention: Option<Duration>,
+}
+
+/// A variable, and the functions that may use it.
+#[derive(Clone)]
+pub struct LentVariable {
+    /// Value, which may be secret.
+    pub value: String,
+    /// Patterns of function ids.
+    pub functions: Vec<ScopePattern>,
+}
+
+impl LentVariable {
+    fn is_for(&self, id: &str) -> bool {
+        self.functions.iter().any(|pattern| pattern.matches("", id))
+    }
 }
 
 impl Default for HostOptions {
     fn default() -> Self {
         Self {
             packages: None,
-            lent: BTreeMap::new(),
-            look_every: Duration::from_secs(1),
+            host_variables: BTreeMap::new(),
+            poll_interval: Duration::from_secs(1),
             loaded_bytes: 256 << 20,
             queued_entries: 10_000,
             retention: Some(Duration::from_secs(30 * 24 * 60 * 60)),
@@ -63,56 +79,68 @@ impl Default for HostOptions {
     }
 }
 
-/// How often it is looked for parts that nothing needs.
-const SWEEP_EVERY: Duration = Duration::from_secs(60 * 60);
+/// Interval of sweeps for unused parts.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// The functions of a store. Clones are one and the same; what it does in the background ends with the last one.
+/// The functions of a store. Clones share their state; background tasks end with the last one.
 #[derive(Clone)]
-pub struct Host {
-    shared: Arc<Shared>,
+pub struct FunctionHost {
+    shared: Arc<HostState>,
 }
 
-struct Shared {
-    shelf: Arc<Shelf>,
-    run: Arc<dyn Run>,
+struct HostState {
+    index: Arc<FunctionIndex>,
+    runner: Arc<dyn CodeRunner>,
     options: HostOptions,
-    journal: Arc<Journal>,
-    /// Counts the uses of versions.
+    call_log: Arc<CallLog>,
+    /// Counter of uses of versions.
     uses: AtomicU64,
-    /// What tells the requests of this process from those of another, and a count of them.
+    /// Random prefix of the request ids of this process, and their counter.
     node: String,
     requests: AtomicU64,
     stop: Mutex<Option<oneshot::Sender<()>>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-impl Host {
-    /// A host that follows its store from now on. Until it has read it, each call asks the store first.
+impl FunctionHost {
+    /// Starts a host, which follows its store. Until the first read, each call reads the store.
     #[must_use]
-    pub fn start(store: Arc<dyn Store>, run: Arc<dyn Run>, options: HostOptions) -> Self {
-        let shelf = Arc::new(Shelf::new(store.clone()));
-        let journal = Journal::new(options.queued_entries);
+    pub fn start(store: Arc<dyn Store>, run: Arc<dyn CodeRunner>, options: HostOptions) -> Self {
+        let index = Arc::new(FunctionIndex::new(store.clone()));
+        let call_log = CallLog::new(options.queued_entries);
         let (stop, stopped) = oneshot::channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(journal.clone().write(store.clone(), options.retention, stopped));
+        tasks.spawn(call_log.clone().write(store.clone(), options.retention, stopped));
         tasks.spawn(sweep(store));
-        let (following, every) = (shelf.clone(), options.look_every);
+        let (following, every) = (index.clone(), options.poll_interval);
         tasks.spawn(async move { following.follow(every).await });
         let mut node = [0; 4];
-        // Where the system gives no random bytes, requests of two processes may have the same id.
+        // Without random bytes from the system, request ids of two processes may be equal.
         let _zeroes = getrandom::fill(&mut node);
         let (uses, requests) = (AtomicU64::new(0), AtomicU64::new(0));
         let node = format!("{:08x}", u32::from_be_bytes(node));
         let (stop, tasks) = (Mutex::new(Some(stop)), Mutex::new(tasks));
-        Self { shared: Arc::new(Shared { shelf, run, options, journal, uses, node, requests, stop, tasks }) }
+        Self {
+            shared: Arc::new(HostState {
+                index,
+                runner: run,
+                options,
+                call_log,
+                uses,
+                node,
+                requests,
+                stop,
+                tasks,
+            }),
+        }
     }
 
-    /// Writes what is left of the log, within this time, and ends what goes on in the background.
+    /// Writes the remaining log entries within this time and stops the background tasks.
     pub async fn stop(&self, time: Duration) {
         let stop = self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut tasks =
             std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        // Whoever writes ends first: the others would go on for ever.
+        // The log writer ends first; the other tasks never end by themselves.
         if stop.is_some_and(|stop| stop.send(()).is_ok()) {
             let _late = timeout(time, tasks.join_next()).await;
         }
@@ -120,62 +148,69 @@ impl Host {
     }
 
     /// Has a version answer an event, and the call noted. `request_id` is the caller's own, if it has one.
-    ///
+    /// Calls a version with an event and logs the call. `request_id` is the caller's own, if any.
     /// # Errors
-    /// When it is not answered.
+    /// If there is no reply.
     pub async fn invoke(
         &self,
-        edition: &Edition,
+        loaded: &LoadedVersion,
         event: &Json,
         request_id: Option<Arc<str>>,
         deadline: Option<Instant>,
-    ) -> Result<Invoked, InvokeError> {
+    ) -> Result<InvocationResult, InvokeError> {
         let request_id = request_id.unwrap_or_else(|| self.request_id());
-        let noted = Noted::begin(&self.shared.journal, edition, &request_id);
-        let ended = invoke::invoke(&*self.shared.run, edition, event, &request_id, deadline).await;
-        noted.end(&ended, edition.price);
+        let recorder = CallRecorder::begin(&self.shared.call_log, loaded, &request_id);
+        let ended = invoke::invoke(&*self.shared.runner, loaded, event, &request_id, deadline).await;
+        recorder.end(&ended, loaded.price);
         ended
     }
 
-    /// Has a call noted that began then and did not come to its function, such as one that its caller cannot pay, if there is such
-    /// a version. `outcome` says in a word why not, and `error` in more.
-    pub fn note_refused(&self, id: &str, wanted: Wanted, begun: Instant, outcome: &str, error: &str) {
-        let known = self.shared.shelf.known();
-        if let Some((version, _)) = known.get(id).and_then(|function| function.pick(wanted)) {
-            let of = (id, &*loading::word(version), &*self.request_id());
-            self.shared.journal.refused(of, begun, outcome, error);
+    /// Logs a call that started at `begun` and did not reach its function, such as a call that exceeds a quota. Does
+    /// nothing if there is no such version.
+    pub fn log_refusal(
+        &self,
+        id: &str,
+        wanted: VersionSelector,
+        begun: Instant,
+        code: ErrorCode,
+        error: &str,
+    ) {
+        let snapshot = self.shared.index.snapshot();
+        if let Some((version, _)) = snapshot.get(id).and_then(|function| function.select(wanted)) {
+            let of = (id, &*loading::version_name(version), &*self.request_id());
+            self.shared.call_log.record_refusal(of, begun, CallOutcome::of_error_code(code), error);
         }
     }
 
     /// A page of the log of a function, also of one that was deleted.
-    ///
+    /// Reads a page of the log of a function, including deleted functions.
     /// # Errors
-    /// When the store is in trouble.
+    /// If the store fails.
     pub async fn logs(&self, id: &str, query: LogQuery) -> Result<LogPage, FunctionError> {
-        Ok(calls::read(&**self.shared.shelf.store(), id, query).await?)
+        Ok(calls::read(&**self.shared.index.store(), id, query).await?)
     }
 
-    /// How many entries of the log were lost since the start: more was called than could be written.
+    /// Number of log entries lost since the start because the queue was full.
     #[must_use]
     pub fn lost_entries(&self) -> u64 {
-        self.shared.journal.lost()
+        self.shared.call_log.lost_entries()
     }
 
-    /// What runs the functions.
+    /// Returns the runner of the code.
     #[must_use]
-    pub fn run(&self) -> &Arc<dyn Run> {
-        &self.shared.run
+    pub fn runner(&self) -> &Arc<dyn CodeRunner> {
+        &self.shared.runner
     }
 
-    /// How it works.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> &HostOptions {
         &self.shared.options
     }
 
-    /// Tells of every change of any function.
-    pub(crate) fn watch(&self) -> watch::Receiver<Arc<crate::shelf::Snapshot>> {
-        self.shared.shelf.watch()
+    /// Notifies about changes of any function.
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<crate::function_index::IndexSnapshot>> {
+        self.shared.index.watch()
     }
 
     fn request_id(&self) -> Arc<str> {
@@ -184,24 +219,24 @@ impl Host {
     }
 }
 
-/// Removes what nothing needs, for as long as it is polled. Of several gateways one does.
+/// Removes unused parts periodically. Only one of several gateways does so.
 async fn sweep(store: Arc<dyn Store>) {
     let holder = format!("{}-{:?}", std::process::id(), Arc::as_ptr(&store).cast::<()>());
     loop {
-        // Not at once: a gateway that begins has other things to do.
-        sleep(SWEEP_EVERY / 10).await;
+        // Delayed, because the start of a gateway is busy.
+        sleep(SWEEP_INTERVAL / 10).await;
         let swept = async {
-            match store.acquire("function-parts", &holder, SWEEP_EVERY).await? {
+            match store.acquire("function-parts", &holder, SWEEP_INTERVAL).await? {
                 Some(_) => parts::sweep(&*store).await,
                 None => Ok(0),
             }
         };
         match swept.await {
             Ok(0) => {}
-            Ok(parts) => tracing::info!(parts, "parts of functions that nothing needs are removed"),
+            Ok(parts) => tracing::info!(parts, "removed unused parts of functions"),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "parts of functions that nothing needs stay");
+                tracing::warn!(error, "cannot remove unused parts of functions");
             }
         }
     }

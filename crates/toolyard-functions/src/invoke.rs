@@ -1,36 +1,38 @@
-//! One call of a function: what its handler is given, and what becomes of what it returns.
+//! One call of a function: the event for its handler, and the reply.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
-use toolyard_core::access::Price;
+use toolyard_core::access::CallPrice;
 use toolyard_core::{Json, Object};
 
-use crate::code::{Context, Language};
-use crate::edition::Edition;
-use crate::project::Kind;
-use crate::run::{Ran, Run, RunError};
+use crate::code::{CallContext, SourceLanguage};
+use crate::loaded_version::LoadedVersion;
+use crate::project::FunctionKind;
+use crate::run::{CodeRunner, RunError, RunOutput};
 
-/// What a call is answered with.
+/// Reply to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
-    /// Of a function of MCP: the JSON-RPC response, as its handler returned it.
+pub enum FunctionReply {
+    /// Reply of an MCP function: the JSON-RPC response of the handler, or a JSON-RPC error if the event is a string
+    /// that
+    /// is not JSON.
     Message(Json),
-    /// Of another function.
+    /// Reply of another function.
     Response {
-        /// What it calls the HTTP status, 100 to 599.
+        /// HTTP status, 100 to 599.
         status: u16,
         /// An object or a string.
         body: Json,
     },
-    /// The event was a notification: its handler was not called, and there is nothing to say.
-    Nothing,
+    /// The event was a notification: the handler was not called, and there is no reply.
+    None,
 }
 
-impl Reply {
-    /// What the caller reads. Where there is nothing to say this is `null`.
+impl FunctionReply {
+    /// Converts the reply to JSON; `null` if there is none.
     #[must_use]
     pub fn to_json(&self) -> Json {
         match self {
@@ -39,42 +41,42 @@ impl Reply {
                 let status = Json::unsigned(u64::from(*status));
                 Object::new().with("statusCode", status).with("body", body.clone()).to_json()
             }
-            Self::Nothing => Json::null(),
+            Self::None => Json::null(),
         }
     }
 
-    /// Whether the function says that it failed.
+    /// True if the reply reports an error.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Message(message) => message.to_object().is_ok_and(|message| message.get("error").is_some()),
             Self::Response { status, .. } => *status >= 400,
-            Self::Nothing => false,
+            Self::None => false,
         }
     }
 }
 
-/// A call that was answered.
+/// Result of a call with a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invoked {
-    /// The answer.
-    pub reply: Reply,
-    /// What it costs.
-    pub cost: Price,
-    /// What the handler has printed, as far as that is kept.
+pub struct InvocationResult {
+    /// Reply to the caller.
+    pub reply: FunctionReply,
+    /// Cost of the call.
+    pub cost: CallPrice,
+    /// Printed output, up to the limit.
     pub log: String,
-    /// Why the reply is one that says so, where the handler did not return one.
+    /// Failure that the reply reports, if the handler returned no valid reply.
     pub failure: Option<RunError>,
 }
 
-/// Why a call was not answered. What a function does wrong itself is an answer.
+/// Error of a call without a reply. Failures of the function itself are replies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvokeError {
-    /// There was no answer in time.
+    /// The call exceeded its time limit.
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
-    /// As many calls run as may run.
-    #[error("as many calls of this version run as may run: try again later")]
+    /// The maximum number of calls is running.
+    #[error("the maximum number of calls of this version is running; try again later")]
     Busy,
     /// Functions cannot run now.
     #[error("functions cannot run now")]
@@ -82,7 +84,7 @@ pub enum InvokeError {
 }
 
 impl InvokeError {
-    /// The HTTP status that says it.
+    /// HTTP status of the error.
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
@@ -92,61 +94,50 @@ impl InvokeError {
         }
     }
 
-    /// In one word, for logs.
-    #[must_use]
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::TimedOut(_) => "timeout",
-            Self::Busy => "overloaded",
-            Self::Unavailable(_) => "unavailable",
-        }
-    }
-
-    /// Whether the handler was called, or may have been: such a call is paid for.
+    /// True if the handler was called, or may have been: such a call has its full price.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
-        // Without any time it was not begun.
+        // With no time left the handler was not called.
         matches!(self, Self::TimedOut(time) if !time.is_zero())
     }
 }
 
-/// Calls a version once, and within its time. Dropping the future ends the call.
+/// Calls a version once within its time limit. Dropping the future cancels the call.
 ///
 /// # Errors
-/// When it is not answered.
+/// If there is no reply.
 pub async fn invoke(
-    run: &dyn Run,
-    edition: &Edition,
+    run: &dyn CodeRunner,
+    loaded: &LoadedVersion,
     event: &Json,
     request_id: &Arc<str>,
     deadline: Option<Instant>,
-) -> Result<Invoked, InvokeError> {
-    let request = Request::of(edition.kind, event);
-    if request == Request::Notification {
-        let (cost, log) = (Price::default(), String::new());
-        return Ok(Invoked { reply: Reply::Nothing, cost, log, failure: None });
+) -> Result<InvocationResult, InvokeError> {
+    let request = HandlerEvent::of(loaded.kind, event);
+    if let Some(reply) = request.reply_without_handler() {
+        return Ok(InvocationResult { reply, cost: CallPrice::default(), log: String::new(), failure: None });
     }
-    let begun = Instant::now();
-    let last = begun + edition.code.limits.wall;
+    let started_at = Instant::now();
+    let last = started_at + loaded.code.limits.time_limit;
     let deadline = deadline.map_or(last, |deadline| deadline.min(last));
-    let time = deadline.saturating_duration_since(begun);
+    let time = deadline.saturating_duration_since(started_at);
     if time.is_zero() {
         return Err(InvokeError::TimedOut(time));
     }
-    let context = Context {
-        function_id: edition.id.clone(),
-        version: edition.version.clone(),
+    let context = CallContext {
+        function_id: loaded.id.clone(),
+        version: loaded.version.clone(),
         request_id: request_id.clone(),
         deadline: SystemTime::now() + time,
     };
-    // Whoever runs it ends it then, too; that it does is not for its callers to rely on.
-    let ran = timeout_at(deadline, run.run(&edition.code, event, &context)).await;
+    // The runner has the same limit; callers do not depend on it.
+    let ran = timeout_at(deadline, run.run(&loaded.code, event, &context)).await;
     let late = || InvokeError::TimedOut(time);
     let (failure, log) = match ran.map_err(|_| late())? {
-        Ok(Ran { answer, log }) => {
-            let log = edition.secrets.hide(&log).into_owned();
-            match reply(&request, &answer) {
-                Ok(reply) => return Ok(Invoked { reply, cost: edition.price, log, failure: None }),
+        Ok(RunOutput { answer, log }) => {
+            let log = loaded.secrets.hide(&log).into_owned();
+            match parse_reply(&request, &answer) {
+                Ok(reply) => return Ok(InvocationResult { reply, cost: loaded.price, log, failure: None }),
                 Err(wrong) => (wrong.failure(), log),
             }
         }
@@ -154,40 +145,46 @@ pub async fn invoke(
         Err(RunError::Busy) => return Err(InvokeError::Busy),
         Err(RunError::Unavailable(why)) => return Err(InvokeError::Unavailable(why)),
         Err(failure) => {
-            let failure = failure.hiding(&edition.secrets);
+            let failure = failure.redacted(&loaded.secrets);
             let log = failure.log().to_owned();
             (failure, log)
         }
     };
-    let cost = if failure.may_have_run() { edition.price } else { Price::default() };
-    let reply = request.failed(edition, &failure);
-    Ok(Invoked { reply, cost, log, failure: Some(failure) })
+    let cost = if failure.may_have_run() { loaded.price } else { CallPrice::default() };
+    let reply = request.failure_reply(loaded, &failure);
+    Ok(InvocationResult { reply, cost, log, failure: Some(failure) })
 }
 
-/// Whether an event is nothing that a handler of this kind is called for. It costs nothing.
+/// True if an event is passed to the handler of a function of this kind. Other events cost nothing.
 #[must_use]
-pub fn is_notification(kind: Kind, event: &Json) -> bool {
-    Request::of(kind, event) == Request::Notification
+pub fn calls_handler(kind: FunctionKind, event: &Json) -> bool {
+    HandlerEvent::of(kind, event).reply_without_handler().is_none()
 }
 
-/// What an event is.
+/// Classification of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Request {
-    /// Something of the function's own.
+enum HandlerEvent {
+    /// An event in the function's own format.
     Event,
-    /// A JSON-RPC request, with its id: `null` where it cannot be found.
+    /// A JSON-RPC request with its id: `null` if there is none.
     Message(Json),
-    /// A message that nobody answers, and which handlers do not expect.
+    /// A notification, which handlers do not expect.
     Notification,
+    /// A string that is not JSON, with the parse error.
+    Unparsable(String),
 }
 
-impl Request {
-    fn of(kind: Kind, event: &Json) -> Self {
-        if kind == Kind::Function {
+impl HandlerEvent {
+    fn of(kind: FunctionKind, event: &Json) -> Self {
+        if kind == FunctionKind::Function {
             return Self::Event;
         }
-        // The message itself, or as text.
-        let text = event.to_str().and_then(|text| Json::parse(text.into_owned()).ok());
+        // The message itself, or its text.
+        let text = event.to_str().map(|text| Json::parse(text.into_owned())).transpose();
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => return Self::Unparsable(error.to_string()),
+        };
         let Ok(message) = text.as_ref().unwrap_or(event).to_object() else {
             return Self::Message(Json::null());
         };
@@ -198,26 +195,40 @@ impl Request {
         }
     }
 
-    /// What is answered in the place of a handler that gave no answer.
-    fn failed(&self, edition: &Edition, failure: &RunError) -> Reply {
+    /// Returns the reply to an event that is not passed to the handler.
+    fn reply_without_handler(&self) -> Option<FunctionReply> {
         match self {
-            Self::Message(id) => {
-                let error = json!({ "code": -32603, "message": format!("Internal error: {failure}") });
-                let message = Object::new()
-                    .with("jsonrpc", Json::string("2.0"))
-                    .with("id", id.clone())
-                    .with("error", Json::from_value(&error));
-                Reply::Message(message.to_json())
+            Self::Notification => Some(FunctionReply::None),
+            Self::Unparsable(fault) => {
+                Some(error_message(Json::null(), -32700, &format!("Parse error: {fault}")))
             }
-            Self::Event | Self::Notification => {
-                Reply::Response { status: 500, body: body(edition.code.language, failure) }
+            Self::Event | Self::Message(_) => None,
+        }
+    }
+
+    /// Returns the reply for a failed handler.
+    fn failure_reply(&self, loaded: &LoadedVersion, failure: &RunError) -> FunctionReply {
+        match self {
+            Self::Message(id) => error_message(id.clone(), -32603, &format!("Internal error: {failure}")),
+            Self::Event | Self::Notification | Self::Unparsable(_) => {
+                FunctionReply::Response { status: 500, body: failure_body(loaded.code.language, failure) }
             }
         }
     }
 }
 
-/// How the languages say that a handler has failed.
-fn body(language: Language, failure: &RunError) -> Json {
+/// Returns a JSON-RPC error.
+fn error_message(id: Json, code: i32, message: &str) -> FunctionReply {
+    let error = json!({ "code": code, "message": message });
+    let response = Object::new()
+        .with("jsonrpc", Json::string("2.0"))
+        .with("id", id)
+        .with("error", Json::from_value(&error));
+    FunctionReply::Message(response.to_json())
+}
+
+/// Returns the body for a failed handler, in the format of its language.
+fn failure_body(language: SourceLanguage, failure: &RunError) -> Json {
     let (kind, details) = match failure {
         RunError::Thrown { kind, message, details, .. } if details.is_empty() => {
             (kind.as_str(), message.clone())
@@ -229,29 +240,29 @@ fn body(language: Language, failure: &RunError) -> Json {
         _ => ("Error", failure.to_string()),
     };
     Json::from_value(&match (language, failure) {
-        (Language::Python, RunError::Thrown { message, .. }) => {
+        (SourceLanguage::Python, RunError::Thrown { message, .. }) => {
             json!({ "error": format!("Runtime error: {message}") })
         }
-        (Language::Python, failure) => json!({ "error": format!("Runtime error: {failure}") }),
+        (SourceLanguage::Python, failure) => json!({ "error": format!("Runtime error: {failure}") }),
         _ => json!({ "error": "Script execution failed", "type": kind, "details": details }),
     })
 }
 
-/// What is wrong with what a handler returned.
+/// Fault of a handler's return value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wrong {
+enum InvalidReturn {
     NoMessage,
     OtherId,
     NoResponse,
 }
 
-impl Wrong {
+impl InvalidReturn {
     fn failure(self) -> RunError {
         let message = match self {
-            Self::NoMessage => "the handler has to return a JSON-RPC response: an object with `jsonrpc`",
-            Self::OtherId => "the handler has to return a response with the `id` of the request",
+            Self::NoMessage => "the handler must return a JSON-RPC response: an object with `jsonrpc`",
+            Self::OtherId => "the handler must return a response with the `id` of the request",
             Self::NoResponse => {
-                "the handler has to return {statusCode, body}: a status from 100 to 599, and an object or a string"
+                "the handler must return {statusCode, body}: a status from 100 to 599, and an object or a string"
             }
         };
         RunError::Thrown {
@@ -263,32 +274,34 @@ impl Wrong {
     }
 }
 
-fn reply(request: &Request, answer: &Json) -> Result<Reply, Wrong> {
+fn parse_reply(request: &HandlerEvent, answer: &Json) -> Result<FunctionReply, InvalidReturn> {
     match request {
-        Request::Message(id) => {
+        HandlerEvent::Message(id) => {
             let is_message =
                 |json: &Json| json.to_object().is_ok_and(|message| message.get("jsonrpc").is_some());
-            // To a batch, where a handler knows batches.
+            // Response to a batch, if the handler supports batches.
             let is_batch = |json: &Json| {
                 json.to_items().is_ok_and(|items| !items.is_empty() && items.iter().all(is_message))
             };
             if !is_message(answer) && !is_batch(answer) {
-                return Err(Wrong::NoMessage);
+                return Err(InvalidReturn::NoMessage);
             }
-            answers(id, answer).then(|| Reply::Message(answer.clone())).ok_or(Wrong::OtherId)
+            is_response_to(id, answer)
+                .then(|| FunctionReply::Message(answer.clone()))
+                .ok_or(InvalidReturn::OtherId)
         }
-        Request::Event | Request::Notification => {
-            let object = answer.to_object().map_err(|_| Wrong::NoResponse)?;
-            let status = object.get("statusCode").and_then(status).ok_or(Wrong::NoResponse)?;
+        HandlerEvent::Event | HandlerEvent::Notification | HandlerEvent::Unparsable(_) => {
+            let object = answer.to_object().map_err(|_| InvalidReturn::NoResponse)?;
+            let status = object.get("statusCode").and_then(parse_status).ok_or(InvalidReturn::NoResponse)?;
             let body = object.get("body").filter(|body| body.is_object() || body.to_str().is_some());
-            Ok(Reply::Response { status, body: body.ok_or(Wrong::NoResponse)?.clone() })
+            Ok(FunctionReply::Response { status, body: body.ok_or(InvalidReturn::NoResponse)?.clone() })
         }
     }
 }
 
-/// Whether a message is the response to the request of this id, where that has one. An error may say that the request
-/// could not be read.
-fn answers(asked: &Json, answer: &Json) -> bool {
+/// True if a message is the response to the request with this id, or if the request has no id. An error may have the id
+/// `null`.
+fn is_response_to(asked: &Json, answer: &Json) -> bool {
     if asked.is_null() {
         return true;
     }
@@ -302,8 +315,8 @@ fn answers(asked: &Json, answer: &Json) -> bool {
     })
 }
 
-/// A status, which some languages write as `200.0`.
-fn status(json: &Json) -> Option<u16> {
+/// Parses a status, which some languages write as `200.0`.
+fn parse_status(json: &Json) -> Option<u16> {
     let number = json.is_number().then(|| json.as_text().parse::<f64>().ok()).flatten()?;
     (100..600).find(|status| f64::from(*status) == number)
 }

@@ -1,9 +1,12 @@
-//! Parts of functions, contents and files, in the store: by their digests, each once, and swept when nothing needs them.
+//! Parts of functions (contents and files) in the store, addressed by digest. Unused parts are swept.
 //!
-//! A store does not list what large values it has. So each part has a mark, which is put before it and removed after it.
-//! A part that nobody needs, because whoever put it was killed before the record or because its version was deleted, is
-//! removed an hour later. Removing says so in the mark first, on the condition that it is as it was: who puts the same
-//! part meanwhile either changes the mark before, or waits until the part is gone.
+//! A store cannot list its large values, so each part has a mark, which is written before the part and removed after
+//! it. An
+//! unused part remains if its writer was killed before it wrote the record, or if its version was deleted; it is
+//! removed an
+//! hour later. The sweeper first updates the mark, on the condition that it is unchanged: a concurrent writer of the
+//! same
+//! part either updates the mark before, or waits until the part is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -11,43 +14,45 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
-use toolyard_core::store::{Condition, Put, Space, Store, StoreError, Trouble, Value};
+use toolyard_core::store::{
+    KeySpace, PutRequest, Store, StoreError, StoreErrorKind, StoredValue, WriteCondition,
+};
 
-use crate::record::{Content, Record, Unusable, digest, millis};
-use crate::shelf;
+use crate::function_index;
+use crate::record::{FunctionRecord, RecordError, VersionContent, digest, millis};
 
-/// Where parts are, and their marks.
-pub(crate) const PARTS: Space = Space("function-parts");
+/// Space of the parts and their marks.
+pub(crate) const PARTS: KeySpace = KeySpace("function-parts");
 
-/// How old a mark is at least whose part is swept: whatever put it has long ended.
-const GRACE: Duration = Duration::from_secs(60 * 60);
+/// Minimum age of a mark before its part is swept: its writer has ended by then.
+const MIN_SWEEP_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// How long somebody may need to remove a part. A mark that says so for longer is of somebody who was killed.
-const REMOVAL: Duration = Duration::from_secs(60);
+/// Time limit of the removal of a part. An older removal mark belongs to a process that was killed.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether a part is gone.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval of checks for the end of a removal.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How many marks are read at a time.
-const PAGE: usize = 500;
+/// Number of marks read at a time.
+const PAGE_SIZE: usize = 500;
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Mark {
-    /// When it was put, in milliseconds since 1970.
+struct PartMark {
+    /// Time of the mark, in milliseconds since 1970.
     time: u64,
-    /// Whether somebody is removing the part.
+    /// True while the part is being removed.
     #[serde(default)]
     going: bool,
 }
 
-impl Mark {
-    fn put(going: bool, condition: Condition) -> Put {
+impl PartMark {
+    fn put(going: bool, condition: WriteCondition) -> PutRequest {
         let mark = Self { time: millis(SystemTime::now()), going };
-        Put { condition, ..Put::always(serde_json::to_vec(&mark).unwrap_or_default()) }
+        PutRequest { condition, ..PutRequest::always(serde_json::to_vec(&mark).unwrap_or_default()) }
     }
 
-    /// A mark that cannot be read is of no time, and goes.
-    fn read(value: &Value) -> Self {
+    /// Reads a mark. An unreadable one counts as old, so that it is removed.
+    fn read(value: &StoredValue) -> Self {
         serde_json::from_slice(&value.bytes).unwrap_or(Self { time: 0, going: false })
     }
 
@@ -57,8 +62,11 @@ impl Mark {
     }
 }
 
-/// Keeps parts. A part that is there already is put again: it is the same.
-pub(crate) async fn keep(store: &dyn Store, parts: &BTreeMap<String, Bytes>) -> Result<(), StoreError> {
+/// Stores parts. An existing part is written again with the same content.
+pub(crate) async fn store_parts(
+    store: &dyn Store,
+    parts: &BTreeMap<String, Bytes>,
+) -> Result<(), StoreError> {
     for (name, bytes) in parts {
         claim(store, name).await?;
         store.put_blob(PARTS, name, bytes.clone()).await?;
@@ -66,46 +74,46 @@ pub(crate) async fn keep(store: &dyn Store, parts: &BTreeMap<String, Bytes>) -> 
     Ok(())
 }
 
-/// Marks a part as needed, so that nobody removes it for an hour.
+/// Marks a part as needed, so that it is not removed for an hour.
 async fn claim(store: &dyn Store, name: &str) -> Result<(), StoreError> {
     loop {
         let condition = match store.get(PARTS, name).await? {
-            None => Condition::Absent,
+            None => WriteCondition::Absent,
             Some(value) => {
-                let mark = Mark::read(&value);
-                if mark.going && !mark.is_older_than(REMOVAL) {
-                    sleep(LOOK_EVERY).await;
+                let mark = PartMark::read(&value);
+                if mark.going && !mark.is_older_than(REMOVAL_TIMEOUT) {
+                    sleep(POLL_INTERVAL).await;
                     continue;
                 }
-                Condition::Version(value.version)
+                WriteCondition::Version(value.version)
             }
         };
-        if store.put(PARTS, name, Mark::put(false, condition)).await?.is_some() {
+        if store.put(PARTS, name, PartMark::put(false, condition)).await?.is_some() {
             return Ok(());
         }
     }
 }
 
-/// A part, as it was kept.
-pub(crate) async fn get(store: &dyn Store, name: &str) -> Result<Result<Bytes, Unusable>, StoreError> {
+/// Reads a part and checks its digest.
+pub(crate) async fn get(store: &dyn Store, name: &str) -> Result<Result<Bytes, RecordError>, StoreError> {
     Ok(match store.get_blob(PARTS, name).await? {
-        None => Err(Unusable::Missing),
+        None => Err(RecordError::Missing),
         Some(bytes) if digest(&bytes) == name => Ok(bytes),
-        Some(_) => Err(Unusable::Damaged("a part is not what its digest says".into())),
+        Some(_) => Err(RecordError::Damaged("a part does not match its digest".into())),
     })
 }
 
-/// Removes the parts that nothing needs, and that were put some time ago; gives how many that was.
+/// Removes unused parts with old marks, and returns their number.
 pub(crate) async fn sweep(store: &dyn Store) -> Result<usize, StoreError> {
-    // First the marks: what is put from now on changes its mark.
-    let old = old(store).await?;
+    // Read first: parts that are stored from now on have a newer mark.
+    let old = old_marks(store).await?;
     if old.is_empty() {
         return Ok(0);
     }
-    let needed = needed(store).await?;
+    let needed = needed_parts(store).await?;
     let mut removed = 0;
     for (name, version) in old.into_iter().filter(|(name, _)| !needed.contains(name)) {
-        let going = Mark::put(true, Condition::Version(version));
+        let going = PartMark::put(true, WriteCondition::Version(version));
         if store.put(PARTS, &name, going).await?.is_some() {
             store.delete_blob(PARTS, &name).await?;
             store.delete(PARTS, &name).await?;
@@ -115,17 +123,17 @@ pub(crate) async fn sweep(store: &dyn Store) -> Result<usize, StoreError> {
     Ok(removed)
 }
 
-/// The parts that were marked some time ago, with the versions of their marks.
-async fn old(store: &dyn Store) -> Result<Vec<(String, u64)>, StoreError> {
+/// Returns the parts with old marks, and the versions of the marks.
+async fn old_marks(store: &dyn Store) -> Result<Vec<(String, u64)>, StoreError> {
     let mut old = Vec::new();
     let mut last: Option<String> = None;
     loop {
-        let page = store.list(PARTS, "", last.as_deref(), PAGE).await?;
-        let is_last = page.len() < PAGE;
+        let page = store.list(PARTS, "", last.as_deref(), PAGE_SIZE).await?;
+        let is_last = page.len() < PAGE_SIZE;
         last = page.last().map(|(name, _)| name.clone());
-        let is_old = |value: &Value| {
-            let mark = Mark::read(value);
-            mark.is_older_than(if mark.going { REMOVAL } else { GRACE })
+        let is_old = |value: &StoredValue| {
+            let mark = PartMark::read(value);
+            mark.is_older_than(if mark.going { REMOVAL_TIMEOUT } else { MIN_SWEEP_AGE })
         };
         old.extend(
             page.into_iter().filter(|(_, value)| is_old(value)).map(|(name, value)| (name, value.version)),
@@ -136,30 +144,30 @@ async fn old(store: &dyn Store) -> Result<Vec<(String, u64)>, StoreError> {
     }
 }
 
-/// What versions consist of.
+/// Returns the parts that versions need.
 ///
 /// # Errors
-/// Also when a record or a content is of a later program, which alone knows what it needs.
-async fn needed(store: &dyn Store) -> Result<BTreeSet<String>, StoreError> {
+/// If a record or content has a later format, so that its parts are not known.
+async fn needed_parts(store: &dyn Store) -> Result<BTreeSet<String>, StoreError> {
     let mut needed = BTreeSet::new();
-    for (_, record) in shelf::list(store).await? {
-        for stored in known(record)?.iter().flat_map(Record::contents) {
+    for (_, record) in function_index::list(store).await? {
+        for stored in ignore_damaged(record)?.iter().flat_map(FunctionRecord::contents) {
             if !needed.insert(stored.digest.clone()) {
                 continue;
             }
-            let content = get(store, &stored.digest).await?.and_then(|bytes| Content::read(&bytes));
-            // What is damaged needs nothing: it is of no use.
-            let files = known(content)?.into_iter().flat_map(|content| content.files);
+            let content = get(store, &stored.digest).await?.and_then(|bytes| VersionContent::read(&bytes));
+            // A damaged content cannot be used, so its files are not needed.
+            let files = ignore_damaged(content)?.into_iter().flat_map(|content| content.files);
             needed.extend(files.map(|file| file.digest));
         }
     }
     Ok(needed)
 }
 
-fn known<T>(found: Result<T, Unusable>) -> Result<Option<T>, StoreError> {
+fn ignore_damaged<T>(found: Result<T, RecordError>) -> Result<Option<T>, StoreError> {
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(later @ Unusable::Later(_)) => Err(StoreError::new(Trouble::Unreadable, later)),
+        Err(later @ RecordError::Later(_)) => Err(StoreError::new(StoreErrorKind::Unreadable, later)),
         Err(_) => Ok(None),
     }
 }

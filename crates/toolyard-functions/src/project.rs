@@ -1,15 +1,15 @@
-//! What an author makes: the files of a function, and what is said of them.
+//! Source of a function: its files and settings.
 //!
-//! - [`ProjectError`] and the bounds of everything;
-//! - [`TestCase`]: what a version has to answer before it is published;
-//! - [`folder`]: a function in a folder; [`settings`]: what `function.json` says;
-//! - [`SentProject`]: a function as it is sent to a gateway;
-//! - [`template`]: where an author begins.
+//! - [`ProjectError`] and all limits;
+//! - [`TestCase`]: a check that a version must pass before it is published;
+//! - [`folder`]: a function in a folder; [`settings`]: `function.json`;
+//! - [`ProjectUpload`]: a function as it is uploaded to a gateway;
+//! - [`template`]: files of a new function.
 
 pub mod folder;
-mod sent;
 pub mod settings;
 pub mod template;
+mod upload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,133 +19,135 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolyard_core::Json;
-use toolyard_core::access::Price;
+use toolyard_core::access::CallPrice;
 
-use crate::code::{CodeLimits, Language};
+use crate::code::{CodeLimits, SourceLanguage};
 
-pub use sent::{SentError, SentProject};
+pub use upload::{ProjectUpload, UploadError};
 
-/// What a function answers.
+/// Protocol of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// JSON-RPC requests, as a server of MCP: its handler returns the response.
+pub enum FunctionKind {
+    /// JSON-RPC requests, as an MCP server: the handler returns the response.
     #[default]
     Mcp,
-    /// Events of its own: its handler returns `{statusCode, body}`.
+    /// Arbitrary events: the handler returns `{statusCode, body}`.
     Function,
 }
 
-/// A function as its author has it. What is published is a copy of it, under a number.
+/// Source of a function. A published version is a numbered copy of it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Project {
-    /// What it answers.
-    pub kind: Kind,
-    /// What it is written in.
-    pub language: Language,
-    /// Its files, by their names relative to its folder, with `/` between their parts.
+pub struct FunctionProject {
+    /// Protocol.
+    pub kind: FunctionKind,
+    /// Programming language.
+    pub language: SourceLanguage,
+    /// Files, by path relative to the folder, with `/` as the separator.
     pub files: Vec<(String, Bytes)>,
-    /// What a call may take.
+    /// Limits of a call.
     pub limits: CodeLimits,
-    /// Variables of its environment. In a value, `${NAME}` stands for a variable that the host lends.
+    /// Environment variables. In a value, `${NAME}` stands for a variable of the host.
     pub environment: BTreeMap<String, String>,
-    /// Whether it may reach the network.
+    /// True if the function may access the network.
     pub network: bool,
-    /// What a call costs.
-    pub price: Price,
-    /// What it has to answer before it is published.
+    /// Price of a call.
+    pub price: CallPrice,
+    /// Test cases that must pass before publication.
     pub tests: Vec<TestCase>,
-    /// What is new, for people.
+    /// Release notes.
     pub notes: String,
 }
 
-/// An event, and what has to be in the reply.
+/// An event and the expected reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestCase {
-    /// What it is called by in reports.
+    /// Name in reports.
     pub name: String,
-    /// What the handler is given.
+    /// Event for the handler.
     pub event: Json,
-    /// What the reply has to contain. `None`: it only must not be a failure.
+    /// Required part of the reply. `None`: the reply must not be an error.
     pub expect: Option<Json>,
 }
 
-/// The file that Python's packages are listed in.
-pub const REQUIREMENTS: &str = "requirements.txt";
+/// File that lists the Python packages of a function.
+pub const REQUIREMENTS_FILE: &str = "requirements.txt";
 
-/// The most files of a function.
-pub const MOST_FILES: usize = 200;
-/// The most bytes of all files of a function together.
-pub const MOST_BYTES: usize = 10 << 20;
-/// The most test cases of a function.
-pub const MOST_TESTS: usize = 100;
-/// The most bytes of all test cases of a function together.
-pub const MOST_TEST_BYTES: usize = 1 << 20;
-/// The longest name of a file, in bytes.
-const LONGEST_PATH: usize = 200;
-/// The longest notes, in bytes.
-const LONGEST_NOTES: usize = 4000;
-/// The most variables, and the longest value of one, in bytes.
-const ENVIRONMENT: (usize, usize) = (100, 32 << 10);
+/// Maximum number of files of a function.
+pub const MAX_FILES: usize = 200;
+/// Maximum size of all files of a function together, in bytes.
+pub const MAX_BYTES: usize = 10 << 20;
+/// Maximum number of test cases of a function.
+pub const MAX_TESTS: usize = 100;
+/// Maximum size of all test cases of a function together, in bytes.
+pub const MAX_TEST_BYTES: usize = 1 << 20;
+/// Maximum length of a file name, in bytes.
+const MAX_PATH_BYTES: usize = 200;
+/// Maximum length of the notes, in bytes.
+const MAX_NOTES_BYTES: usize = 4000;
+/// Maximum number of variables, and maximum length of a value, in bytes.
+const MAX_ENVIRONMENT: (usize, usize) = (100, 32 << 10);
 
-/// The longest id of a function, in bytes.
-const LONGEST_ID: usize = 100;
+/// Maximum length of a function id, in bytes.
+const MAX_ID_BYTES: usize = 100;
 
-/// Whether a function can be called that: it stands in addresses, names of files and logs.
+/// True if a text can be the id of a function: ids are part of addresses, file names and logs.
 #[must_use]
 pub fn is_id(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    id.len() <= LONGEST_ID && id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(is_plain)
+    id.len() <= MAX_ID_BYTES
+        && id.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && id.chars().all(is_plain)
 }
 
-/// Why a project is no function.
+/// Fault of a project.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProjectError {
     /// The file with the handler is missing.
-    #[error("a function in this language has its handler in {0}, which is not there")]
+    #[error("missing file {0} with the handler")]
     NoEntry(&'static str),
-    /// A file has a name that it cannot have.
-    #[error("{0:?} is no name for a file of a function: relative, without `..`, and of at most 200 bytes")]
+    /// A file name is invalid.
+    #[error("invalid file name {0:?}: must be relative, without `..`, and at most 200 bytes long")]
     Path(String),
     /// Two files have the same name.
-    #[error("there are two files called {0:?}")]
+    #[error("duplicate file {0:?}")]
     Twice(String),
-    /// What is a file is the folder of another file.
-    #[error("{0:?} cannot be both a file of a function and a folder of it")]
+    /// A path is both a file and a folder of another file.
+    #[error("{0:?} is both a file and a folder")]
     Folder(String),
-    /// There is more of something than there may be.
-    #[error("a function has at most {most} {what}: this one has {found}")]
+    /// A number or size exceeds its maximum.
+    #[error("too many {what}: {found}, the maximum is {most}")]
     TooMany {
-        /// Of what.
+        /// Counted items.
         what: &'static str,
-        /// How many there are.
+        /// Actual number.
         found: usize,
-        /// How many there may be.
+        /// Maximum number.
         most: usize,
     },
-    /// A limit is not within its bounds.
-    #[error("{name} of a function is between {least} and {most}: {found} is not")]
+    /// A limit is out of range.
+    #[error("{name} must be between {least} and {most}, not {found}")]
     Limit {
-        /// Which one.
+        /// Name of the limit.
         name: &'static str,
-        /// What it is.
+        /// Actual value.
         found: u64,
-        /// The least that it may be.
+        /// Minimum value.
         least: u64,
-        /// The most that it may be.
+        /// Maximum value.
         most: u64,
     },
-    /// A variable has a name that it cannot have.
+    /// The name of a variable is invalid.
     #[error(
-        "{0:?} cannot be the name of a function's variable: letters, digits and `_`, and none that loaders read"
+        "invalid variable name {0:?}: letters, digits and `_`, and no variable of loaders or interpreters"
     )]
     Variable(String),
 }
 
-impl Project {
-    /// A project of one file, with nothing said about it.
+impl FunctionProject {
+    /// Creates a project with a single file and default settings.
     #[must_use]
-    pub fn of_source(kind: Kind, language: Language, source: impl Into<Bytes>) -> Self {
+    pub fn from_source(kind: FunctionKind, language: SourceLanguage, source: impl Into<Bytes>) -> Self {
         Self {
             kind,
             language,
@@ -153,37 +155,41 @@ impl Project {
             limits: CodeLimits::default(),
             environment: BTreeMap::new(),
             network: false,
-            price: Price::default(),
+            price: CallPrice::default(),
             tests: Vec::new(),
             notes: String::new(),
         }
     }
 
-    /// The packages that it wants: the text of its `requirements.txt`.
+    /// Required packages: the content of `requirements.txt`.
     #[must_use]
     pub fn requirements(&self) -> Option<&Bytes> {
         requirements(self.language, &self.files)
     }
 
-    /// Whether everything is within its bounds.
+    /// Checks all limits.
     ///
     /// # Errors
-    /// The first thing that is not.
+    /// For the first violation.
     pub fn check(&self) -> Result<(), ProjectError> {
         self.check_files()?;
         self.check_limits()?;
         self.check_environment()?;
-        most("test cases", self.tests.len(), MOST_TESTS)?;
+        check_maximum("test cases", self.tests.len(), MAX_TESTS)?;
         let bytes = |json: &Json| json.as_bytes().len();
         let tests = self.tests.iter();
         let sum = tests.map(|test| bytes(&test.event) + test.expect.as_ref().map_or(0, bytes)).sum();
-        most("bytes of test cases", sum, MOST_TEST_BYTES)?;
-        most("bytes of notes", self.notes.len(), LONGEST_NOTES)
+        check_maximum("bytes of test cases", sum, MAX_TEST_BYTES)?;
+        check_maximum("bytes of notes", self.notes.len(), MAX_NOTES_BYTES)
     }
 
     fn check_files(&self) -> Result<(), ProjectError> {
-        most("files", self.files.len(), MOST_FILES)?;
-        most("bytes in its files", self.files.iter().map(|(_, bytes)| bytes.len()).sum(), MOST_BYTES)?;
+        check_maximum("files", self.files.len(), MAX_FILES)?;
+        check_maximum(
+            "bytes in its files",
+            self.files.iter().map(|(_, bytes)| bytes.len()).sum(),
+            MAX_BYTES,
+        )?;
         let mut names = BTreeSet::new();
         for (path, _) in &self.files {
             if !is_path(path) {
@@ -203,13 +209,13 @@ impl Project {
     }
 
     fn check_limits(&self) -> Result<(), ProjectError> {
-        let CodeLimits { wall, memory_bytes, output_bytes, concurrent } = self.limits;
+        let CodeLimits { time_limit, memory_bytes, output_bytes, max_concurrent: concurrent } = self.limits;
         let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let limits = [
-            ("the time in seconds", wall.as_secs(), 1, 900),
+            ("the time in seconds", time_limit.as_secs(), 1, 900),
             ("the memory in MiB", memory_bytes >> 20, 16, 4096),
             ("the output in KiB", number(output_bytes) >> 10, 1, 64 << 10),
-            ("the number of calls at a time", number(concurrent), 1, 256),
+            ("the number of concurrent calls", number(concurrent), 1, 256),
         ];
         let outside = limits.iter().find(|(_, found, least, most)| !(least..=most).contains(&found));
         match *outside.unwrap_or(&("", 0, 0, 0)) {
@@ -219,34 +225,34 @@ impl Project {
     }
 
     fn check_environment(&self) -> Result<(), ProjectError> {
-        most("variables", self.environment.len(), ENVIRONMENT.0)?;
+        check_maximum("variables", self.environment.len(), MAX_ENVIRONMENT.0)?;
         for (name, value) in &self.environment {
             if !is_variable(name) || value.contains('\0') {
                 return Err(ProjectError::Variable(name.clone()));
             }
-            most("bytes in a variable", value.len(), ENVIRONMENT.1)?;
+            check_maximum("bytes in a variable", value.len(), MAX_ENVIRONMENT.1)?;
         }
         Ok(())
     }
 }
 
-pub(crate) fn requirements(language: Language, files: &[(String, Bytes)]) -> Option<&Bytes> {
-    let file = files.iter().find(|(path, _)| language == Language::Python && path == REQUIREMENTS);
+pub(crate) fn requirements(language: SourceLanguage, files: &[(String, Bytes)]) -> Option<&Bytes> {
+    let file = files.iter().find(|(path, _)| language == SourceLanguage::Python && path == REQUIREMENTS_FILE);
     file.map(|(_, bytes)| bytes).filter(|bytes| !bytes.trim_ascii().is_empty())
 }
 
-fn most(what: &'static str, found: usize, most: usize) -> Result<(), ProjectError> {
+fn check_maximum(what: &'static str, found: usize, most: usize) -> Result<(), ProjectError> {
     (found <= most).then_some(()).ok_or(ProjectError::TooMany { what, found, most })
 }
 
-/// Whether a file of a function may be called that: nothing that leads out of its folder, on whichever system.
+/// True if a path is valid as a file name of a function: it stays in the folder on every system.
 fn is_path(path: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let is_plain = |c: char| !c.is_control() && !matches!(c, '\\' | ':');
-    path.len() <= LONGEST_PATH && path.split('/').all(is_part) && path.chars().all(is_plain)
+    path.len() <= MAX_PATH_BYTES && path.split('/').all(is_part) && path.chars().all(is_plain)
 }
 
-/// Whether a variable may be called that. What dynamic loaders and interpreters read is not for authors to say.
+/// True if a text is valid as the name of a variable. Variables of dynamic loaders and interpreters are not permitted.
 fn is_variable(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_read = ["LD_", "DYLD_", "PYTHON", "TOOLYARD_"].iter().any(|prefix| name.starts_with(prefix));
@@ -257,8 +263,8 @@ fn is_variable(name: &str) -> bool {
 }
 
 impl TestCase {
-    /// Whether a reply has everything that is expected: each member of an object, the elements of an array one by one.
-    /// Numbers are compared by their value.
+    /// True if a reply contains the expected value: all expected members of an object, and equal elements of an array.
+    /// Numbers are compared by value.
     #[must_use]
     pub fn is_met_by(&self, reply: &Json) -> bool {
         self.expect.as_ref().is_none_or(|expect| contains(&reply.to_value(), &expect.to_value()))
@@ -278,8 +284,8 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
-impl fmt::Debug for Project {
-    /// Without the values of its environment, which may be secrets, and without its files.
+impl fmt::Debug for FunctionProject {
+    /// Omits the values of the environment, which may be secret, and the content of files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files: Vec<_> = self.files.iter().map(|(path, bytes)| (path, bytes.len())).collect();
         let environment: Vec<_> = self.environment.keys().collect();
@@ -292,10 +298,10 @@ impl fmt::Debug for Project {
     }
 }
 
-/// Limits as they are written down. What is not said is as it is by default.
+/// Limits in `function.json` and in the store. Missing ones have their default.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct WrittenLimits {
+pub(crate) struct StoredLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<u64>,
     #[serde(default, rename = "memoryMiB", skip_serializing_if = "Option::is_none")]
@@ -306,26 +312,26 @@ pub(crate) struct WrittenLimits {
     concurrent: Option<usize>,
 }
 
-impl From<WrittenLimits> for CodeLimits {
-    fn from(written: WrittenLimits) -> Self {
-        let WrittenLimits { seconds, memory_mib, output_kib, concurrent } = written;
+impl From<StoredLimits> for CodeLimits {
+    fn from(written: StoredLimits) -> Self {
+        let StoredLimits { seconds, memory_mib, output_kib, concurrent } = written;
         let default = Self::default();
         Self {
-            wall: seconds.map_or(default.wall, Duration::from_secs),
+            time_limit: seconds.map_or(default.time_limit, Duration::from_secs),
             memory_bytes: memory_mib.map_or(default.memory_bytes, |mib| mib.saturating_mul(1 << 20)),
             output_bytes: output_kib.map_or(default.output_bytes, |kib| kib.saturating_mul(1 << 10)),
-            concurrent: concurrent.unwrap_or(default.concurrent),
+            max_concurrent: concurrent.unwrap_or(default.max_concurrent),
         }
     }
 }
 
-impl From<CodeLimits> for WrittenLimits {
+impl From<CodeLimits> for StoredLimits {
     fn from(limits: CodeLimits) -> Self {
         Self {
-            seconds: Some(limits.wall.as_secs()),
+            seconds: Some(limits.time_limit.as_secs()),
             memory_mib: Some(limits.memory_bytes >> 20),
             output_kib: Some(limits.output_bytes >> 10),
-            concurrent: Some(limits.concurrent),
+            concurrent: Some(limits.max_concurrent),
         }
     }
 }

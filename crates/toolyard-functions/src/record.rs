@@ -1,8 +1,9 @@
-//! What is kept of functions: one record for each, and parts that do not change.
+//! Stored functions: one record per function, and immutable parts.
 //!
-//! A function's record says which versions it has, and what their contents are called: by their digests. A content says
-//! all of a version but its number, and what its files are called. So to publish is to change one record, whatever else
-//! it takes, and a version that is published cannot become another one.
+//! A record lists the versions of a function and the digests of their contents. A content describes a version except
+//! for
+//! its number, and has the digests of its files. Publication changes only the record, so it is atomic, and a published
+//! version cannot change.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,76 +13,76 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use toolyard_core::Json;
-use toolyard_core::access::Price;
+use toolyard_core::access::CallPrice;
 
-use crate::code::Language;
-use crate::project::{Kind, Project, TestCase, WrittenLimits};
-use crate::version::Version;
+use crate::code::SourceLanguage;
+use crate::project::{FunctionKind, FunctionProject, StoredLimits, TestCase};
+use crate::version::FunctionVersion;
 
-/// Which form records and contents have. What has a later one is a later program's.
+/// Format of records and contents. A later format belongs to a later release.
 const FORMAT: u32 = 1;
 
-/// A function as it is kept.
+/// Record of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Record {
+pub(crate) struct FunctionRecord {
     format: u32,
-    pub(crate) kind: Kind,
-    #[serde(with = "word")]
-    pub(crate) language: Language,
-    /// In milliseconds since 1970, as all times here.
+    pub(crate) kind: FunctionKind,
+    #[serde(with = "language_name")]
+    pub(crate) language: SourceLanguage,
+    /// Creation time, in milliseconds since 1970, as all times here.
     pub(crate) created: u64,
-    /// The highest number that was ever given: none is given twice, whatever was deleted.
+    /// Highest published number. Numbers are not reused, even after deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last: Option<Version>,
+    pub(crate) last: Option<FunctionVersion>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) draft: Option<Stored>,
-    /// In the order in which they were published, which is that of their numbers.
-    pub(crate) versions: Vec<Published>,
+    pub(crate) draft: Option<StoredContent>,
+    /// Published versions, in ascending order.
+    pub(crate) versions: Vec<PublishedContent>,
 }
 
-/// A content, and where it is.
+/// Reference to a content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Stored {
-    /// What the content is called.
+pub(crate) struct StoredContent {
+    /// Digest of the content.
     pub(crate) digest: String,
-    /// When it was saved.
+    /// Time of saving.
     pub(crate) time: u64,
-    /// Bytes of all its files.
+    /// Size of all files, in bytes.
     pub(crate) bytes: u64,
-    /// What is new, for people.
+    /// Release notes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) notes: String,
 }
 
-/// A version that is published.
+/// A published version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Published {
-    pub(crate) version: Version,
-    pub(crate) content: Stored,
+pub(crate) struct PublishedContent {
+    pub(crate) version: FunctionVersion,
+    pub(crate) content: StoredContent,
 }
 
-/// All of a version but its number.
+/// A version except for its number.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Content {
+pub(crate) struct VersionContent {
     format: u32,
-    pub(crate) kind: Kind,
-    #[serde(with = "word")]
-    pub(crate) language: Language,
+    pub(crate) kind: FunctionKind,
+    #[serde(with = "language_name")]
+    pub(crate) language: SourceLanguage,
     pub(crate) files: Vec<StoredFile>,
-    pub(crate) limits: WrittenLimits,
+    pub(crate) limits: StoredLimits,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) network: bool,
-    /// In millionths.
+    /// Price, in millionths.
     price: u64,
     tests: Vec<StoredTest>,
     pub(crate) notes: String,
 }
 
-/// A file, and where it is.
+/// Reference to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredFile {
     pub(crate) path: String,
@@ -97,10 +98,10 @@ struct StoredTest {
     expect: Option<Box<RawValue>>,
 }
 
-/// Why something that is kept cannot be used.
+/// Fault of a stored record or part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unusable {
-    #[error("it was written by a later Toolyard, in format {0}")]
+pub(crate) enum RecordError {
+    #[error("written by a later version of Toolyard, in format {0}")]
     Later(u32),
     #[error("it is damaged: {0}")]
     Damaged(String),
@@ -108,73 +109,73 @@ pub(crate) enum Unusable {
     Missing,
 }
 
-/// What of a text every format has.
+/// Member that every format has.
 #[derive(Deserialize)]
-struct Format {
+struct FormatHeader {
     format: u32,
 }
 
-fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Unusable> {
-    let damaged = |error: serde_json::Error| Unusable::Damaged(error.to_string());
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, RecordError> {
+    let damaged = |error: serde_json::Error| RecordError::Damaged(error.to_string());
     match serde_json::from_slice(bytes).map_err(damaged)? {
-        Format { format: FORMAT } => serde_json::from_slice(bytes).map_err(damaged),
-        Format { format } => Err(Unusable::Later(format)),
+        FormatHeader { format: FORMAT } => serde_json::from_slice(bytes).map_err(damaged),
+        FormatHeader { format } => Err(RecordError::Later(format)),
     }
 }
 
-fn written(value: &impl Serialize) -> Bytes {
-    // Nothing in it can fail to be written.
+fn serialize_json(value: &impl Serialize) -> Bytes {
+    // Serialization of these types cannot fail.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
-/// What bytes are called.
+/// Returns the SHA-256 digest in hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A time as it is kept.
+/// Converts a time to milliseconds since 1970.
 pub(crate) fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The time that is kept so.
+/// Converts milliseconds since 1970 to a time.
 pub(crate) fn time(millis: u64) -> SystemTime {
     UNIX_EPOCH.checked_add(Duration::from_millis(millis)).unwrap_or(UNIX_EPOCH)
 }
 
-impl Record {
-    /// A function without any version.
-    pub(crate) fn new(kind: Kind, language: Language, now: SystemTime) -> Self {
+impl FunctionRecord {
+    /// Creates a record without versions.
+    pub(crate) fn new(kind: FunctionKind, language: SourceLanguage, now: SystemTime) -> Self {
         let created = millis(now);
         Self { format: FORMAT, kind, language, created, last: None, draft: None, versions: Vec::new() }
     }
 
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Unusable> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, RecordError> {
         read(bytes)
     }
 
-    pub(crate) fn written(&self) -> Bytes {
-        written(self)
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        serialize_json(self)
     }
 
-    /// The contents of all its versions.
-    pub(crate) fn contents(&self) -> impl Iterator<Item = &Stored> {
+    /// Returns the contents of all versions, including the draft.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = &StoredContent> {
         self.draft.iter().chain(self.versions.iter().map(|published| &published.content))
     }
 
-    pub(crate) fn published(&self, version: Version) -> Option<&Published> {
+    pub(crate) fn published(&self, version: FunctionVersion) -> Option<&PublishedContent> {
         self.versions.iter().find(|published| published.version == version)
     }
 
-    pub(crate) fn latest(&self) -> Option<Version> {
+    pub(crate) fn latest(&self) -> Option<FunctionVersion> {
         self.versions.iter().map(|published| published.version).max()
     }
 }
 
-impl Content {
-    /// The content of a project, and the bytes of its files by their digests.
-    pub(crate) fn of(project: &Project) -> (Self, BTreeMap<String, Bytes>) {
+impl VersionContent {
+    /// Returns the content of a project, and its files by digest.
+    pub(crate) fn of(project: &FunctionProject) -> (Self, BTreeMap<String, Bytes>) {
         let mut parts = BTreeMap::new();
         let stored = project.files.iter().map(|(path, bytes)| {
             let digest = digest(bytes);
@@ -182,7 +183,7 @@ impl Content {
             StoredFile { path: path.clone(), digest, bytes: bytes.len() as u64 }
         });
         let mut files: Vec<_> = stored.collect();
-        // So that the same files have the same digest, in whichever order they came.
+        // Sorted, so that the digest does not depend on the order of the files.
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let content = Self {
             format: FORMAT,
@@ -199,19 +200,19 @@ impl Content {
         (content, parts)
     }
 
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Unusable> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, RecordError> {
         read(bytes)
     }
 
-    pub(crate) fn written(&self) -> Bytes {
-        written(self)
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        serialize_json(self)
     }
 
-    pub(crate) const fn price(&self) -> Price {
-        Price(self.price)
+    pub(crate) const fn price(&self) -> CallPrice {
+        CallPrice(self.price)
     }
 
-    pub(crate) fn tests(&self) -> Result<Vec<TestCase>, Unusable> {
+    pub(crate) fn tests(&self) -> Result<Vec<TestCase>, RecordError> {
         self.tests.iter().map(StoredTest::case).collect()
     }
 }
@@ -223,39 +224,44 @@ impl StoredTest {
         Self { name: test.name.clone(), event: raw(&test.event), expect: test.expect.as_ref().map(raw) }
     }
 
-    fn case(&self) -> Result<TestCase, Unusable> {
+    fn case(&self) -> Result<TestCase, RecordError> {
         let json = |raw: &RawValue| {
-            Json::parse(raw.get().to_owned()).map_err(|error| Unusable::Damaged(error.to_string()))
+            Json::parse(raw.get().to_owned()).map_err(|error| RecordError::Damaged(error.to_string()))
         };
         let expect = self.expect.as_deref().map(json).transpose()?;
         Ok(TestCase { name: self.name.clone(), event: json(&self.event)?, expect })
     }
 }
 
-/// A language, as it is written down.
-pub(crate) mod word {
+/// Serialized names of languages.
+pub(crate) mod language_name {
     use serde::{Deserialize, Deserializer, Serializer, de};
 
-    use crate::code::Language;
+    use crate::code::SourceLanguage;
 
-    pub(crate) const fn of(language: Language) -> &'static str {
+    pub(crate) const fn name_of(language: SourceLanguage) -> &'static str {
         match language {
-            Language::Python => "python",
-            Language::JavaScript => "javascript",
-            Language::Lua => "lua",
+            SourceLanguage::Python => "python",
+            SourceLanguage::JavaScript => "javascript",
+            SourceLanguage::Lua => "lua",
         }
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-    pub(crate) fn serialize<S: Serializer>(language: &Language, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(of(*language))
+    pub(crate) fn serialize<S: Serializer>(
+        language: &SourceLanguage,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(name_of(*language))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Language, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<SourceLanguage, D::Error> {
         let word = String::deserialize(deserializer)?;
-        let found = Language::ALL.into_iter().find(|language| of(*language) == word);
-        found.ok_or_else(|| {
-            de::Error::custom(format_args!("{word:?} is no language: python, javascript or lua"))
+        let language = SourceLanguage::ALL.into_iter().find(|language| name_of(*language) == word);
+        language.ok_or_else(|| {
+            de::Error::custom(format_args!("unknown language {word:?}: expected python, javascript or lua"))
         })
     }
 }
@@ -265,38 +271,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_as_it_was() {
-        let mut project = Project::of_source(Kind::Function, Language::JavaScript, "source");
+    fn stored_content_is_read_unchanged() {
+        let mut project =
+            FunctionProject::from_source(FunctionKind::Function, SourceLanguage::JavaScript, "source");
         project.files.push(("data/a.csv".into(), "1,2".into()));
         project.price = "0.002".parse().unwrap();
         project.environment.insert("TOKEN".into(), "${TOKEN}".into());
         let event = Json::parse(r#"{"number":12345678901234567890123,"text":"ä"}"#).unwrap();
         project.tests.push(TestCase { name: "one".into(), event, expect: None });
-        let (content, parts) = Content::of(&project);
-        let text = content.written();
-        let read = Content::read(&text).unwrap();
-        assert_eq!(read.written(), text);
+        let (content, parts) = VersionContent::of(&project);
+        let text = content.to_bytes();
+        let read = VersionContent::read(&text).unwrap();
+        assert_eq!(read.to_bytes(), text);
         assert_eq!(read.tests().unwrap(), project.tests);
         assert_eq!(parts.len(), 2);
-        // The order of its files is nothing that makes another content.
+        // The order of files does not affect the content.
         project.files.reverse();
-        assert_eq!(Content::of(&project).0.written(), text);
+        assert_eq!(VersionContent::of(&project).0.to_bytes(), text);
         insta::assert_snapshot!(std::str::from_utf8(&text).unwrap());
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn unusable_record_has_a_reason() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(Record::read(text.as_bytes()).unwrap_err().to_string(), expected);
+            assert_eq!(FunctionRecord::read(text.as_bytes()).unwrap_err().to_string(), expected);
         };
-        check(r#"{"format":2,"anything":[]}"#, "it was written by a later Toolyard, in format 2");
+        check(r#"{"format":2,"anything":[]}"#, "written by a later version of Toolyard, in format 2");
         check("", "it is damaged: EOF while parsing a value at line 1 column 0");
         check(r#"{"format":1,"kind":"mcp"}"#, "it is damaged: missing field `language` at line 1 column 25");
         check(
             r#"{"format":1,"kind":"mcp","language":"cobol"}"#,
-            "it is damaged: \"cobol\" is no language: python, javascript or lua at line 1 column 44",
+            "it is damaged: unknown language \"cobol\": expected python, javascript or lua at line 1 column 44",
         );
-        let record = Record::new(Kind::Mcp, Language::Lua, UNIX_EPOCH);
-        assert_eq!(Record::read(&record.written()), Ok(record));
+        let record = FunctionRecord::new(FunctionKind::Mcp, SourceLanguage::Lua, UNIX_EPOCH);
+        assert_eq!(FunctionRecord::read(&record.to_bytes()), Ok(record));
     }
 }

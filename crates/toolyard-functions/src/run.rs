@@ -1,93 +1,93 @@
-//! The port of whatever has code answer events: `runtime` in a real gateway.
+//! Port for executing code; `runtime` implements it.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use toolyard_core::{Json, Secrets};
+use toolyard_core::{Json, SecretRedactor};
 
-use crate::code::{Code, Context};
+use crate::code::{CallContext, FunctionCode};
 
-/// Has code answer events.
-pub trait Run: Send + Sync {
-    /// Calls the handler of `code` once. `event` is what it is given, an object or a string for instance. Dropping the
-    /// future ends the call, wherever it is.
+/// Executes code.
+pub trait CodeRunner: Send + Sync {
+    /// Calls the handler of `code` once with `event`, any JSON value. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// When there is no answer, or none that is JSON.
+    /// If the handler gives no answer, or one that is not JSON.
     fn run<'a>(
         &'a self,
-        code: &'a Arc<Code>,
+        code: &'a Arc<FunctionCode>,
         event: &'a Json,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Ran, RunError>>;
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<RunOutput, RunError>>;
 
-    /// Loads code without calling its handler, to find out whether it can be loaded. Where nothing is known about that
-    /// without a call, it can.
+    /// Loads code without calling its handler, to check whether it can be loaded. The default implementation accepts
+    /// all
+    /// code.
     ///
     /// # Errors
-    /// [`RunError::NotLoaded`] above all.
-    fn load<'a>(&'a self, code: &'a Arc<Code>) -> BoxFuture<'a, Result<(), RunError>> {
+    /// [`RunError::NotLoaded`] in particular.
+    fn load<'a>(&'a self, code: &'a Arc<FunctionCode>) -> BoxFuture<'a, Result<(), RunError>> {
         let _unknown = code;
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
-    /// What the handler returned.
+pub struct RunOutput {
+    /// Return value of the handler.
     pub answer: Json,
-    /// What it has printed, as far as that is kept.
+    /// Printed output, up to the limit.
     pub log: String,
 }
 
-/// Why a handler gave no answer.
+/// Failure of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// It was not done when its time was over, and was ended.
-    #[error("the function took longer than it may")]
+    /// The call exceeded its time limit and was cancelled.
+    #[error("the function exceeded its time limit")]
     TimedOut,
-    /// It needed more memory than it may have, and was ended.
-    #[error("the function needed more memory than it may have")]
+    /// The worker exceeded its memory limit and was killed.
+    #[error("the function exceeded its memory limit")]
     OutOfMemory,
-    /// Its answer is longer than it may be.
-    #[error("the answer of the function is longer than {limit} bytes")]
+    /// The answer exceeds its maximum length.
+    #[error("the answer of the function exceeds {limit} bytes")]
     OutputTooLarge {
-        /// Bytes that it may have.
+        /// Maximum length, in bytes.
         limit: usize,
     },
-    /// As many calls of the version run as may, and as many wait as may. The handler was not called.
-    #[error("as many calls of the function run as may run")]
+    /// The maximum number of calls is running and waiting. The handler was not called.
+    #[error("the maximum number of calls of the function is running")]
     Busy,
-    /// Its process has ended in the middle of the call.
-    #[error("the process of the function has died: {0}")]
+    /// The worker process ended during the call.
+    #[error("the process of the function ended: {0}")]
     Died(String),
-    /// The handler has thrown.
+    /// The handler has thrown an exception.
     #[error("{kind}: {message}")]
     Thrown {
-        /// The kind of the exception, such as `ValueError`.
+        /// Type of the exception, such as `ValueError`.
         kind: String,
-        /// What it says.
+        /// Message of the exception.
         message: String,
-        /// Where it was thrown, as the language tells.
+        /// Stack trace in the format of the language.
         details: String,
-        /// What the handler had printed, as far as that is kept.
+        /// Output printed before, up to the limit.
         log: String,
     },
-    /// The code cannot be loaded: it is not of its language, has no handler, or throws while it is read.
+    /// The code cannot be loaded: it has a syntax error or no handler, or throws while it is loaded.
     #[error("the function cannot be loaded: {message}")]
     NotLoaded {
-        /// Why not, with the line where that is known.
+        /// Reason, with the line if known.
         message: String,
     },
-    /// Nobody is there to run it. The handler was not called.
+    /// No worker is available. The handler was not called.
     #[error("functions cannot run now: {0}")]
     Unavailable(String),
 }
 
 impl RunError {
-    /// The same without these secrets: what a program says may repeat what it was given.
-    pub(crate) fn hiding(self, secrets: &Secrets) -> Self {
+    /// Redacts secrets: messages of a program may repeat its input.
+    pub(crate) fn redacted(self, secrets: &SecretRedactor) -> Self {
         let hide = |text: String| secrets.hide(&text).into_owned();
         match self {
             Self::Died(why) => Self::Died(hide(why)),
@@ -103,7 +103,7 @@ impl RunError {
         }
     }
 
-    /// What the handler had printed before, as far as that is kept.
+    /// Returns the output printed before the failure, up to the limit.
     #[must_use]
     pub fn log(&self) -> &str {
         match self {
@@ -112,7 +112,7 @@ impl RunError {
         }
     }
 
-    /// Whether the handler was called, or may have been.
+    /// True if the handler was called, or may have been.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
         !matches!(self, Self::Busy | Self::Unavailable(_) | Self::NotLoaded { .. })

@@ -1,25 +1,25 @@
-//! Numbers of versions, and which of them a caller means.
+//! Version numbers and selectors.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The number of a published version: `1.2.0`.
+/// Number of a published version: `1.2.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version {
-    /// It grows when callers have to change.
+pub struct FunctionVersion {
+    /// Incremented for incompatible changes.
     pub major: u32,
-    /// It grows with what callers may use and need not.
+    /// Incremented for compatible additions.
     pub minor: u32,
-    /// It grows with what callers do not see.
+    /// Incremented for changes that callers do not see.
     pub patch: u32,
 }
 
-/// Which part of the number the next version has one more of.
+/// Part of the number to increment for the next version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Bump {
+pub enum VersionBump {
     /// `1.2.3` becomes `1.2.4`.
     Patch,
     /// `1.2.3` becomes `1.3.0`.
@@ -28,50 +28,50 @@ pub enum Bump {
     Major,
 }
 
-/// Which version a caller means: one number, the latest that begins like this, or the draft.
+/// Selector of a version: a full number, the latest with a prefix, or the draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Wanted {
-    /// `latest`: the highest number that is published.
+pub enum VersionSelector {
+    /// `latest`: the highest published number.
     #[default]
     Latest,
-    /// `draft`: what is not published yet.
+    /// `draft`: the unpublished version.
     Draft,
-    /// `1`: the highest that begins like this.
+    /// `1`: the highest number with this major part.
     Major(u32),
-    /// `1.2`: the same.
+    /// `1.2`: the highest number with these parts.
     Minor(u32, u32),
-    /// `1.2.0`.
-    Exact(Version),
+    /// `1.2.0`: exactly this number.
+    Exact(FunctionVersion),
 }
 
-/// The text means no version.
+/// The text is not a version selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a version is `1.2.0`, `1.2` or `1`, with or without a `v`, or `latest`, or `draft`")]
-pub struct BadVersion;
+pub struct InvalidVersion;
 
-impl Version {
-    /// The number of the first version that is published.
+impl FunctionVersion {
+    /// Number of the first published version.
     pub const FIRST: Self = Self { major: 1, minor: 0, patch: 0 };
 
-    /// The number that comes behind this one; `None` where numbers are at their end.
+    /// Returns the next number; `None` on overflow.
     #[must_use]
-    pub fn next(self, bump: Bump) -> Option<Self> {
+    pub fn next(self, bump: VersionBump) -> Option<Self> {
         let Self { major, minor, patch } = self;
         Some(match bump {
-            Bump::Patch => Self { patch: patch.checked_add(1)?, ..self },
-            Bump::Minor => Self { minor: minor.checked_add(1)?, patch: 0, major },
-            Bump::Major => Self { major: major.checked_add(1)?, minor: 0, patch: 0 },
+            VersionBump::Patch => Self { patch: patch.checked_add(1)?, ..self },
+            VersionBump::Minor => Self { minor: minor.checked_add(1)?, patch: 0, major },
+            VersionBump::Major => Self { major: major.checked_add(1)?, minor: 0, patch: 0 },
         })
     }
 }
 
-impl Wanted {
-    /// The one of these numbers that is meant. A draft has none.
-    pub fn pick(self, published: impl IntoIterator<Item = Version>) -> Option<Version> {
-        published.into_iter().filter(|version| self.fits(*version)).max()
+impl VersionSelector {
+    /// Returns the selected one of these numbers. A draft has no number.
+    pub fn select(self, published: impl IntoIterator<Item = FunctionVersion>) -> Option<FunctionVersion> {
+        published.into_iter().filter(|version| self.matches(*version)).max()
     }
 
-    fn fits(self, version: Version) -> bool {
+    fn matches(self, version: FunctionVersion) -> bool {
         match self {
             Self::Latest => true,
             Self::Draft => false,
@@ -82,10 +82,10 @@ impl Wanted {
     }
 }
 
-impl FromStr for Wanted {
-    type Err = BadVersion;
+impl FromStr for VersionSelector {
+    type Err = InvalidVersion;
 
-    fn from_str(text: &str) -> Result<Self, BadVersion> {
+    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
         if text.eq_ignore_ascii_case("latest") {
             return Ok(Self::Latest);
         }
@@ -97,37 +97,39 @@ impl FromStr for Wanted {
         match (next()?, next()?, next()?, next()?) {
             (Some(major), None, ..) => Ok(Self::Major(major)),
             (Some(major), Some(minor), None, _) => Ok(Self::Minor(major, minor)),
-            (Some(major), Some(minor), Some(patch), None) => Ok(Self::Exact(Version { major, minor, patch })),
-            _ => Err(BadVersion),
+            (Some(major), Some(minor), Some(patch), None) => {
+                Ok(Self::Exact(FunctionVersion { major, minor, patch }))
+            }
+            _ => Err(InvalidVersion),
         }
     }
 }
 
-/// A number as versions have it: of digits alone, and without a zero in front.
-fn number(text: &str) -> Result<u32, BadVersion> {
+/// Parses a part of a number: digits only, without leading zeroes.
+fn number(text: &str) -> Result<u32, InvalidVersion> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|_| is_number).ok_or(BadVersion)
+    text.parse().ok().filter(|_| is_number).ok_or(InvalidVersion)
 }
 
-impl FromStr for Version {
-    type Err = BadVersion;
+impl FromStr for FunctionVersion {
+    type Err = InvalidVersion;
 
-    /// Of a whole number only: what was meant by less would change with time.
-    fn from_str(text: &str) -> Result<Self, BadVersion> {
+    /// Parses a full number only: a shorter one would change its meaning over time.
+    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
         match text.parse()? {
-            Wanted::Exact(version) => Ok(version),
-            _ => Err(BadVersion),
+            VersionSelector::Exact(version) => Ok(version),
+            _ => Err(InvalidVersion),
         }
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for FunctionVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for VersionSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Latest => f.write_str("latest"),
@@ -139,13 +141,13 @@ impl fmt::Display for Wanted {
     }
 }
 
-impl Serialize for Version {
+impl Serialize for FunctionVersion {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Version {
+impl<'de> Deserialize<'de> for FunctionVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
@@ -156,12 +158,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_callers_mean() {
-        let published: Vec<Version> =
+    fn selectors_match_versions() {
+        let published: Vec<FunctionVersion> =
             ["1.0.0", "1.2.0", "1.10.1", "1.2.9", "2.0.0"].map(|text| text.parse().unwrap()).to_vec();
         let check = |text: &str, expected: Option<&str>| {
-            let wanted: Wanted = text.parse().unwrap();
-            let picked = wanted.pick(published.iter().copied()).map(|version| version.to_string());
+            let selector: VersionSelector = text.parse().unwrap();
+            let picked = selector.select(published.iter().copied()).map(|version| version.to_string());
             assert_eq!(picked.as_deref(), expected, "{text}");
         };
         check("1.2.0", Some("1.2.0"));
@@ -178,12 +180,12 @@ mod tests {
         check("3", None);
         check("0", None);
         check("Draft", None);
-        assert_eq!("Draft".parse(), Ok(Wanted::Draft));
-        assert_eq!(Wanted::Latest.pick([]), None);
+        assert_eq!("Draft".parse(), Ok(VersionSelector::Draft));
+        assert_eq!(VersionSelector::Latest.select([]), None);
     }
 
     #[test]
-    fn what_means_nothing() {
+    fn invalid_selectors_are_refused() {
         for text in [
             "",
             "v",
@@ -206,24 +208,24 @@ mod tests {
             "drafts",
             "１",
         ] {
-            assert_eq!(text.parse::<Wanted>(), Err(BadVersion), "{text:?}");
+            assert_eq!(text.parse::<VersionSelector>(), Err(InvalidVersion), "{text:?}");
         }
         for text in ["1.2", "1", "latest", "draft"] {
-            assert_eq!(text.parse::<Version>(), Err(BadVersion), "{text:?}");
+            assert_eq!(text.parse::<FunctionVersion>(), Err(InvalidVersion), "{text:?}");
         }
     }
 
     #[test]
-    fn what_comes_next() {
+    fn next_version_increments_the_part() {
         let check = |from: &str, bump, expected: Option<&str>| {
-            let next = from.parse::<Version>().unwrap().next(bump).map(|version| version.to_string());
+            let next = from.parse::<FunctionVersion>().unwrap().next(bump).map(|version| version.to_string());
             assert_eq!(next.as_deref(), expected, "{from} {bump:?}");
         };
-        check("1.2.3", Bump::Patch, Some("1.2.4"));
-        check("1.2.3", Bump::Minor, Some("1.3.0"));
-        check("1.2.3", Bump::Major, Some("2.0.0"));
-        check("1.2.4294967295", Bump::Patch, None);
-        check("1.4294967295.3", Bump::Minor, None);
-        check("4294967295.2.3", Bump::Major, None);
+        check("1.2.3", VersionBump::Patch, Some("1.2.4"));
+        check("1.2.3", VersionBump::Minor, Some("1.3.0"));
+        check("1.2.3", VersionBump::Major, Some("2.0.0"));
+        check("1.2.4294967295", VersionBump::Patch, None);
+        check("1.4294967295.3", VersionBump::Minor, None);
+        check("4294967295.2.3", VersionBump::Major, None);
     }
 }

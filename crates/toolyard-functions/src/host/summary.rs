@@ -1,131 +1,131 @@
-//! Functions and versions, as people and programs are shown them.
+//! Representations of functions and versions in lists and in the API.
 
 use serde::Serialize;
 use toolyard_core::Json;
 use toolyard_core::timestamp::iso_8601;
 
-use crate::code::Language;
-use crate::project::Kind;
-use crate::record::{Content, Published, Record, Stored, time, word};
-use crate::shelf::Shelved;
-use crate::version::Version;
+use crate::code::SourceLanguage;
+use crate::function_index::IndexedFunction;
+use crate::project::FunctionKind;
+use crate::record::{FunctionRecord, PublishedContent, StoredContent, VersionContent, language_name, time};
+use crate::version::FunctionVersion;
 
-/// A function, in a list.
+/// Summary of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionSummary {
-    /// What it is called by.
+    /// Id of the function.
     pub id: String,
-    /// What it answers; `None` where it cannot be read.
+    /// Protocol; `None` if the record is unreadable.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
-    /// What it is written in.
+    pub kind: Option<FunctionKind>,
+    /// Programming language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<&'static str>,
-    /// When it was first saved, in ISO 8601.
+    /// Creation time, in ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
-    /// The latest version.
+    /// Latest published version.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub latest: Option<Version>,
-    /// How many versions are published.
+    pub latest: Option<FunctionVersion>,
+    /// Number of published versions.
     pub versions: usize,
-    /// What is not published.
+    /// Current draft.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<DraftSummary>,
-    /// Why it cannot be used here.
+    /// Reason why the function cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// A draft, in a list.
+/// Summary of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DraftSummary {
-    /// Its content: drafts of the same digest are the same.
+    /// Digest of the content: drafts with equal digests are equal.
     pub digest: String,
-    /// When it was saved, in ISO 8601.
+    /// Time of saving, in ISO 8601.
     pub saved: String,
-    /// Bytes of its files.
+    /// Size of the files, in bytes.
     pub bytes: u64,
-    /// What is new.
+    /// Release notes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub notes: String,
 }
 
-/// A version, in a list.
+/// Summary of a published version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionSummary {
-    /// Its number.
-    pub version: Version,
-    /// When it was published, in ISO 8601.
+    /// Version number.
+    pub version: FunctionVersion,
+    /// Time of publication, in ISO 8601.
     pub published: String,
-    /// Its content.
+    /// Digest of the content.
     pub digest: String,
-    /// Bytes of its files.
+    /// Size of the files, in bytes.
     pub bytes: u64,
-    /// What was new.
+    /// Release notes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub notes: String,
 }
 
-/// A function, and its versions.
+/// A function and its versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionDetails {
-    /// The function.
+    /// Summary of the function.
     #[serde(flatten)]
     pub summary: FunctionSummary,
-    /// Its versions, latest first.
+    /// Published versions, latest first.
     pub published: Vec<VersionSummary>,
 }
 
-/// All of a version but the values of its environment.
+/// A version, except for the values of its environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionDetails {
-    /// The function.
+    /// Id of the function.
     pub id: String,
-    /// Its version, such as `1.2.0` or `draft`.
+    /// Version, such as `1.2.0` or `draft`.
     pub version: String,
-    /// What it answers.
-    pub kind: Kind,
-    /// What it is written in.
+    /// Protocol of the function.
+    pub kind: FunctionKind,
+    /// Programming language.
     pub language: &'static str,
-    /// Its files, in the order of their names.
+    /// Files, in the order of their paths.
     pub files: Vec<FileSummary>,
-    /// What a call may take.
+    /// Limits of a call.
     pub limits: LimitsSummary,
-    /// The names of its variables.
+    /// Names of the variables.
     pub environment: Vec<String>,
-    /// Whether it may reach the network.
+    /// True if the function may access the network.
     pub network: bool,
-    /// What a call costs.
+    /// Price of a call.
     pub price: String,
-    /// The names of its test cases.
+    /// Names of the test cases.
     pub tests: Vec<String>,
-    /// What is new.
+    /// Release notes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub notes: String,
-    /// Its content.
+    /// Digest of the content.
     pub digest: String,
-    /// When it was saved, or published, in ISO 8601.
+    /// Time of saving or publication, in ISO 8601.
     pub time: String,
 }
 
 /// A file of a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileSummary {
-    /// Its name.
+    /// Path of the file.
     pub path: String,
-    /// Its SHA-256.
+    /// SHA-256 digest.
     pub digest: String,
-    /// How long it is.
+    /// Size, in bytes.
     pub bytes: u64,
 }
 
-/// What a call may take.
+/// Limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitsSummary {
@@ -133,29 +133,29 @@ pub struct LimitsSummary {
     pub seconds: u64,
     /// Memory, in bytes.
     pub memory_bytes: u64,
-    /// The answer, in bytes.
+    /// Maximum length of the answer, in bytes.
     pub output_bytes: usize,
-    /// Calls at a time.
+    /// Maximum number of concurrent calls.
     pub concurrent: usize,
 }
 
-/// What came of a test case.
+/// Report of a test case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestReport {
-    /// The test case.
+    /// Name of the test case.
     pub name: String,
-    /// Whether the reply was as expected.
+    /// True if the reply was as expected.
     pub passed: bool,
-    /// How long it took.
+    /// Duration, in milliseconds.
     pub duration_ms: f64,
-    /// What is wrong.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The reply, where there is one.
+    /// Reply, if any.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_json")]
     pub reply: Option<Json>,
-    /// What was printed.
+    /// Printed output.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
@@ -166,9 +166,9 @@ fn as_json<S: serde::Serializer>(reply: &Option<Json>, serializer: S) -> Result<
 }
 
 impl FunctionSummary {
-    pub(crate) fn of(shelved: &Shelved) -> Self {
-        let id = shelved.id.to_string();
-        match &shelved.record {
+    pub(crate) fn of(function: &IndexedFunction) -> Self {
+        let id = function.id.to_string();
+        match &function.record {
             Ok(record) => Self::of_record(id, record),
             Err(why) => Self {
                 id,
@@ -183,11 +183,11 @@ impl FunctionSummary {
         }
     }
 
-    pub(crate) fn of_record(id: String, record: &Record) -> Self {
+    pub(crate) fn of_record(id: String, record: &FunctionRecord) -> Self {
         Self {
             id,
             kind: Some(record.kind),
-            language: Some(word::of(record.language)),
+            language: Some(language_name::name_of(record.language)),
             created: Some(iso_8601(time(record.created))),
             latest: record.latest(),
             versions: record.versions.len(),
@@ -198,21 +198,21 @@ impl FunctionSummary {
 }
 
 impl DraftSummary {
-    fn of(stored: &Stored) -> Self {
-        let Stored { digest, time: saved, bytes, notes } = stored.clone();
+    fn of(stored: &StoredContent) -> Self {
+        let StoredContent { digest, time: saved, bytes, notes } = stored.clone();
         Self { digest, saved: iso_8601(time(saved)), bytes, notes }
     }
 }
 
 impl VersionSummary {
-    pub(crate) fn of(published: &Published) -> Self {
-        let Stored { digest, time: at, bytes, notes } = published.content.clone();
+    pub(crate) fn of(published: &PublishedContent) -> Self {
+        let StoredContent { digest, time: at, bytes, notes } = published.content.clone();
         Self { version: published.version, published: iso_8601(time(at)), digest, bytes, notes }
     }
 }
 
 impl FunctionDetails {
-    pub(crate) fn of(id: String, record: &Record) -> Self {
+    pub(crate) fn of(id: String, record: &FunctionRecord) -> Self {
         let published = record.versions.iter().rev().map(VersionSummary::of).collect();
         Self { summary: FunctionSummary::of_record(id, record), published }
     }
@@ -222,17 +222,17 @@ impl VersionDetails {
     pub(crate) fn of(
         id: &str,
         version: String,
-        stored: &Stored,
-        content: Content,
+        stored: &StoredContent,
+        content: VersionContent,
         tests: Vec<String>,
     ) -> Self {
         let price = content.price().to_string();
-        let Content { kind, language, files, limits, environment, network, notes, .. } = content;
+        let VersionContent { kind, language, files, limits, environment, network, notes, .. } = content;
         Self {
             id: id.to_owned(),
             version,
             kind,
-            language: word::of(language),
+            language: language_name::name_of(language),
             files: files
                 .into_iter()
                 .map(|file| FileSummary { path: file.path, digest: file.digest, bytes: file.bytes })
@@ -251,15 +251,21 @@ impl VersionDetails {
 
 impl LimitsSummary {
     const fn of(limits: crate::code::CodeLimits) -> Self {
-        let crate::code::CodeLimits { wall, memory_bytes, output_bytes, concurrent, .. } = limits;
-        Self { seconds: wall.as_secs(), memory_bytes, output_bytes, concurrent }
+        let crate::code::CodeLimits {
+            time_limit,
+            memory_bytes,
+            output_bytes,
+            max_concurrent: concurrent,
+            ..
+        } = limits;
+        Self { seconds: time_limit.as_secs(), memory_bytes, output_bytes, concurrent }
     }
 }
 
-impl Language {
-    /// What it is called in lists and records.
+impl SourceLanguage {
+    /// Name in lists and records.
     #[must_use]
     pub const fn word(self) -> &'static str {
-        word::of(self)
+        language_name::name_of(self)
     }
 }

@@ -1,33 +1,33 @@
 use futures_util::future::BoxFuture;
-use toolyard_core::Secrets;
+use toolyard_core::SecretRedactor;
 
 use super::*;
-use crate::code::{Code, CodeLimits};
-use crate::run::Ran;
+use crate::code::{CodeLimits, FunctionCode};
+use crate::run::RunOutput;
 
-/// Gives what a case says, and remembers nothing. `None`: it never ends.
+/// Runner with a scripted result. `None`: the call never ends.
 struct Says(Option<Result<&'static str, RunError>>);
 
-impl Run for Says {
+impl CodeRunner for Says {
     fn run<'a>(
         &'a self,
-        _: &'a Arc<Code>,
+        _: &'a Arc<FunctionCode>,
         _: &'a Json,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Ran, RunError>> {
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<RunOutput, RunError>> {
         assert_eq!(
             (&*context.function_id, &*context.version, &*context.request_id),
             ("echo", "1.2.0", "r-1")
         );
         Box::pin(async {
             let Some(said) = self.0.clone() else { return std::future::pending().await };
-            said.map(|answer| Ran { answer: Json::parse(answer).unwrap(), log: "printed".into() })
+            said.map(|answer| RunOutput { answer: Json::parse(answer).unwrap(), log: "printed".into() })
         })
     }
 }
 
-fn edition(kind: Kind, language: Language) -> Edition {
-    let code = Code {
+fn loaded(kind: FunctionKind, language: SourceLanguage) -> LoadedVersion {
+    let code = FunctionCode {
         key: "echo@1.2.0".into(),
         language,
         files: Vec::new(),
@@ -36,25 +36,25 @@ fn edition(kind: Kind, language: Language) -> Edition {
         network: false,
         limits: CodeLimits::default(),
     };
-    Edition {
+    LoadedVersion {
         id: "echo".into(),
         version: "1.2.0".into(),
         kind,
-        price: Price(7),
+        price: CallPrice(7),
         code: Arc::new(code),
         tests: Vec::new(),
-        secrets: Secrets::default(),
+        secrets: SecretRedactor::default(),
         environment: None,
     }
 }
 
 async fn invoked(
-    edition: &Edition,
+    loaded: &LoadedVersion,
     event: &'static str,
     said: Option<Result<&'static str, RunError>>,
-) -> Result<Invoked, InvokeError> {
+) -> Result<InvocationResult, InvokeError> {
     let event = Json::parse(event).unwrap();
-    invoke(&Says(said), edition, &event, &"r-1".into(), None).await
+    invoke(&Says(said), loaded, &event, &"r-1".into(), None).await
 }
 
 fn thrown() -> RunError {
@@ -67,9 +67,10 @@ fn thrown() -> RunError {
 }
 
 #[tokio::test]
-async fn what_a_handler_of_mcp_comes_to() {
+async fn mcp_handler_results_become_replies() {
     let check = async |event: &'static str, said: Result<&'static str, RunError>, expected: &str| {
-        let invoked = invoked(&edition(Kind::Mcp, Language::Python), event, Some(said)).await.unwrap();
+        let invoked =
+            invoked(&loaded(FunctionKind::Mcp, SourceLanguage::Python), event, Some(said)).await.unwrap();
         assert_eq!(invoked.reply.to_json().as_text(), expected, "{event}");
     };
     const PING: &str = r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#;
@@ -77,10 +78,10 @@ async fn what_a_handler_of_mcp_comes_to() {
     check(PING, Ok(pong), pong).await;
     let seven = r#"{"jsonrpc":"2.0","id":7.0,"result":{}}"#;
     check(r#""{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}""#, Ok(seven), seven).await;
-    // What could not be read has no id.
+    // An unreadable request has no id.
     let unread = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#;
     check(PING, Ok(unread), unread).await;
-    // What is no request is for the handler to refuse.
+    // The handler refuses invalid requests itself.
     let refused = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#;
     check("{}", Ok(refused), refused).await;
     check("[]", Ok(refused), refused).await;
@@ -92,17 +93,18 @@ async fn what_a_handler_of_mcp_comes_to() {
     check(PING, Err(thrown()), &failed(r#""a""#, "ValueError: no")).await;
     check(r#""{\"id\":7,\"method\":\"x\"}""#, Err(thrown()), &failed("7", "ValueError: no")).await;
     check("17", Err(thrown()), &failed("null", "ValueError: no")).await;
-    let memory = failed(r#""a""#, "the function needed more memory than it may have");
+    check(r#""17""#, Err(thrown()), &failed("null", "ValueError: no")).await;
+    let memory = failed(r#""a""#, "the function exceeded its memory limit");
     check(PING, Err(RunError::OutOfMemory), &memory).await;
     let wrong = failed(
         r#""a""#,
-        "InvalidReturn: the handler has to return a JSON-RPC response: an object with `jsonrpc`",
+        "InvalidReturn: the handler must return a JSON-RPC response: an object with `jsonrpc`",
     );
     for answer in ["null", "[]", "1", "{}", r#"{"statusCode":200,"body":{"jsonrpc":"2.0"}}"#] {
         check(PING, Ok(answer), &wrong).await;
     }
     let other =
-        failed(r#""a""#, "InvalidReturn: the handler has to return a response with the `id` of the request");
+        failed(r#""a""#, "InvalidReturn: the handler must return a response with the `id` of the request");
     for answer in [
         r#"{"jsonrpc":"2.0","result":{}}"#,
         r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
@@ -116,23 +118,42 @@ async fn what_a_handler_of_mcp_comes_to() {
 }
 
 #[tokio::test]
-async fn a_notification_is_not_given_to_a_handler() {
-    let edition = edition(Kind::Mcp, Language::Lua);
+async fn notification_does_not_call_the_handler() {
+    let loaded = loaded(FunctionKind::Mcp, SourceLanguage::Lua);
     let message = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    // It would never end.
-    let invoked = invoked(&edition, message, None).await.unwrap();
-    assert_eq!((invoked.reply, invoked.cost), (Reply::Nothing, Price::default()));
+    // The handler would never end.
+    let invoked = invoked(&loaded, message, None).await.unwrap();
+    assert_eq!((invoked.reply, invoked.cost), (FunctionReply::None, CallPrice::default()));
 }
 
 #[tokio::test]
-async fn what_a_handler_of_another_function_comes_to() {
+async fn invalid_json_string_is_an_mcp_parse_error() {
+    for event in [r#""""#, r#""text""#, r#""{\"id\":1""#, r#""{} {}""#, r#""'{}'""#] {
+        // The handler would never end.
+        let mcp = invoked(&loaded(FunctionKind::Mcp, SourceLanguage::Python), event, None).await.unwrap();
+        let reply = mcp.reply.to_json();
+        let begins = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: "#;
+        assert!(reply.as_text().starts_with(begins), "{event}: {}", reply.as_text());
+        assert_eq!((mcp.cost, mcp.failure), (CallPrice::default(), None), "{event}");
+        assert!(!calls_handler(FunctionKind::Mcp, &Json::parse(event).unwrap()), "{event}");
+        // Functions of the other kind accept any string.
+        let response = Some(Ok(r#"{"statusCode":200,"body":""}"#));
+        let plain =
+            invoked(&loaded(FunctionKind::Function, SourceLanguage::Python), event, response).await.unwrap();
+        assert_eq!((plain.reply.is_failure(), plain.cost), (false, CallPrice(7)), "{event}");
+    }
+}
+
+#[tokio::test]
+async fn function_handler_results_become_replies() {
     let check = async |language, said: Result<&'static str, RunError>, expected: &str| {
-        let invoked =
-            invoked(&edition(Kind::Function, language), r#"{"method":"x"}"#, Some(said)).await.unwrap();
+        let invoked = invoked(&loaded(FunctionKind::Function, language), r#"{"method":"x"}"#, Some(said))
+            .await
+            .unwrap();
         assert_eq!(invoked.reply.to_json().as_text(), expected);
-        assert_eq!(invoked.cost, Price(if expected.contains("cannot be loaded") { 0 } else { 7 }));
+        assert_eq!(invoked.cost, CallPrice(if expected.contains("cannot be loaded") { 0 } else { 7 }));
     };
-    use Language::{JavaScript, Lua, Python};
+    use SourceLanguage::{JavaScript, Lua, Python};
     for (answer, expected) in [
         (r#"{"statusCode":200,"body":{"a":1.10}}"#, r#"{"statusCode":200,"body":{"a":1.10}}"#),
         (r#"{"statusCode":404.0,"body":"no","more":1}"#, r#"{"statusCode":404,"body":"no"}"#),
@@ -140,7 +161,7 @@ async fn what_a_handler_of_another_function_comes_to() {
         check(Lua, Ok(answer), expected).await;
     }
     let wrong =
-        "the handler has to return {statusCode, body}: a status from 100 to 599, and an object or a string";
+        "the handler must return {statusCode, body}: a status from 100 to 599, and an object or a string";
     for answer in [
         "null",
         "{}",
@@ -176,22 +197,22 @@ async fn what_a_handler_of_another_function_comes_to() {
     check(
         Lua,
         Err(RunError::OutputTooLarge { limit: 9 }),
-        r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"OutputTooLarge","details":"the answer of the function is longer than 9 bytes"}}"#,
+        r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"OutputTooLarge","details":"the answer of the function exceeds 9 bytes"}}"#,
     )
     .await;
     check(
         Lua,
         Err(RunError::Died("signal 9".into())),
-        r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"Error","details":"the process of the function has died: signal 9"}}"#,
+        r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"Error","details":"the process of the function ended: signal 9"}}"#,
     )
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_answered() {
-    let edition = edition(Kind::Function, Language::Python);
+async fn calls_without_a_reply_are_errors() {
+    let loaded = loaded(FunctionKind::Function, SourceLanguage::Python);
     let check = async |said, expected: &str, status: u16, may_have_run: bool| {
-        let error = invoked(&edition, "{}", said).await.unwrap_err();
+        let error = invoked(&loaded, "{}", said).await.unwrap_err();
         assert_eq!(
             (&*error.to_string(), error.status(), error.may_have_run()),
             (expected, status, may_have_run)
@@ -201,7 +222,7 @@ async fn what_is_not_answered() {
     check(Some(Err(RunError::TimedOut)), "no answer within 300000 ms", 408, true).await;
     check(
         Some(Err(RunError::Busy)),
-        "as many calls of this version run as may run: try again later",
+        "the maximum number of calls of this version is running; try again later",
         429,
         false,
     )
@@ -209,6 +230,6 @@ async fn what_is_not_answered() {
     let unavailable = Some(Err(RunError::Unavailable("/secret/path".into())));
     check(unavailable, "functions cannot run now", 503, false).await;
     let deadline = Some(Instant::now() + Duration::from_secs(2));
-    let error = invoke(&Says(None), &edition, &Json::null(), &"r-1".into(), deadline).await.unwrap_err();
+    let error = invoke(&Says(None), &loaded, &Json::null(), &"r-1".into(), deadline).await.unwrap_err();
     assert_eq!(error, InvokeError::TimedOut(Duration::from_secs(2)));
 }

@@ -1,29 +1,29 @@
 use std::sync::Arc;
 
-use toolyard_store::{Location, StoreOptions, open};
+use toolyard_store::{DatabaseLocation, StoreOptions, open};
 
 use super::*;
-use crate::code::Language;
-use crate::project::{Kind, Project};
-use crate::shelf::FUNCTIONS;
+use crate::code::SourceLanguage;
+use crate::function_index::FUNCTIONS;
+use crate::project::{FunctionKind, FunctionProject};
 
 async fn store() -> Arc<dyn Store> {
-    open(&StoreOptions::at(Location::Memory)).await.unwrap()
+    open(&StoreOptions::at(DatabaseLocation::Memory)).await.unwrap()
 }
 
-/// Puts the parts of a function of this source, and its record unless that is left out.
+/// Stores the parts of a function with this source, and optionally its record.
 async fn put(store: &dyn Store, source: &'static str, with_record: bool) -> Vec<String> {
-    let project = Project::of_source(Kind::Mcp, Language::Lua, source);
-    let (content, mut parts) = Content::of(&project);
-    let text = content.written();
+    let project = FunctionProject::from_source(FunctionKind::Mcp, SourceLanguage::Lua, source);
+    let (content, mut parts) = VersionContent::of(&project);
+    let text = content.to_bytes();
     let name = digest(&text);
     parts.insert(name.clone(), text);
-    keep(store, &parts).await.unwrap();
+    store_parts(store, &parts).await.unwrap();
     if with_record {
-        let mut record = Record::new(Kind::Mcp, Language::Lua, SystemTime::now());
+        let mut record = FunctionRecord::new(FunctionKind::Mcp, SourceLanguage::Lua, SystemTime::now());
         let (time, bytes, notes) = (0, 1, String::new());
-        record.draft = Some(crate::record::Stored { digest: name, time, bytes, notes });
-        store.put(FUNCTIONS, source, Put::always(record.written())).await.unwrap();
+        record.draft = Some(crate::record::StoredContent { digest: name, time, bytes, notes });
+        store.put(FUNCTIONS, source, PutRequest::always(record.to_bytes())).await.unwrap();
     }
     parts.into_keys().collect()
 }
@@ -36,16 +36,16 @@ async fn are_there(store: &dyn Store, names: &[String]) -> Vec<bool> {
     there
 }
 
-/// As if an hour had passed.
+/// Sets the marks to an old time.
 async fn age(store: &dyn Store, names: &[String], going: bool) {
     for name in names {
-        let mark = serde_json::to_vec(&Mark { time: 0, going }).unwrap();
-        store.put(PARTS, name, Put::always(mark)).await.unwrap();
+        let mark = serde_json::to_vec(&PartMark { time: 0, going }).unwrap();
+        store.put(PARTS, name, PutRequest::always(mark)).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn what_nothing_needs_is_swept_and_the_rest_stays() {
+async fn unused_parts_are_swept() {
     let store = &*store().await;
     let (needed, left, young) =
         (put(store, "a", true).await, put(store, "b", false).await, put(store, "c", false).await);
@@ -63,7 +63,7 @@ async fn what_nothing_needs_is_swept_and_the_rest_stays() {
 }
 
 #[tokio::test]
-async fn what_was_being_removed_when_somebody_was_killed_is_removed_or_needed_again() {
+async fn interrupted_removal_is_completed_or_reverted() {
     let store = &*store().await;
     let left = put(store, "a", false).await;
     age(store, &left, true).await;
@@ -78,11 +78,11 @@ async fn what_was_being_removed_when_somebody_was_killed_is_removed_or_needed_ag
 }
 
 #[tokio::test]
-async fn who_needs_a_part_that_is_being_removed_waits_until_it_is_gone() {
+async fn store_waits_for_a_running_removal() {
     let store = store().await;
     let names = put(&*store, "a", false).await;
     for name in &names {
-        store.put(PARTS, name, Mark::put(true, Condition::Always)).await.unwrap();
+        store.put(PARTS, name, PartMark::put(true, WriteCondition::Always)).await.unwrap();
     }
     let putting = tokio::spawn({
         let store = store.clone();
@@ -99,14 +99,14 @@ async fn who_needs_a_part_that_is_being_removed_waits_until_it_is_gone() {
 }
 
 #[tokio::test]
-async fn nothing_is_removed_while_somebody_later_may_need_it() {
+async fn parts_of_later_formats_are_not_removed() {
     let store = &*store().await;
     let left = put(store, "a", false).await;
     age(store, &left, false).await;
-    store.put(FUNCTIONS, "later", Put::always(r#"{"format":2}"#)).await.unwrap();
-    assert_eq!(sweep(store).await.unwrap_err().trouble, Trouble::Unreadable);
+    store.put(FUNCTIONS, "later", PutRequest::always(r#"{"format":2}"#)).await.unwrap();
+    assert_eq!(sweep(store).await.unwrap_err().trouble, StoreErrorKind::Unreadable);
     assert_eq!(are_there(store, &left).await, [true; 2]);
-    // What is damaged needs nothing.
-    store.put(FUNCTIONS, "later", Put::always("garbage")).await.unwrap();
+    // A damaged content needs no parts.
+    store.put(FUNCTIONS, "later", PutRequest::always("garbage")).await.unwrap();
     assert_eq!(sweep(store).await.unwrap(), 2);
 }

@@ -1,37 +1,37 @@
-//! Where an author begins: a function that works, with a test.
+//! Files of a new function: working code with tests.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::Kind;
-use crate::code::Language;
+use super::FunctionKind;
+use crate::code::SourceLanguage;
 
-/// The files of a new function, by their names relative to its folder.
+/// Returns the files of a new function, by path relative to its folder.
 #[must_use]
-pub fn files(kind: Kind, language: Language, name: &str) -> Vec<(&'static str, String)> {
+pub fn files(kind: FunctionKind, language: SourceLanguage, name: &str) -> Vec<(&'static str, String)> {
     let source = match (kind, language) {
-        (Kind::Mcp, Language::Python) => include_str!("template/mcp.py"),
-        (Kind::Mcp, Language::JavaScript) => include_str!("template/mcp.js"),
-        (Kind::Mcp, Language::Lua) => include_str!("template/mcp.lua"),
-        (Kind::Function, Language::Python) => include_str!("template/function.py"),
-        (Kind::Function, Language::JavaScript) => include_str!("template/function.js"),
-        (Kind::Function, Language::Lua) => include_str!("template/function.lua"),
+        (FunctionKind::Mcp, SourceLanguage::Python) => include_str!("template/mcp.py"),
+        (FunctionKind::Mcp, SourceLanguage::JavaScript) => include_str!("template/mcp.js"),
+        (FunctionKind::Mcp, SourceLanguage::Lua) => include_str!("template/mcp.lua"),
+        (FunctionKind::Function, SourceLanguage::Python) => include_str!("template/function.py"),
+        (FunctionKind::Function, SourceLanguage::JavaScript) => include_str!("template/function.js"),
+        (FunctionKind::Function, SourceLanguage::Lua) => include_str!("template/function.lua"),
     };
     let settings = match kind {
-        Kind::Mcp => include_str!("template/mcp.json"),
-        Kind::Function => include_str!("template/function.json"),
+        FunctionKind::Mcp => include_str!("template/mcp.json"),
+        FunctionKind::Function => include_str!("template/function.json"),
     };
     let named = |text: &str| text.replace("NAME", name);
     let mut files =
-        vec![(language.entry_file(), named(source)), (super::settings::SETTINGS, named(settings))];
+        vec![(language.entry_file(), named(source)), (super::settings::SETTINGS_FILE, named(settings))];
     match kind {
-        Kind::Mcp => files.extend([
+        FunctionKind::Mcp => files.extend([
             ("tests/initialize.json", named(include_str!("template/tests/initialize.json"))),
             ("tests/list.json", include_str!("template/tests/list.json").to_owned()),
             ("tests/echo.json", include_str!("template/tests/echo.json").to_owned()),
         ]),
-        Kind::Function => {
+        FunctionKind::Function => {
             files.push(("tests/greeting.json", include_str!("template/tests/greeting.json").to_owned()));
             files.push(("tests/no-name.json", include_str!("template/tests/no-name.json").to_owned()));
         }
@@ -39,21 +39,27 @@ pub fn files(kind: Kind, language: Language, name: &str) -> Vec<(&'static str, S
     files
 }
 
-/// Writes the files of a new function into a folder, which is made; gives their paths. Nothing that is there is replaced.
+/// Writes the files of a new function into a folder, creates the folder, and returns the paths. Existing files are
+/// kept.
 ///
 /// # Errors
-/// When the name is no id, or one of the files is there already or cannot be written.
-pub fn write(folder: &Path, kind: Kind, language: Language, name: &str) -> io::Result<Vec<PathBuf>> {
+/// If the name is not a valid id, or one of the files exists or cannot be written.
+pub fn write(
+    folder: &Path,
+    kind: FunctionKind,
+    language: SourceLanguage,
+    name: &str,
+) -> io::Result<Vec<PathBuf>> {
     if !super::is_id(name) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("{name:?} cannot be the id of a function"),
+            format!("{name:?} is not a valid function id"),
         ));
     }
     let files: Vec<_> =
         files(kind, language, name).into_iter().map(|(path, text)| (folder.join(path), text)).collect();
     if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-        let exists = format!("{} is there already", path.display());
+        let exists = format!("{} already exists", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, exists));
     }
     for (path, text) in &files {

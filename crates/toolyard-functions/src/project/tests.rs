@@ -1,71 +1,71 @@
 use super::*;
 
-fn project() -> Project {
-    Project::of_source(Kind::Mcp, Language::Lua, "function cortexone_handler() end")
+fn project() -> FunctionProject {
+    FunctionProject::from_source(FunctionKind::Mcp, SourceLanguage::Lua, "function cortexone_handler() end")
 }
 
 #[test]
-fn what_is_no_function_says_why() {
-    let check = |change: &dyn Fn(&mut Project), expected: &str| {
+fn invalid_project_is_refused() {
+    let check = |change: &dyn Fn(&mut FunctionProject), expected: &str| {
         let mut project = project();
         change(&mut project);
         assert_eq!(project.check().unwrap_err().to_string(), expected);
     };
-    let file =
-        |name: &'static str| move |project: &mut Project| project.files.push((name.into(), Bytes::new()));
+    let file = |name: &'static str| {
+        move |project: &mut FunctionProject| project.files.push((name.into(), Bytes::new()))
+    };
     project().check().unwrap();
     check(
-        &|project| project.language = Language::Python,
-        "a function in this language has its handler in cortexone_function.py, which is not there",
+        &|project| project.language = SourceLanguage::Python,
+        "missing file cortexone_function.py with the handler",
     );
     for name in ["/etc/passwd", "../x", "a/../b", "a//b", "", "./a", "a\\b", "c:a", "a\nb"] {
-        let expected = format!(
-            "{name:?} is no name for a file of a function: relative, without `..`, and of at most 200 bytes"
-        );
+        let expected =
+            format!("invalid file name {name:?}: must be relative, without `..`, and at most 200 bytes long");
         check(&file(name), &expected);
     }
-    check(&file("cortexone_function.lua"), "there are two files called \"cortexone_function.lua\"");
+    check(&file("cortexone_function.lua"), "duplicate file \"cortexone_function.lua\"");
     let both = |first: &'static str, second: &'static str| {
-        move |project: &mut Project| {
+        move |project: &mut FunctionProject| {
             project.files.extend([first, second].map(|name| (name.into(), Bytes::new())))
         }
     };
     for (first, second) in [("a", "a/b"), ("a/b/c/d", "a")] {
-        check(&both(first, second), "\"a\" cannot be both a file of a function and a folder of it");
+        check(&both(first, second), "\"a\" is both a file and a folder");
     }
     let mut fine = project();
     both("a/b", "a.b")(&mut fine);
     fine.check().unwrap();
     check(
         &|project| project.files.extend((0..200).map(|number| (format!("{number}"), Bytes::new()))),
-        "a function has at most 200 files: this one has 201",
+        "too many files: 201, the maximum is 200",
     );
     check(
-        &|project| project.files.push(("data".into(), vec![0; MOST_BYTES].into())),
-        "a function has at most 10485760 bytes in its files: this one has 10485792",
+        &|project| project.files.push(("data".into(), vec![0; MAX_BYTES].into())),
+        "too many bytes in its files: 10485792, the maximum is 10485760",
     );
     check(
-        &|project| project.limits.wall = Duration::ZERO,
-        "the time in seconds of a function is between 1 and 900: 0 is not",
+        &|project| project.limits.time_limit = Duration::ZERO,
+        "the time in seconds must be between 1 and 900, not 0",
     );
     check(
         &|project| project.limits.memory_bytes = u64::MAX,
-        "the memory in MiB of a function is between 16 and 4096: 17592186044415 is not",
+        "the memory in MiB must be between 16 and 4096, not 17592186044415",
     );
     check(
-        &|project| project.limits.concurrent = 0,
-        "the number of calls at a time of a function is between 1 and 256: 0 is not",
+        &|project| project.limits.max_concurrent = 0,
+        "the number of concurrent calls must be between 1 and 256, not 0",
     );
     for name in ["", "1A", "A-B", "LD_PRELOAD", "PYTHONPATH", "A=B", "Ä"] {
         let expected = format!(
-            "{name:?} cannot be the name of a function's variable: letters, digits and `_`, and none that loaders read"
+            "invalid variable name {name:?}: letters, digits and `_`, and no variable of loaders or interpreters"
         );
         check(&|project| drop(project.environment.insert(name.into(), String::new())), &expected);
     }
 }
 
 #[test]
-fn a_reply_contains_what_is_expected() {
+fn expected_values_are_found_in_replies() {
     let check = |reply: &'static str, expect: &'static str, expected: bool| {
         let expect = Some(Json::parse(expect).unwrap());
         let test = TestCase { name: "test".into(), event: Json::null(), expect };
@@ -90,9 +90,9 @@ fn a_reply_contains_what_is_expected() {
 }
 
 #[test]
-fn no_secret_is_shown() {
+fn debug_output_omits_secrets() {
     let mut project = project();
     project.environment.insert("TOKEN".into(), "hunter2".into());
-    let shown = format!("{project:?}");
-    assert!(shown.contains("TOKEN") && !shown.contains("hunter2"), "{shown}");
+    let text = format!("{project:?}");
+    assert!(text.contains("TOKEN") && !text.contains("hunter2"), "{text}");
 }

@@ -1,40 +1,40 @@
-//! The port by which handlers in JavaScript and Lua reach the network. Their worker has none: it asks the host.
+//! Port for the network access of JavaScript and Lua handlers. Their workers have no network; they ask the host.
 
 use std::fmt;
 
 use futures_util::future::BoxFuture;
 
-use super::wire::Fetched;
+use super::wire::FetchResult;
 pub use super::wire::{FetchRequest, FetchResponse};
 
-/// Makes requests for handlers.
-pub trait Fetch: Send + Sync {
-    /// Makes one. Dropping the future withdraws it. An implementation bounds how much it reads.
+/// Sends HTTP requests for handlers.
+pub trait HttpFetcher: Send + Sync {
+    /// Sends a request. Dropping the future cancels it. An implementation limits the size of responses.
     ///
     /// # Errors
-    /// When there is no response. The handler is told the text.
+    /// If there is no response. The handler receives the text.
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, String>>;
 }
 
-impl fmt::Debug for dyn Fetch {
+impl fmt::Debug for dyn HttpFetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fetch")
     }
 }
 
-/// How long a body may be that a handler gets, in bytes.
-const LONGEST_BODY: usize = 8 << 20;
+/// Maximum length of a response body, in bytes.
+const MAX_BODY_BYTES: usize = 8 << 20;
 
-/// Has a request made for a worker. Who asks without being allowed to does not run what we gave it.
-pub(super) async fn on_behalf(port: Option<&dyn Fetch>, request: FetchRequest) -> Fetched {
+/// Sends a request for a worker, unless its version may not access the network.
+pub(super) async fn fetch_for_worker(port: Option<&dyn HttpFetcher>, request: FetchRequest) -> FetchResult {
     let Some(port) = port else {
-        return Fetched::Refused("fetch is not available here".to_owned());
+        return FetchResult::Refused("fetch is not available here".to_owned());
     };
     match port.fetch(request).await {
-        Ok(response) if response.body.len() > LONGEST_BODY => {
-            Fetched::Refused(format!("the response is longer than {LONGEST_BODY} bytes"))
+        Ok(response) if response.body.len() > MAX_BODY_BYTES => {
+            FetchResult::Refused(format!("the response exceeds {MAX_BODY_BYTES} bytes"))
         }
-        Ok(response) => Fetched::Response(response),
-        Err(message) => Fetched::Refused(message),
+        Ok(response) => FetchResult::Response(response),
+        Err(message) => FetchResult::Refused(message),
     }
 }

@@ -1,82 +1,104 @@
-//! How the process of a worker is started: in a cell, which has neither the network nor any file of the gateway's.
+//! Start of worker processes in sandboxes without network and without files of the gateway.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use toolyard_process::Pipes;
-use toolyard_sandbox::{Cell, CellProgram, Confined, Mount, Sandbox, SandboxError};
+use toolyard_process::ChildPipes;
+use toolyard_sandbox::{ReadOnlyMount, Sandbox, SandboxError, SandboxProgram, SandboxSpec, SandboxedProcess};
 
 use super::guest;
-use crate::code::{Code, Language};
+use crate::code::{FunctionCode, SourceLanguage};
 use crate::run::RunError;
 
-/// What a worker for Python runs.
-const PYTHON_WORKER: &str = include_str!("python_worker.py");
+/// Program of Python workers. It is sent on standard input, so that process lists do not show it.
+const PYTHON_WORKER: &str = concat!(
+    include_str!("python_attributes.py"),
+    "\n\n",
+    include_str!("python_reset.py"),
+    "\n\n",
+    include_str!("python_worker.py")
+);
 
-/// What a function has of the processors at most, as on the platform: two of them.
+/// Reads the length and the program of a Python worker, and passes the rest of the pipe to it as `reads`.
+const PYTHON_START: &str = "import fcntl,os;reads=os.fdopen(fcntl.fcntl(0,fcntl.F_DUPFD_CLOEXEC,64),'rb');\
+    exec(compile(reads.read(int(reads.readline())),'worker.py','exec'))";
+
+/// CPU limit of a function in thousandths of a processor, as on the platform.
 const CPU_MILLIS: u32 = 2000;
 
-/// Room for its files and for those that it writes, in bytes.
+/// Disk limit for the function's files and its output, in bytes.
 const DISK_BYTES: u64 = 64 << 20;
 
-/// What authors of functions in Python are told that may not have a network.
+/// Error of Python functions that request the network without permission.
 const NO_NETWORK: &str = "its `network: true` would give Python the whole network of this machine, with all that \
     trusts its loopback, such as a gateway without keys: where authors may have that, the gateway's manifest says \
     `functions: {hostNetwork: true}`";
 
 /// Starts the processes of workers.
 #[derive(Clone)]
-pub(super) struct Launcher {
+pub(super) struct WorkerLauncher {
     pub(super) sandbox: Sandbox,
     pub(super) python: PathBuf,
     pub(super) host_network: bool,
 }
 
-impl Launcher {
-    /// Refuses what is not to be started on this machine.
-    pub(super) fn check(&self, code: &Code) -> Result<(), RunError> {
+impl WorkerLauncher {
+    /// Refuses code that may not run on this machine.
+    pub(super) fn check(&self, code: &FunctionCode) -> Result<(), RunError> {
         if has_network(code) && !self.host_network {
             return Err(RunError::NotLoaded { message: NO_NETWORK.to_owned() });
         }
         Ok(())
     }
 
-    /// Dropping what is started kills it.
-    pub(super) async fn launch(&self, code: &Code) -> Result<(Confined, Pipes), SandboxError> {
+    /// Starts a worker process. Dropping it kills the process.
+    pub(super) async fn launch(
+        &self,
+        code: &FunctionCode,
+    ) -> Result<(SandboxedProcess, ChildPipes), SandboxError> {
         let name: Arc<str> = format!("function {}", code.key).into();
-        self.sandbox.start(&name, &cell(code), &self.program(code.language)).await
+        self.sandbox.start(&name, &sandbox_spec(code), &self.program(code.language)).await
     }
 
-    fn program(&self, language: Language) -> CellProgram {
+    /// Returns the bytes that a worker reads before the code.
+    pub(super) fn preface(language: SourceLanguage) -> Vec<u8> {
         match language {
-            Language::Python => CellProgram::Exec {
+            SourceLanguage::Python => format!("{}\n{PYTHON_WORKER}", PYTHON_WORKER.len()).into_bytes(),
+            SourceLanguage::JavaScript | SourceLanguage::Lua => Vec::new(),
+        }
+    }
+
+    fn program(&self, language: SourceLanguage) -> SandboxProgram {
+        match language {
+            SourceLanguage::Python => SandboxProgram::Exec {
                 command: self.python.clone(),
-                args: ["-I", "-S", "-c", PYTHON_WORKER].map(str::to_owned).to_vec(),
+                // Unbuffered, so that no output of a call is written during the next one.
+                args: ["-I", "-S", "-u", "-c", PYTHON_START].map(str::to_owned).to_vec(),
             },
-            Language::JavaScript | Language::Lua => CellProgram::Inner {
-                name: guest::NAME.to_owned(),
+            SourceLanguage::JavaScript | SourceLanguage::Lua => SandboxProgram::Inner {
+                name: guest::ENTRY_NAME.to_owned(),
                 args: vec![language.extension().to_owned()],
             },
         }
     }
 }
 
-/// Whether its process reaches the network. The others have `fetch`, which the host does for them.
-fn has_network(code: &Code) -> bool {
-    code.network && code.language == Language::Python
+/// True if the process has network access. Other languages use `fetch`, which the host executes.
+fn has_network(code: &FunctionCode) -> bool {
+    code.network && code.language == SourceLanguage::Python
 }
 
-/// The environment of a function is not that of its process, which others of the machine may be able to read: the worker
-/// is told of it.
-fn cell(code: &Code) -> Cell {
-    let is_python = code.language == Language::Python;
-    Cell {
+/// Returns the sandbox of a worker. The function's environment is sent to the worker and not set for the process, because
+/// other users may be able to read it.
+fn sandbox_spec(code: &FunctionCode) -> SandboxSpec {
+    let is_python = code.language == SourceLanguage::Python;
+    SandboxSpec {
         network: has_network(code),
         memory_bytes: code.limits.memory_bytes,
         cpu_millis: CPU_MILLIS,
         processes: if is_python { 64 } else { 4 },
         disk_bytes: DISK_BYTES,
-        readable: code.packages.iter().map(Mount::same).collect(),
-        ..Cell::default()
+        readable: code.packages.iter().map(ReadOnlyMount::same).collect(),
+        ..SandboxSpec::default()
     }
 }

@@ -1,22 +1,28 @@
-//! Has code answer events, in worker processes that can be killed.
+//! Execution of functions in worker processes that can be killed.
 //!
-//! A worker has the code of one version and takes one call at a time. What runs in it can block in a way that no
-//! engine stops (`'a'.repeat(200000).indexOf(…)`, `string.find`), and can need more memory than there is; so the
-//! guarantee of each limit is that the process is killed. JavaScript and Lua run in processes of our own binary, with
-//! a fresh state for each call; Python in an interpreter of the machine, which stays warm.
+//! A worker has the code of one version and handles one call at a time. Code can block in ways that no engine can
+//! interrupt (`'a'.repeat(200000).indexOf(…)`, `string.find`), and can exceed the available memory, so limits are
+//! enforced
+//! by killing the process. JavaScript and Lua run in processes of our own binary, with a new state for each call;
+//! Python
+//! runs in an interpreter of the machine, which is reused.
 //!
-//! - [`Runtimes`]: what callers have;
-//! - `pool`: who waits for a worker, and which are kept;
-//! - `worker`: one of them, as the host sees it;
-//! - `launch`: how its process is started;
-//! - `wire`: what the two say to each other;
-//! - `guest`: a worker in our own binary; `python_worker.py`: one in Python;
-//! - [`Fetch`]: how handlers reach the network.
+//! - [`FunctionRuntime`]: interface for callers;
+//! - `pool`: queues of calls, and idle workers;
+//! - `worker`: host side of one worker;
+//! - `raw_output`: output of a worker process outside the protocol;
+//! - `launch`: start of worker processes;
+//! - `wire`: messages between host and worker;
+//! - `guest`: workers in our own binary; `python_worker.py`: workers in Python;
+//! - `python_reset.py`: removal of traces of previous calls in Python workers;
+//! - `python_attributes.py`: attributes of the process and of Python that are restored after a call;
+//! - [`HttpFetcher`]: network access of handlers.
 
 mod fetch;
 mod guest;
 mod launch;
 mod pool;
+mod raw_output;
 mod wire;
 mod worker;
 
@@ -27,48 +33,46 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::Json;
-use toolyard_sandbox::{Entry, Sandbox};
+use toolyard_sandbox::{EntryFunction, Sandbox};
 
-pub use self::fetch::{Fetch, FetchRequest, FetchResponse};
-use self::launch::Launcher;
-use self::pool::Pools;
+pub use self::fetch::{FetchRequest, FetchResponse, HttpFetcher};
+use self::launch::WorkerLauncher;
+use self::pool::WorkerPools;
 use self::worker::CallError;
-use crate::code::{Code, Context};
-use crate::run::{Ran, Run, RunError};
+use crate::code::{CallContext, FunctionCode};
+use crate::run::{CodeRunner, RunError, RunOutput};
 
-/// What a binary has among its entries (see [`toolyard_sandbox::enter_if_asked`]) that is the sandbox's: a worker for
-/// JavaScript or Lua.
-pub const ENTRY: (&str, Entry) = (guest::NAME, guest::work);
+/// Entry of the sandbox (see [`toolyard_sandbox::enter_if_asked`]): a worker for JavaScript or Lua. The binary must
+/// register it.
+pub const ENTRY: (&str, EntryFunction) = (guest::ENTRY_NAME, guest::run_worker);
 
-/// How much later than a handler is told to stop its process is killed: a limit that the engine itself keeps gives the
-/// better message.
-const GRACE: Duration = Duration::from_millis(100);
+/// Time between the handler's deadline and the kill of its process: limits enforced by the engine give better messages.
+const KILL_DELAY: Duration = Duration::from_millis(100);
 
-/// How functions are run.
+/// Options of a [`FunctionRuntime`].
 #[derive(Clone)]
 pub struct RuntimeOptions {
-    /// Where workers run. Its binary knows [`ENTRY`].
+    /// Sandbox of the workers. Its binary registers [`ENTRY`].
     pub sandbox: Sandbox,
-    /// The interpreter of Python 3.
+    /// Python 3 interpreter.
     pub python: PathBuf,
-    /// What handlers fetch by, where their version may.
-    pub fetch: Option<Arc<dyn Fetch>>,
-    /// Whether handlers in Python whose version may reach the network have this machine's, what listens on its loopback
-    /// included. Without it such versions are not loaded; `fetch` is another thing.
+    /// HTTP client of handlers whose version may access the network.
+    pub fetch: Option<Arc<dyn HttpFetcher>>,
+    /// True if Python handlers whose version may access the network get the network of this machine, including services
+    /// on its loopback interface. Otherwise such versions are not loaded. Does not affect `fetch`.
     pub host_network: bool,
-    /// How many workers there are at most, of all functions together. The calls of one version run in half of them at
-    /// most.
+    /// Maximum number of workers of all functions. The calls of one version use at most half of them.
     pub workers: usize,
-    /// How many calls may wait for a worker of one version, beside those that run.
-    pub waiting: usize,
-    /// How long a worker is kept without a call.
+    /// Maximum number of waiting calls per version, in addition to the running ones.
+    pub max_waiting: usize,
+    /// Time without calls after which a worker is stopped.
     pub idle_time: Duration,
-    /// After how many calls a worker is replaced by another one.
+    /// Number of calls after which a worker is replaced.
     pub calls_per_worker: u64,
 }
 
 impl RuntimeOptions {
-    /// Bounds for a machine of a usual size.
+    /// Default limits, for a machine of usual size.
     #[must_use]
     pub fn new(sandbox: Sandbox) -> Self {
         Self {
@@ -77,14 +81,14 @@ impl RuntimeOptions {
             fetch: None,
             host_network: false,
             workers: 64,
-            waiting: 256,
+            max_waiting: 256,
             idle_time: Duration::from_secs(300),
             calls_per_worker: 1000,
         }
     }
 
-    fn launcher(&self) -> Launcher {
-        Launcher {
+    fn launcher(&self) -> WorkerLauncher {
+        WorkerLauncher {
             sandbox: self.sandbox.clone(),
             python: self.python.clone(),
             host_network: self.host_network,
@@ -92,91 +96,94 @@ impl RuntimeOptions {
     }
 }
 
-/// Has code answer events. Clones are one and the same; when the last one is dropped all workers end.
+/// Runs functions. Clones share their workers, which end when the last clone is dropped.
 #[derive(Clone)]
-pub struct Runtimes {
-    pools: Arc<Pools>,
+pub struct FunctionRuntime {
+    workers: Arc<WorkerPools>,
 }
 
-/// The workers of one code.
+/// Workers of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerInfo {
-    /// The key of the code.
+    /// Key of the code.
     pub code: Arc<str>,
-    /// How many calls run.
+    /// Number of running calls.
     pub running: usize,
-    /// How many calls wait for their turn.
+    /// Number of waiting calls.
     pub waiting: usize,
-    /// How many workers wait for a call.
+    /// Number of idle workers.
     pub idle: usize,
 }
 
-impl Runtimes {
-    /// No worker is started before there is a call.
+impl FunctionRuntime {
+    /// Creates a runtime. Workers start on demand.
     #[must_use]
     pub fn new(options: RuntimeOptions) -> Self {
-        Self { pools: Arc::new(Pools::new(options)) }
+        Self { workers: Arc::new(WorkerPools::new(options)) }
     }
 
-    /// Has the handler of `code` answer one event. Dropping the future kills the worker that has the call.
+    /// Calls the handler of `code` with one event. Dropping the future kills the worker of the call.
     ///
-    /// # Errors
+    /// If there is no answer; see [`RunError`].
     /// When there is no answer; see [`RunError`].
-    pub async fn run(&self, code: &Arc<Code>, event: &Json, context: &Context) -> Result<Ran, RunError> {
+    pub async fn run(
+        &self,
+        code: &Arc<FunctionCode>,
+        event: &Json,
+        context: &CallContext,
+    ) -> Result<RunOutput, RunError> {
         let left = context.deadline.duration_since(SystemTime::now()).unwrap_or_default();
-        let deadline = Instant::now() + left.min(code.limits.wall);
-        let visit = self.pools.enter(code, deadline).await?;
+        let deadline = Instant::now() + left.min(code.limits.time_limit);
+        let visit = self.workers.acquire_call(code, deadline).await?;
         let call = async {
             let mut placed = visit.worker(deadline).await?;
             let left = || deadline.saturating_duration_since(Instant::now());
             let mut result = placed.worker.call(event, context, left()).await;
-            if matches!(result, Err(CallError::Untouched)) {
+            if matches!(result, Err(CallError::NotStarted)) {
                 drop(placed);
-                placed = visit.fresh(deadline).await?;
+                placed = visit.new_worker(deadline).await?;
                 result = placed.worker.call(event, context, left()).await;
             }
-            visit.give_back(placed);
+            visit.release(placed);
             result.map_err(|error| match error {
-                CallError::Untouched => {
-                    RunError::Unavailable("its worker ends before it is called".to_owned())
-                }
+                CallError::NotStarted => RunError::Unavailable("its worker ends before the call".to_owned()),
                 CallError::Failed(error) => error,
             })
         };
-        timeout_at(deadline + GRACE, call).await.unwrap_or(Err(RunError::TimedOut))
+        timeout_at(deadline + KILL_DELAY, call).await.unwrap_or(Err(RunError::TimedOut))
     }
 
-    /// Starts a worker for the code, where none is warm, and keeps it: so it is known whether the code can be loaded.
+    /// Starts a worker for the code, unless one is idle, and keeps it. This checks whether the code can be loaded.
     ///
-    /// # Errors
+    /// If no worker has loaded the code.
     /// When there is no worker that has loaded the code.
-    pub async fn load(&self, code: &Arc<Code>) -> Result<(), RunError> {
-        let deadline = Instant::now() + code.limits.wall;
-        let visit = self.pools.enter(code, deadline).await?;
+    pub async fn load(&self, code: &Arc<FunctionCode>) -> Result<(), RunError> {
+        let deadline = Instant::now() + code.limits.time_limit;
+        let visit = self.workers.acquire_call(code, deadline).await?;
         let placed = timeout_at(deadline, visit.worker(deadline)).await.unwrap_or(Err(RunError::TimedOut))?;
-        visit.give_back(placed);
+        visit.release(placed);
         Ok(())
     }
 
-    /// The workers, by the code that they have.
+    /// Returns the workers of each version.
     #[must_use]
     pub fn info(&self) -> Vec<WorkerInfo> {
-        self.pools.info()
+        self.workers.info()
     }
 }
 
-impl Run for Runtimes {
+impl CodeRunner for FunctionRuntime {
     fn run<'a>(
         &'a self,
-        code: &'a Arc<Code>,
+        code: &'a Arc<FunctionCode>,
         event: &'a Json,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Ran, RunError>> {
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<RunOutput, RunError>> {
         Box::pin(Self::run(self, code, event, context))
     }
 
-    fn load<'a>(&'a self, code: &'a Arc<Code>) -> BoxFuture<'a, Result<(), RunError>> {
+    fn load<'a>(&'a self, code: &'a Arc<FunctionCode>) -> BoxFuture<'a, Result<(), RunError>> {
         Box::pin(Self::load(self, code))
     }
 }

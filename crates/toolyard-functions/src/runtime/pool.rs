@@ -1,10 +1,13 @@
-//! The workers that there are: who waits for one, who has one, and which are kept warm.
+//! Pool of workers: queues of calls, and idle workers.
 //!
-//! Two bounds are kept, each a fair queue: how many calls of one version run at a time, and how many workers there are
-//! in all. No version runs in more than half of those, so that one whose calls are slow does not stop all others. Where all places are taken, the worker that has been idle the longest makes room, whosever it is; while
-//! somebody waits for a place, a worker that becomes free gives up its own.
+//! Two fair queues enforce two limits: the number of concurrent calls of one version, and the total number of workers.
+//! One
+//! version uses at most half of the workers, so that slow calls of one version do not block all others. If the total is
+//! reached, the worker of any version that has been idle longest is stopped; while a call waits for a permit, workers
+//! that become free are stopped, too.
 
-use std::collections::HashMap;
+mod state;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,90 +15,63 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::worker::Worker;
+use state::{IdlePosition, PoolState};
+
+use super::worker::FunctionWorker;
 use super::{RuntimeOptions, WorkerInfo};
-use crate::code::Code;
+use crate::code::FunctionCode;
 use crate::run::RunError;
 
-/// How often is looked for workers that are not to be kept.
-const SWEEP: Duration = Duration::from_secs(2);
+/// Interval of checks for expired workers.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 
-pub(super) struct Pools {
+pub(super) struct WorkerPools {
     pub(super) options: RuntimeOptions,
     places: Arc<Semaphore>,
-    state: Mutex<State>,
-    /// Workers that are being started for later.
+    state: Mutex<PoolState>,
+    /// Spare workers that are being started.
     starting: Mutex<JoinSet<()>>,
 }
 
-#[derive(Default)]
-struct State {
-    by_code: HashMap<Arc<str>, Pool>,
-    /// How many wait for a place.
-    starving: usize,
-    /// Whether somebody ends what is idle for too long.
-    is_swept: bool,
+/// A worker and its permit.
+pub(super) struct PooledWorker {
+    pub(super) worker: FunctionWorker,
+    _permit: OwnedSemaphorePermit,
 }
 
-/// The workers of one code.
-struct Pool {
-    turns: Arc<Semaphore>,
-    /// How many calls run or wait.
-    calls: usize,
-    /// How many may run at a time.
-    concurrent: usize,
-    /// The one that was used last is the last one.
-    idle: Vec<Placed>,
-}
-
-/// A worker and its place.
-pub(super) struct Placed {
-    pub(super) worker: Worker,
-    _place: OwnedSemaphorePermit,
-}
-
-/// When a worker that is kept is used.
-#[derive(Clone, Copy)]
-enum Order {
-    /// Before the others: it is the warmest.
-    Next,
-    /// After them: they are to be used up.
-    Last,
-}
-
-/// A call that runs, or waits for its turn.
-pub(super) struct Visit {
-    pools: Arc<Pools>,
-    code: Arc<Code>,
+/// A running or waiting call.
+pub(super) struct CallPermit {
+    pools: Arc<WorkerPools>,
+    code: Arc<FunctionCode>,
     _turn: Option<OwnedSemaphorePermit>,
 }
 
-impl Pools {
+impl WorkerPools {
     pub(super) fn new(options: RuntimeOptions) -> Self {
-        let places = Arc::new(Semaphore::new(options.workers.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { options, places, state: Mutex::default(), starting: Mutex::default() }
+        let permits = Arc::new(Semaphore::new(options.workers.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { options, places: permits, state: Mutex::default(), starting: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the turn of a call.
-    pub(super) async fn enter(
+    pub(super) async fn acquire_call(
         self: &Arc<Self>,
-        code: &Arc<Code>,
+        code: &Arc<FunctionCode>,
         deadline: Instant,
-    ) -> Result<Visit, RunError> {
+    ) -> Result<CallPermit, RunError> {
         let share = (self.options.workers / 2).max(1);
-        let turns = self.lock().enter(code, share, self.options.waiting)?;
-        let mut visit = Visit { pools: self.clone(), code: code.clone(), _turn: None };
+        let turns = self.lock().add_call(code, share, self.options.max_waiting)?;
+        let mut visit = CallPermit { pools: self.clone(), code: code.clone(), _turn: None };
         let turn = timeout_at(deadline, turns.acquire_owned()).await;
         visit._turn = Some(turn.ok().and_then(Result::ok).ok_or(RunError::Busy)?);
-        self.sweep_from_now_on();
+        self.start_sweeper();
         Ok(visit)
     }
 
-    /// The workers, those that are in use apart.
+    /// Returns the workers, except for those in use.
     pub(super) fn info(&self) -> Vec<WorkerInfo> {
         let state = self.lock();
         let mut all: Vec<_> = state.by_code.iter().map(|(key, pool)| pool.info(key)).collect();
@@ -103,39 +79,46 @@ impl Pools {
         all
     }
 
-    async fn start(&self, code: &Code, place: OwnedSemaphorePermit) -> Result<Placed, RunError> {
-        let worker = Worker::start(&self.options.launcher(), code, self.options.fetch.clone()).await?;
-        Ok(Placed { worker, _place: place })
+    async fn start(
+        &self,
+        code: &FunctionCode,
+        place: OwnedSemaphorePermit,
+    ) -> Result<PooledWorker, RunError> {
+        let worker =
+            FunctionWorker::start(&self.options.launcher(), code, self.options.fetch.clone()).await?;
+        Ok(PooledWorker { worker, _permit: place })
     }
 
-    /// A place for a worker, at the cost of one that is idle where there is none.
-    async fn place(self: &Arc<Self>, deadline: Instant) -> Result<OwnedSemaphorePermit, RunError> {
+    /// Acquires a permit for a worker; stops an idle one if necessary.
+    async fn acquire_worker_permit(
+        self: &Arc<Self>,
+        deadline: Instant,
+    ) -> Result<OwnedSemaphorePermit, RunError> {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
             return Ok(place);
         }
-        let _starving = Starving::new(self);
+        let _starving = StarvationGuard::new(self);
         drop(self.lock().longest_idle());
         let place = timeout_at(deadline, self.places.clone().acquire_owned()).await;
         place.ok().and_then(Result::ok).ok_or(RunError::Busy)
     }
 
-    /// From how many calls on a worker is old: then another one is started, which is ready when this one has had its last
-    /// call.
-    fn old_age(&self) -> u64 {
+    /// Number of calls after which a replacement is started, so that it is ready when the worker reaches its last call.
+    fn replacement_age(&self) -> u64 {
         let most = self.options.calls_per_worker;
         most - most / 4
     }
 
-    /// Whether no worker is idle but such as will not be there for long.
-    fn wants_spare(&self, key: &Arc<str>) -> bool {
-        let old_age = self.old_age();
-        let is_old = |placed: &Placed| placed.worker.calls >= old_age;
+    /// True if all idle workers will soon be replaced, or there are none.
+    fn needs_spare(&self, key: &Arc<str>) -> bool {
+        let old_age = self.replacement_age();
+        let is_old = |placed: &PooledWorker| placed.worker.calls >= old_age;
         self.lock().by_code.get(key).is_some_and(|pool| pool.idle.iter().all(is_old))
     }
 
-    /// Starts a worker for later, where none is there and there is room for it.
-    fn start_spare(self: &Arc<Self>, code: &Arc<Code>) {
-        if !self.wants_spare(&code.key) {
+    /// Starts a spare worker if none is idle and a permit is available.
+    fn start_spare(self: &Arc<Self>, code: &Arc<FunctionCode>) {
+        if !self.needs_spare(&code.key) {
             return;
         }
         let Ok(place) = self.places.clone().try_acquire_owned() else { return };
@@ -145,19 +128,20 @@ impl Pools {
         let launcher = self.options.launcher();
         let fetch = self.options.fetch.clone();
         starting.spawn(async move {
-            let started = timeout(code.limits.wall, Worker::start(&launcher, &code, fetch)).await;
-            // Where it cannot be started the next call will say why.
+            let started =
+                timeout(code.limits.time_limit, FunctionWorker::start(&launcher, &code, fetch)).await;
+            // The next call reports a failure.
             if let (Ok(Ok(worker)), Some(pools)) = (started, pools.upgrade()) {
-                pools.keep_spare(&code.key, Placed { worker, _place: place });
+                pools.keep_spare(&code.key, PooledWorker { worker, _permit: place });
             }
         });
     }
 
-    /// Keeps a worker for later, where nobody needs its place now.
-    fn keep(&self, key: &Arc<str>, mut placed: Placed, order: Order) {
+    /// Keeps a worker for later calls, unless a call waits for its permit.
+    fn keep_idle(&self, key: &Arc<str>, mut placed: PooledWorker, order: IdlePosition) {
         placed.worker.idle_since = Instant::now();
         let mut state = self.lock();
-        if state.starving > 0 {
+        if state.waiting_for_permit > 0 {
             drop(state);
             return drop(placed);
         }
@@ -167,15 +151,15 @@ impl Pools {
         }
     }
 
-    /// Keeps a worker that was started for later, where none has come to be free meanwhile.
-    fn keep_spare(&self, key: &Arc<str>, placed: Placed) {
-        if self.wants_spare(key) {
-            self.keep(key, placed, Order::Last);
+    /// Keeps a spare worker, unless another one has become idle meanwhile.
+    fn keep_spare(&self, key: &Arc<str>, placed: PooledWorker) {
+        if self.needs_spare(key) {
+            self.keep_idle(key, placed, IdlePosition::Last);
         }
     }
 
-    /// Has those ended that are idle for too long. The task ends with the pools, or when there are no workers.
-    fn sweep_from_now_on(self: &Arc<Self>) {
+    /// Stops expired idle workers periodically. The task ends with the pool, or when there are no workers.
+    fn start_sweeper(self: &Arc<Self>) {
         if std::mem::replace(&mut self.lock().is_swept, true) {
             return;
         }
@@ -183,93 +167,57 @@ impl Pools {
         let mut tasks = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.spawn(async move {
             loop {
-                tokio::time::sleep((idle_time / 4).min(SWEEP)).await;
+                tokio::time::sleep((idle_time / 4).min(SWEEP_INTERVAL)).await;
                 let Some(pools) = pools.upgrade() else { return };
                 let mut state = pools.lock();
-                let old = state.idle_longer_than(idle_time);
+                let (old, lost) = state.take_expired(idle_time);
                 state.is_swept = !state.by_code.is_empty();
                 let is_done = !state.is_swept;
                 drop(state);
                 drop(old);
+                lost.iter().for_each(|code| pools.start_spare(code));
                 if is_done {
                     return;
                 }
             }
         });
     }
-}
 
-impl State {
-    fn enter(&mut self, code: &Arc<Code>, share: usize, waiting: usize) -> Result<Arc<Semaphore>, RunError> {
-        let concurrent = code.limits.concurrent.min(share).clamp(1, Semaphore::MAX_PERMITS);
-        let pool = self.by_code.entry(code.key.clone()).or_insert_with(|| Pool {
-            turns: Arc::new(Semaphore::new(concurrent)),
-            calls: 0,
-            concurrent,
-            idle: Vec::new(),
-        });
-        if pool.calls >= concurrent.saturating_add(waiting) {
-            return Err(RunError::Busy);
-        }
-        pool.calls += 1;
-        Ok(pool.turns.clone())
-    }
-
-    fn longest_idle(&mut self) -> Option<Placed> {
-        let oldest = |pool: &&mut Pool| pool.idle.first().map(|placed| placed.worker.idle_since);
-        let pools = self.by_code.values_mut().filter(|pool| !pool.idle.is_empty());
-        pools.min_by_key(oldest).map(|pool| pool.idle.remove(0))
-    }
-
-    fn idle_longer_than(&mut self, idle_time: Duration) -> Vec<Placed> {
-        let mut old = Vec::new();
-        for pool in self.by_code.values_mut() {
-            let kept = pool.idle.partition_point(|placed| placed.worker.idle_since.elapsed() > idle_time);
-            old.extend(pool.idle.drain(..kept));
-            // Also those that have ended by themselves.
-            let is_over = |placed: &mut Placed| !placed.worker.is_alive() || placed.worker.is_stuck();
-            old.extend(pool.idle.extract_if(.., is_over));
-        }
-        self.by_code.retain(|_, pool| pool.calls > 0 || !pool.idle.is_empty());
-        old
-    }
-}
-
-impl Pool {
-    fn keep(&mut self, mut placed: Placed, order: Order) {
-        match (order, self.idle.first()) {
-            (Order::Last, Some(first)) => {
-                // They stand in the order of their times.
-                placed.worker.idle_since = first.worker.idle_since;
-                self.idle.insert(0, placed);
+    /// Replaces an idle worker that ends by itself, for example because it could not clean up after a call.
+    fn replace_on_exit(self: &Arc<Self>, code: &Arc<FunctionCode>, worker: &FunctionWorker) {
+        let (pools, code, mut ending) = (Arc::downgrade(self), code.clone(), worker.ending());
+        let mut tasks = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            ending.wait().await;
+            let Some(pools) = pools.upgrade() else { return };
+            let lost = pools.lock().take_ended(&code.key);
+            // A worker that ends before its first call is not replaced, because its successor would end, too.
+            let is_replaced = lost.iter().any(|placed| placed.worker.calls > 0);
+            drop(lost);
+            if is_replaced {
+                pools.start_spare(&code);
             }
-            _ => self.idle.push(placed),
-        }
-    }
-
-    fn info(&self, key: &Arc<str>) -> WorkerInfo {
-        let running = self.concurrent - self.turns.available_permits();
-        let waiting = self.calls.saturating_sub(running);
-        WorkerInfo { code: key.clone(), running, waiting, idle: self.idle.len() }
+        });
     }
 }
 
-impl Visit {
-    /// A worker for the call: a warm one where there is one.
-    pub(super) async fn worker(&self, deadline: Instant) -> Result<Placed, RunError> {
-        if let Some(placed) = self.warm() {
+impl CallPermit {
+    /// Returns a worker for the call, preferably an idle one.
+    pub(super) async fn worker(&self, deadline: Instant) -> Result<PooledWorker, RunError> {
+        if let Some(placed) = self.idle_worker() {
             return Ok(placed);
         }
-        self.fresh(deadline).await
+        self.new_worker(deadline).await
     }
 
-    /// A worker that was started just now.
-    pub(super) async fn fresh(&self, deadline: Instant) -> Result<Placed, RunError> {
-        let place = self.pools.place(deadline).await?;
+    /// Starts a worker for the call.
+    pub(super) async fn new_worker(&self, deadline: Instant) -> Result<PooledWorker, RunError> {
+        let place = self.pools.acquire_worker_permit(deadline).await?;
         self.pools.start(&self.code, place).await
     }
 
-    fn warm(&self) -> Option<Placed> {
+    fn idle_worker(&self) -> Option<PooledWorker> {
         loop {
             let placed = self.pools.lock().by_code.get_mut(&self.code.key)?.idle.pop()?;
             if placed.worker.is_alive() {
@@ -278,21 +226,26 @@ impl Visit {
         }
     }
 
-    /// Gives a worker back after a call.
-    pub(super) fn give_back(&self, placed: Placed) {
+    /// Returns a worker to the pool after a call.
+    pub(super) fn release(&self, placed: PooledWorker) {
         let calls = placed.worker.calls;
-        let is_spent = placed.worker.is_spent || calls >= self.pools.options.calls_per_worker;
+        let is_spent = placed.worker.is_finished || calls >= self.pools.options.calls_per_worker;
         match is_spent {
             true => drop(placed),
-            false => self.pools.keep(&self.code.key, placed, Order::Next),
+            false => {
+                if calls == 1 {
+                    self.pools.replace_on_exit(&self.code, &placed.worker);
+                }
+                self.pools.keep_idle(&self.code.key, placed, IdlePosition::Next);
+            }
         }
-        if is_spent || calls == self.pools.old_age() {
+        if is_spent || calls == self.pools.replacement_age() {
             self.pools.start_spare(&self.code);
         }
     }
 }
 
-impl Drop for Visit {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         if let Some(pool) = self.pools.lock().by_code.get_mut(&self.code.key) {
             pool.calls -= 1;
@@ -300,18 +253,18 @@ impl Drop for Visit {
     }
 }
 
-/// While it exists, workers that become free give up their places.
-struct Starving<'a>(&'a Pools);
+/// While it exists, workers that become free are stopped to release their permits.
+struct StarvationGuard<'a>(&'a WorkerPools);
 
-impl<'a> Starving<'a> {
-    fn new(pools: &'a Pools) -> Self {
-        pools.lock().starving += 1;
+impl<'a> StarvationGuard<'a> {
+    fn new(pools: &'a WorkerPools) -> Self {
+        pools.lock().waiting_for_permit += 1;
         Self(pools)
     }
 }
 
-impl Drop for Starving<'_> {
+impl Drop for StarvationGuard<'_> {
     fn drop(&mut self) {
-        self.0.lock().starving -= 1;
+        self.0.lock().waiting_for_permit -= 1;
     }
 }

@@ -1,23 +1,19 @@
-"""A worker for functions in Python. It is started by the host as `python3 -I -S -c`, and speaks lines of JSON with it:
-see wire.rs. It stays warm: what a module holds is there in the next call of the same worker."""
+"""Worker for functions in Python, appended to python_reset.py. It arrives on the pipe from the host, `reads`, and exchanges
+lines of JSON with the host, see wire.rs. It is reused: module state persists between calls of the same worker."""
 
 import base64
 import importlib
-import io
-import os
-import sys
-import threading
 import traceback
-from _signal import getsignal, setitimer
 from json import dumps, loads
-from os import WNOHANG, pread, stat, waitpid
-from time import sleep
 
 LONGEST_ERROR = 16 << 10
 
+# Modification time of the function's files: 1 January 2000.
+LONG_AGO = 946684800
+
 
 class Log(io.TextIOBase):
-    """What is printed, as much of it as is kept."""
+    """Printed output, up to a limit."""
 
     encoding = "utf-8"
 
@@ -44,16 +40,13 @@ class Log(io.TextIOBase):
 
 
 def take_line():
-    """The pipes to the host, moved away from where what is printed goes: to the log of the process."""
-    import fcntl
-
-    reads = os.fdopen(fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 64), "rb")
-    writes = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 64)
+    """Returns the pipe to the host, and redirects standard output to the log of the process."""
+    writes = own_descriptor(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
+    dup2(nothing, 0)
+    dup2(2, 1)
     os.close(nothing)
-    return reads, writes
+    return writes
 
 
 def send(writes, *lines):
@@ -62,77 +55,29 @@ def send(writes, *lines):
         rest = rest[os.write(writes, rest) :]
 
 
-class Leavings:
-    """What a call may leave that would act in the next one: processes, threads, timers, handlers of signals."""
-
-    def __init__(self):
-        above = os.getppid()
-        try:
-            import fcntl
-
-            # Orphans become children of the process above.
-            listed = os.open(f"/proc/{above}/task/{above}/children", os.O_RDONLY)
-            self.beside = fcntl.fcntl(listed, fcntl.F_DUPFD_CLOEXEC, 64)
-            os.close(listed)
-        except OSError:
-            self.beside = None
-        self.before = self.seen()
-        self.handlers = self.signal_handlers()
-
-    def seen(self):
-        try:
-            threads = stat("/proc/self/task").st_nlink
-        except OSError:
-            threads = threading.active_count()
-        return threads, self.beside and pread(self.beside, 4096, 0)
-
-    def signal_handlers(self):
-        return [getsignal(number) for number in range(1, 65)]
-
-    def has_children(self):
-        try:
-            while waitpid(-1, WNOHANG)[0]:
-                pass
-            return True
-        except ChildProcessError:
-            return False
-
-    def are_there(self):
-        try:
-            # All three are stopped.
-            timers = [setitimer(which, 0)[0] for which in (0, 1, 2)]
-            if any(timers) or self.signal_handlers() != self.handlers or self.has_children():
-                return True
-            for pause in (0.001, 0.01):
-                # What has just ended may be seen for a moment.
-                if self.seen() == self.before:
-                    return False
-                sleep(pause)
-            return self.seen() != self.before
-        except BaseException:
-            return True
-
-
 def head(**members):
     return dumps(members).encode()
 
 
 def limit_memory(limit):
-    import resource
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # A little less than what the process is killed for: an exception says more.
+    # Slightly below the limit that kills the process, because an exception is more specific.
     limit -= limit // 8
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def find_handler(load):
-    folder = os.environ["HOME"]  # Ours alone, and gone with us.
+def find_handler(load, folder):
     for name, content in load["files"]:
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(base64.b64decode(content))
+        # Any write makes the file newer, however soon.
+        try:
+            os.utime(path, (LONG_AGO, LONG_AGO))
+        except PermissionError:
+            # Not permitted in a sandbox without namespaces. File times have a resolution of a few milliseconds.
+            sleep(0.02)
     os.chdir(folder)
     sys.path.insert(0, folder)
     if load["packages"]:
@@ -142,11 +87,11 @@ def find_handler(load):
     module = importlib.import_module(load["entry"].removesuffix(".py"))
     handler = getattr(module, load["handler"], None)
     if not callable(handler):
-        raise LookupError("there is no function " + load["handler"])
+        raise LookupError("missing function " + load["handler"])
     import inspect
 
     if inspect.iscoroutinefunction(handler) or inspect.isasyncgenfunction(handler):
-        raise LookupError("the handler is asynchronous: it has to be synchronous, and to return its answer")
+        raise LookupError("the handler must be synchronous and return its answer")
     return handler
 
 
@@ -166,7 +111,7 @@ def error_bytes(load):
 
 
 def beginning(text, limit):
-    """As much of a text as fits into so many bytes. It need not be one that can be written."""
+    """Truncates a text to a number of bytes. The text may contain unpaired surrogates."""
     return str(text)[:limit].encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
 
 
@@ -175,7 +120,7 @@ def end(text, limit):
 
 
 def thrown(error, limit):
-    # The first frame is ours.
+    # The first frame belongs to the worker.
     trace = error.__traceback__.tb_next or error.__traceback__
     kind = beginning(type(error).__name__, min(limit, 128))
     try:
@@ -194,17 +139,17 @@ def write_answer(answer):
     try:
         return dumps(answer, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
-        # Half a character can be written with an escape alone.
+        # Unpaired surrogates can only be written as escapes.
         return dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
 
 def call(handler, event, context, load):
-    """The answer, or how it failed."""
+    """Returns the answer or the failure."""
     try:
         answer = handler(loads(event), context)
     except MemoryError:
         return None, {"why": "out_of_memory"}
-    except BaseException as error:  # Also what wants to end the process: that is not a handler's to do.
+    except BaseException as error:  # Also SystemExit: a handler must not end the process.
         return None, thrown(error, error_bytes(load))
     try:
         text = write_answer(answer)
@@ -214,7 +159,7 @@ def call(handler, event, context, load):
         return None, {
             "why": "thrown",
             "kind": "TypeError",
-            "message": beginning(f"the handler's answer is no JSON: {error}", error_bytes(load) - len("TypeError")),
+            "message": beginning(f"the handler's answer is not JSON: {error}", error_bytes(load) - len("TypeError")),
             "details": "",
         }
     if len(text) > load["output_bytes"]:
@@ -222,43 +167,52 @@ def call(handler, event, context, load):
     return text, None
 
 
+def serve(load, handler, log, leftovers, writes):
+    """Takes one call, if there is another one; says which it was, unless the worker ends now."""
+    ours = os.getpid()
+    line, event = reads.readline(), reads.readline()
+    if not event.endswith(b"\n"):
+        return None
+    this = loads(line)
+    text, failure = call(handler, event, this["context"], load)
+    if os.getpid() != ours:
+        return None  # This is a child process of the handler.
+    sys.stdout = sys.stderr = log
+    about = {"call": this["call"], "log": log.take()}
+    about["last"] = leftovers.exist() or (failure is not None and failure["why"] == "out_of_memory")
+    if failure is None:
+        send(writes, head(**{"is": "returned"}, **about), text)
+    else:
+        send(writes, head(**{"is": "failed"}, **about, failure=failure))
+    return None if about["last"] else this["call"]
+
+
 def main():
-    reads, writes = take_line()
+    writes = take_line()
     ours = os.getpid()
     load = loads(reads.readline())
     log = sys.stdout = sys.stderr = Log(load["log_bytes"])
     sys.stdin = io.StringIO()
     limit_memory(load["memory_bytes"])
     if hasattr(sys, "set_int_max_str_digits"):
-        sys.set_int_max_str_digits(0)  # How long an event may be, and how long this may take, is bounded.
+        sys.set_int_max_str_digits(0)  # The length of events and the time are limited.
+    home = os.environ["HOME"]  # Private, and removed with the worker.
     try:
-        handler = find_handler(load)
+        handler = find_handler(load, home)
     except BaseException as error:
         if os.getpid() == ours:
             send(writes, head(**{"is": "not_loaded", "message": beginning(not_loaded(error), error_bytes(load))}))
         return
-    leavings = Leavings()
-    send(writes, head(**{"is": "ready"}, call=0))
+    leftovers, state = Leftovers(), ProcessState(home)
+    this = 0
     while True:
-        line, event = reads.readline(), reads.readline()
-        if not event.endswith(b"\n"):
+        send(writes, head(**{"is": "ready"}, call=this))
+        this = serve(load, handler, log, leftovers, writes)
+        # The answer is sent before the state is reset.
+        if this is None or not state.reset():
             return
-        this = loads(line)
-        text, failure = call(handler, event, this["context"], load)
-        if os.getpid() != ours:
-            return  # A child of the handler's has come back in its place.
-        sys.stdout = sys.stderr = log
-        about = {"call": this["call"], "log": log.take()}
-        about["last"] = leavings.are_there() or (failure is not None and failure["why"] == "out_of_memory")
-        if failure is None:
-            said = [head(**{"is": "returned"}, **about), text]
-        else:
-            said = [head(**{"is": "failed"}, **about, failure=failure)]
-        if about["last"]:
-            return send(writes, *said)
-        send(writes, *said, head(**{"is": "ready"}, call=this["call"]))
 
 
 main()
-# Neither threads nor what runs at the end of a program has a say.
+# Skips threads and exit handlers.
 os._exit(0)

@@ -1,34 +1,36 @@
-//! What the host and a worker say to each other: lines of JSON. A call and what its handler returned have a second
-//! line, which is the event or the answer as it is, so that nobody reads it but who has to.
+//! Messages between host and worker: lines of JSON. A call and its answer have a second line with the event or the
+//! answer
+//! itself, which needs no parsing in between.
 
 use serde::{Deserialize, Serialize};
 
-/// How long a line may be that is no answer, in bytes: what is printed grows when it is written as JSON, and a request
-/// that is to be made has a body.
-pub(crate) const LONGEST_LINE: usize = 16 << 20;
+/// Maximum length of a line other than an answer, in bytes: output grows when it is escaped as JSON, and requests have
+/// a
+/// body.
+pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// How long the text of an error may be, in bytes, also where an answer may be longer.
-const LONGEST_ERROR: usize = 16 << 10;
+/// Maximum length of an error text, in bytes, even if answers may be longer.
+const MAX_ERROR_BYTES: usize = 16 << 10;
 
-/// How long the name of its kind may be, in bytes.
-const LONGEST_KIND: usize = 128;
+/// Maximum length of an error type, in bytes.
+const MAX_KIND_BYTES: usize = 128;
 
-/// How long the text of an error may be where an answer may be so long, in bytes.
+/// Maximum length of an error text for this maximum length of answers, in bytes.
 pub(crate) fn error_bytes(output_bytes: usize) -> usize {
-    output_bytes.min(LONGEST_ERROR)
+    output_bytes.min(MAX_ERROR_BYTES)
 }
 
-/// The first line that a worker gets: the code, and what it may take.
+/// First message to a worker: the code and its limits.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Load {
-    /// Names and contents, in base64: not every file of a function is text.
+pub(crate) struct LoadRequest {
+    /// Names and contents, in Base64, because files need not be text.
     pub(crate) files: Vec<(String, String)>,
-    /// The name of the file that has the handler.
+    /// Name of the file with the handler.
     pub(crate) entry: String,
-    /// The function that is called.
+    /// Name of the handler function.
     pub(crate) handler: String,
     pub(crate) environment: Vec<(String, String)>,
-    /// A folder of packages, as the worker sees it.
+    /// Folder of packages, as seen by the worker.
     pub(crate) packages: Option<String>,
     pub(crate) network: bool,
     pub(crate) memory_bytes: u64,
@@ -36,48 +38,48 @@ pub(crate) struct Load {
     pub(crate) log_bytes: usize,
 }
 
-/// A call. The event is on the next line.
+/// Header of a call. The event is on the next line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CallHead {
-    /// Which call it is, which cannot be guessed: what a worker says carries it, so that nothing late or early is taken
-    /// for an answer.
+pub(crate) struct CallHeader {
+    /// Random id of the call. Messages of the worker carry it, so that late or forged messages are not taken for an
+    /// answer.
     pub(crate) call: u64,
-    /// How much time there is.
-    pub(crate) left_ms: u64,
-    pub(crate) context: Told,
+    /// Remaining time, in milliseconds.
+    pub(crate) remaining_ms: u64,
+    pub(crate) context: HandlerContext,
 }
 
-/// What a handler is told of its call.
+/// Context of a call for the handler.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct HandlerContext {
     pub(crate) function_id: String,
     pub(crate) version: String,
     pub(crate) request_id: String,
-    /// In ISO 8601.
+    /// Deadline, in ISO 8601.
     pub(crate) deadline: String,
     pub(crate) remaining_ms: u64,
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(crate) enum Reply {
-    /// It has the code, and nothing is left of the call before, if there was one.
+pub(crate) enum WorkerMessage {
+    /// The code is loaded, and nothing remains of the previous call, if any.
     Ready { call: u64 },
-    /// The code cannot be used.
+    /// The code cannot be loaded.
     NotLoaded { message: String },
-    /// What the handler returned is on the next line.
+    /// The handler's return value is on the next line.
     Returned { call: u64, log: String, last: bool },
-    /// The call came to nothing.
-    Failed { call: u64, log: String, last: bool, failure: Failure },
-    /// The handler waits for what is fetched.
+    /// The call failed.
+    Failed { call: u64, log: String, last: bool, failure: CallFailure },
+    /// The handler waits for an HTTP response.
     Fetch { call: u64, request: FetchRequest },
 }
 
-/// How a call fails inside of its worker.
+/// Failure of a call in its worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
-pub(crate) enum Failure {
+pub(crate) enum CallFailure {
     Thrown { kind: String, message: String, details: String },
     NotLoaded { message: String },
     TimedOut,
@@ -85,25 +87,25 @@ pub(crate) enum Failure {
     OutputTooLarge,
 }
 
-impl Failure {
-    /// With texts of `limit` bytes at most, all together.
+impl CallFailure {
+    /// Truncates the texts to `limit` bytes in total.
     #[must_use]
-    pub(crate) fn within(self, limit: usize) -> Self {
+    pub(crate) fn truncated(self, limit: usize) -> Self {
         match self {
             Self::Thrown { kind, message, details } => {
-                let kind = beginning(kind, limit.min(LONGEST_KIND));
-                let message = beginning(message, limit - kind.len());
-                let details = beginning(details, limit - kind.len() - message.len());
+                let kind = truncate_text(kind, limit.min(MAX_KIND_BYTES));
+                let message = truncate_text(message, limit - kind.len());
+                let details = truncate_text(details, limit - kind.len() - message.len());
                 Self::Thrown { kind, message, details }
             }
-            Self::NotLoaded { message } => Self::NotLoaded { message: beginning(message, limit) },
+            Self::NotLoaded { message } => Self::NotLoaded { message: truncate_text(message, limit) },
             Self::TimedOut | Self::OutOfMemory | Self::OutputTooLarge => self,
         }
     }
 }
 
-/// As much of a text as fits into `limit` bytes.
-pub(crate) fn beginning(mut text: String, limit: usize) -> String {
+/// Truncates a text to `limit` bytes at a character boundary.
+pub(crate) fn truncate_text(mut text: String, limit: usize) -> String {
     if text.len() > limit {
         let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or_default());
@@ -111,37 +113,37 @@ pub(crate) fn beginning(mut text: String, limit: usize) -> String {
     text
 }
 
-/// What a worker is told of a request that it asked for.
+/// Result of an HTTP request, sent to the worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Fetched {
+pub(crate) enum FetchResult {
     Response(FetchResponse),
-    /// There is none, and why.
+    /// There is no response, with the reason.
     Refused(String),
 }
 
-/// A request that a handler wants made.
+/// An HTTP request of a handler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchRequest {
-    /// Where to.
+    /// URL of the request.
     pub url: String,
-    /// Such as `GET`.
+    /// Method, such as `GET`.
     pub method: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
-    /// What is sent along.
+    /// Request body.
     pub body: Option<String>,
 }
 
-/// The response to it.
+/// An HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchResponse {
-    /// Such as 200.
+    /// Status code, such as 200.
     pub status: u16,
-    /// What HTTP/1.1 calls the reason.
+    /// Reason phrase of HTTP/1.1.
     pub status_text: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
-    /// What came, as text.
+    /// Response body as text.
     pub body: String,
 }

@@ -1,6 +1,6 @@
-//! What the processes of the tests are started of.
+//! Binary of the worker processes in tests.
 
 fn main() {
-    toolyard_process::supervise_if_asked();
+    toolyard_process::run_supervisor_if_requested();
     toolyard_sandbox::enter_if_asked(&[toolyard_functions::runtime::ENTRY]);
 }

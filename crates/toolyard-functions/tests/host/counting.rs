@@ -1,4 +1,4 @@
-//! A store that counts how often it is asked, and that can be out of order.
+//! A store that counts its operations and can simulate failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use toolyard_core::store::{
-    Blob, Kept, Kv, Lease, Log, Put, Query, Record, Space, Store, StoreError, Stored, Trouble, Value,
+    BlobStore, KeySpace, KeyValueStore, LeaseStore, LogRecord, LogStore, PutRequest, RecordQuery, Store,
+    StoreError, StoreErrorKind, StoreFuture, StoredRecord, StoredValue,
 };
 
 pub(crate) struct Counting {
@@ -20,81 +21,81 @@ impl Counting {
         Arc::new(Self { inner, asked: AtomicUsize::new(0), is_broken: AtomicBool::new(false) })
     }
 
-    fn ask<'a, T: Send + 'a>(&'a self, work: Stored<'a, T>) -> Stored<'a, T> {
+    fn ask<'a, T: Send + 'a>(&'a self, work: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         match self.is_broken.load(Ordering::SeqCst) {
-            true => Box::pin(async { Err(StoreError::new(Trouble::Unavailable, "out of order")) }),
+            true => Box::pin(async { Err(StoreError::new(StoreErrorKind::Unavailable, "out of order")) }),
             false => work,
         }
     }
 }
 
-impl Kv for Counting {
-    fn get<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, Option<Value>> {
+impl KeyValueStore for Counting {
+    fn get<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, Option<StoredValue>> {
         self.ask(self.inner.get(space, key))
     }
 
-    fn put<'a>(&'a self, space: Space, key: &'a str, put: Put) -> Stored<'a, Option<u64>> {
+    fn put<'a>(&'a self, space: KeySpace, key: &'a str, put: PutRequest) -> StoreFuture<'a, Option<u64>> {
         self.ask(self.inner.put(space, key, put))
     }
 
-    fn delete<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, bool> {
+    fn delete<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, bool> {
         self.ask(self.inner.delete(space, key))
     }
 
     fn list<'a>(
         &'a self,
-        space: Space,
+        space: KeySpace,
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> Stored<'a, Vec<(String, Value)>> {
+    ) -> StoreFuture<'a, Vec<(String, StoredValue)>> {
         self.ask(self.inner.list(space, prefix, after, limit))
     }
 
-    fn size(&self, space: Space) -> Stored<'_, u64> {
+    fn size(&self, space: KeySpace) -> StoreFuture<'_, u64> {
         self.ask(self.inner.size(space))
     }
 
-    fn revision(&self, space: Space) -> Stored<'_, u64> {
+    fn revision(&self, space: KeySpace) -> StoreFuture<'_, u64> {
         self.ask(self.inner.revision(space))
     }
 }
 
-impl Blob for Counting {
-    fn put_blob<'a>(&'a self, space: Space, name: &'a str, bytes: Bytes) -> Stored<'a, ()> {
+impl BlobStore for Counting {
+    fn put_blob<'a>(&'a self, space: KeySpace, name: &'a str, bytes: Bytes) -> StoreFuture<'a, ()> {
         self.ask(self.inner.put_blob(space, name, bytes))
     }
 
-    fn get_blob<'a>(&'a self, space: Space, name: &'a str) -> Stored<'a, Option<Bytes>> {
+    fn get_blob<'a>(&'a self, space: KeySpace, name: &'a str) -> StoreFuture<'a, Option<Bytes>> {
         self.ask(self.inner.get_blob(space, name))
     }
 
-    fn delete_blob<'a>(&'a self, space: Space, name: &'a str) -> Stored<'a, bool> {
+    fn delete_blob<'a>(&'a self, space: KeySpace, name: &'a str) -> StoreFuture<'a, bool> {
         self.ask(self.inner.delete_blob(space, name))
     }
 }
 
-impl Lease for Counting {
-    fn acquire<'a>(&'a self, name: &'a str, holder: &'a str, time: Duration) -> Stored<'a, Option<u64>> {
+impl LeaseStore for Counting {
+    fn acquire<'a>(&'a self, name: &'a str, holder: &'a str, time: Duration) -> StoreFuture<'a, Option<u64>> {
         self.ask(self.inner.acquire(name, holder, time))
     }
 
-    fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> Stored<'a, ()> {
+    fn release<'a>(&'a self, name: &'a str, holder: &'a str) -> StoreFuture<'a, ()> {
         self.ask(self.inner.release(name, holder))
     }
 }
 
-impl Log for Counting {
-    fn append(&self, space: Space, records: Vec<Record>) -> Stored<'_, ()> {
+impl LogStore for Counting {
+    fn append(&self, space: KeySpace, records: Vec<LogRecord>) -> StoreFuture<'_, ()> {
         self.ask(self.inner.append(space, records))
     }
 
-    fn read(&self, space: Space, query: Query) -> Stored<'_, Vec<Kept>> {
+    fn read(&self, space: KeySpace, query: RecordQuery) -> StoreFuture<'_, Vec<StoredRecord>> {
         self.ask(self.inner.read(space, query))
     }
 
-    fn trim(&self, space: Space, before: SystemTime) -> Stored<'_, u64> {
+    fn trim(&self, space: KeySpace, before: SystemTime) -> StoreFuture<'_, u64> {
         self.ask(self.inner.trim(space, before))
     }
 }

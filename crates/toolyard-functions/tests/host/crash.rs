@@ -1,4 +1,4 @@
-//! A gateway that is killed while it publishes: this test binary again.
+//! Consistency after a gateway is killed during publications. The gateway is this test binary.
 
 #![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
 #![expect(clippy::print_stdout, reason = "it is how the child says what was acknowledged")]
@@ -7,29 +7,29 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
-use toolyard_functions::{Bump, Host, Wanted};
+use toolyard_functions::{FunctionHost, VersionBump, VersionSelector};
 use toolyard_store::open;
 
 use crate::scripted::{host, project};
-use crate::server::Server;
+use crate::server::PostgresServer;
 
 const PLACE: &str = "TOOLYARD_FUNCTIONS_PLACE";
 
-/// How often a gateway is killed, and after how many versions.
+/// Number of kills, and number of versions before each.
 const KILLS: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20];
 
-/// Those who publish at a time, so that a kill meets them at different points.
+/// Number of concurrent writers, so that a kill interrupts them at different points.
 const WRITERS: usize = 4;
 
 #[tokio::test]
-async fn sqlite_is_whole_after_a_kill() {
+async fn sqlite_is_consistent_after_a_kill() {
     let folder = TempDir::new().unwrap();
     kill_again_and_again(folder.path().join("toolyard.db").to_str().unwrap()).await;
 }
 
 #[tokio::test]
-async fn postgres_is_whole_after_a_kill() {
-    let server = Server::start();
+async fn postgres_is_consistent_after_a_kill() {
+    let server = PostgresServer::start();
     kill_again_and_again(&server.url()).await;
 }
 
@@ -41,13 +41,13 @@ async fn main() {
     futures_util::future::join_all((0..WRITERS).map(|writer| publish(&host, writer))).await;
 }
 
-/// Publishes until it is killed, and says what was acknowledged.
-async fn publish(host: &Host, writer: usize) {
+/// Publishes until it is killed, and prints the acknowledged versions.
+async fn publish(host: &FunctionHost, writer: usize) {
     let id = format!("f{writer}");
     for number in 0_u64.. {
         let source = format!("{} {number}", std::process::id()).repeat(500);
         let draft = host.save_draft(&id, &project(&source)).await.unwrap().draft.unwrap();
-        let published = host.publish(&id, Bump::Patch, Some(&draft.digest)).await.unwrap();
+        let published = host.publish(&id, VersionBump::Patch, Some(&draft.digest)).await.unwrap();
         println!("\nkept {id} {} {}", published.version, draft.digest);
     }
 }
@@ -62,42 +62,42 @@ fn start(place: &str) -> (Child, BufReader<ChildStdout>) {
 }
 
 async fn kill_again_and_again(place: &str) {
-    let mut kept = Vec::new();
+    let mut acknowledged = Vec::new();
     for versions in KILLS {
         let (mut child, out) = start(place);
         let mut lines = out
             .lines()
             .map_while(Result::ok)
             .filter_map(|line| line.strip_prefix("kept ").map(str::to_owned));
-        // A little more each time, so that it is killed at another point.
-        kept.extend(lines.by_ref().take(versions));
+        // Later each time, to kill it at different points.
+        acknowledged.extend(lines.by_ref().take(versions));
         child.kill().unwrap();
-        kept.extend(lines);
+        acknowledged.extend(lines);
         child.wait().unwrap();
-        // Each time: what the next one saves would hide what this one has left.
+        // Checked each time, because the next gateway could hide faults of this one.
         let store = open(&crate::at(place)).await.unwrap();
-        assert_whole(&host(&store), &kept).await;
+        assert_whole(&host(&store), &acknowledged).await;
     }
     let host = host(&open(&crate::at(place)).await.unwrap());
     for function in host.list().await.unwrap() {
-        host.publish(&function.id, Bump::Major, None).await.unwrap();
+        host.publish(&function.id, VersionBump::Major, None).await.unwrap();
     }
 }
 
-/// Everything that was acknowledged is there, and everything that is there can be loaded.
-async fn assert_whole(host: &Host, kept: &[String]) {
-    assert!(!kept.is_empty());
-    for line in kept {
+/// Checks that all acknowledged versions exist, and that all versions can be loaded.
+async fn assert_whole(host: &FunctionHost, acknowledged: &[String]) {
+    assert!(!acknowledged.is_empty());
+    for line in acknowledged {
         let [id, version, digest] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}?") };
-        let shown = host.show_version(id, version.parse().unwrap()).await.unwrap();
-        assert_eq!(shown.digest, digest, "{line}");
+        let details = host.show_version(id, version.parse().unwrap()).await.unwrap();
+        assert_eq!(details.digest, digest, "{line}");
     }
     for function in host.list().await.unwrap() {
         assert_eq!(function.problem, None);
-        let shown = host.show(&function.id).await.unwrap();
-        for version in &shown.published {
-            host.resolve(&function.id, Wanted::Exact(version.version)).await.unwrap();
+        let details = host.show(&function.id).await.unwrap();
+        for version in &details.published {
+            host.resolve(&function.id, VersionSelector::Exact(version.version)).await.unwrap();
         }
-        host.resolve(&function.id, Wanted::Draft).await.unwrap();
+        host.resolve(&function.id, VersionSelector::Draft).await.unwrap();
     }
 }

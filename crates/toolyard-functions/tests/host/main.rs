@@ -1,6 +1,6 @@
-//! The host as its users have it: one suite over each store, and what happens when gateways meet, or one is killed.
+//! The function host: one suite for all stores, concurrent gateways, and killed gateways.
 //!
-//! What runs is a script of the test where the host's own part is looked at, and workers in `languages`.
+//! The tests use a scripted runner, except for `languages`, which uses real workers.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
@@ -16,12 +16,12 @@ mod suite;
 #[path = "../../../toolyard-store/tests/it/server.rs"]
 mod server;
 
-use toolyard_store::{Location, PostgresUrl, StoreOptions};
+use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
 
-/// The options of a store at a place: a URL or a path.
+/// Returns the options of a store at a URL or path.
 fn at(place: &str) -> StoreOptions {
     StoreOptions::at(match place.starts_with("postgres://") {
-        true => Location::Postgres(PostgresUrl::parse(place).unwrap()),
-        false => Location::File(place.into()),
+        true => DatabaseLocation::Postgres(PostgresUrl::parse(place).unwrap()),
+        false => DatabaseLocation::File(place.into()),
     })
 }

@@ -1,4 +1,4 @@
-//! Something that runs functions whose source is a word.
+//! A scripted runner, controlled by the source of functions.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,21 +6,23 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 use toolyard_core::Json;
 use toolyard_core::store::Store;
-use toolyard_functions::code::{Code, Context, Language};
-use toolyard_functions::{Host, HostOptions, Kind, Project, Ran, Run, RunError, TestCase};
+use toolyard_functions::code::{CallContext, FunctionCode, SourceLanguage};
+use toolyard_functions::{
+    CodeRunner, FunctionHost, FunctionKind, FunctionProject, HostOptions, RunError, RunOutput, TestCase,
+};
 
-/// Has a function answer with its source, unless that is one of these:
-/// - `throw`: its handler throws;
-/// - `broken`: it cannot be loaded;
-/// - `hang`: it is never loaded, and answers never;
-/// - `leak`: its handler throws the first of its variables;
-/// - `wait`: it answers when it is let.
+/// Answers with the source of the function, except for these:
+/// - `throw`: the handler throws;
+/// - `broken`: loading fails;
+/// - `hang`: loading and calls never end;
+/// - `leak`: the handler throws the value of its first variable;
+/// - `wait`: calls wait for a permit.
 pub(crate) struct Scripted {
-    /// Calls of `wait` that have begun.
+    /// Started calls of `wait`.
     pub(crate) begun: Semaphore,
-    /// Calls of `wait` that may end.
+    /// Permits for calls of `wait` to end.
     pub(crate) may_end: Semaphore,
-    /// The environment of the last call.
+    /// Environment of the last call.
     pub(crate) environment: Mutex<Vec<(String, String)>>,
 }
 
@@ -30,7 +32,7 @@ impl Scripted {
         Arc::new(Self { begun, may_end, environment: Mutex::default() })
     }
 
-    async fn answer(&self, code: &Code) -> Result<Ran, RunError> {
+    async fn answer(&self, code: &FunctionCode) -> Result<RunOutput, RunError> {
         *self.environment.lock().unwrap() = code.environment.clone();
         let (_, source) = code.files.iter().find(|(path, _)| path == code.language.entry_file()).unwrap();
         let source = std::str::from_utf8(source).unwrap();
@@ -58,21 +60,21 @@ impl Scripted {
             Json::parse(answer.replace("\"statusCode", "\"jsonrpc\":\"2.0\",\"id\":1,\"statusCode")).unwrap();
         let log = format!("{} {}", code.key.split('#').next().unwrap(), source.len());
         let printed = code.environment.first().map(|(_, value)| value.clone());
-        Ok(Ran { answer, log: printed.unwrap_or(log) })
+        Ok(RunOutput { answer, log: printed.unwrap_or(log) })
     }
 }
 
-impl Run for Scripted {
+impl CodeRunner for Scripted {
     fn run<'a>(
         &'a self,
-        code: &'a Arc<Code>,
+        code: &'a Arc<FunctionCode>,
         _: &'a Json,
-        _: &'a Context,
-    ) -> BoxFuture<'a, Result<Ran, RunError>> {
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<RunOutput, RunError>> {
         Box::pin(self.answer(code))
     }
 
-    fn load<'a>(&'a self, code: &'a Arc<Code>) -> BoxFuture<'a, Result<(), RunError>> {
+    fn load<'a>(&'a self, code: &'a Arc<FunctionCode>) -> BoxFuture<'a, Result<(), RunError>> {
         if code.files.iter().any(|(_, source)| source == "hang") {
             return Box::pin(std::future::pending());
         }
@@ -83,19 +85,24 @@ impl Run for Scripted {
     }
 }
 
-/// A host over a store, which looks for changes of others only when it is asked for what it does not know.
-pub(crate) fn host(store: &Arc<dyn Store>) -> Host {
+/// Creates a host that reads changes of others only for unknown functions.
+pub(crate) fn host(store: &Arc<dyn Store>) -> FunctionHost {
     host_with(store, Scripted::new())
 }
 
-pub(crate) fn host_with(store: &Arc<dyn Store>, run: Arc<dyn Run>) -> Host {
+pub(crate) fn host_with(store: &Arc<dyn Store>, run: Arc<dyn CodeRunner>) -> FunctionHost {
     let look_every = std::time::Duration::from_secs(3600);
-    Host::start(store.clone(), run, HostOptions { look_every, ..HostOptions::default() })
+    FunctionHost::start(
+        store.clone(),
+        run,
+        HostOptions { poll_interval: look_every, ..HostOptions::default() },
+    )
 }
 
-/// A function of this source, with a test that expects it.
-pub(crate) fn project(source: &str) -> Project {
-    let mut project = Project::of_source(Kind::Function, Language::Lua, source.to_owned());
+/// Creates a function with this source, and a test case that expects it.
+pub(crate) fn project(source: &str) -> FunctionProject {
+    let mut project =
+        FunctionProject::from_source(FunctionKind::Function, SourceLanguage::Lua, source.to_owned());
     let expect = Some(Json::parse(format!(r#"{{"statusCode":200,"body":"{source}"}}"#)).unwrap());
     project.tests = vec![TestCase { name: "says it".into(), event: Json::null(), expect }];
     project

@@ -1,5 +1,6 @@
-//! What code does that is broken or means harm: each gets its refusal, and whoever comes next is served.
+//! Faulty and malicious code: each case fails with its error, and the next call succeeds.
 
+mod callers;
 mod javascript;
 mod lua;
 mod python;
@@ -7,29 +8,29 @@ mod python;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolyard_functions::code::{CodeLimits, Language};
-use toolyard_functions::run::{Ran, RunError};
-use toolyard_functions::runtime::Runtimes;
+use toolyard_functions::code::{CodeLimits, SourceLanguage};
+use toolyard_functions::run::{RunError, RunOutput};
+use toolyard_functions::runtime::FunctionRuntime;
 
 use crate::samples::sample;
 use crate::setup::{answer, code, run, runtimes};
 
-/// Enough for an attack to be under way, and little enough to wait for.
+/// Short time limit, sufficient for an attack to start.
 const SHORT: CodeLimits = CodeLimits {
-    wall: Duration::from_millis(500),
+    time_limit: Duration::from_millis(500),
     memory_bytes: 128 << 20,
     output_bytes: 64 << 10,
-    concurrent: 4,
+    max_concurrent: 4,
 };
 
-/// With time for code that takes some before it fails.
-const LONG: CodeLimits = CodeLimits { wall: Duration::from_secs(20), ..SHORT };
+/// Time limit for code that runs for a while before it fails.
+const LONG: CodeLimits = CodeLimits { time_limit: Duration::from_secs(20), ..SHORT };
 
-/// A handler's body, or a whole source where it names the handler, and what comes of it: the beginning of what is said.
+/// Body of a handler, or a whole source if it names the handler, and the beginning of the expected outcome.
 type Case<'a> = (&'a str, &'a str);
 
-/// Calls each twice, so that it is seen what the first call leaves behind, and the sample afterwards.
-async fn check(language: Language, limits: CodeLimits, cases: &[Case<'_>]) {
+/// Calls each case twice, to detect effects of the first call, and the sample afterwards.
+async fn check(language: SourceLanguage, limits: CodeLimits, cases: &[Case<'_>]) {
     let runtimes = runtimes().await;
     let mut wrong = Vec::new();
     for (body, expected) in cases {
@@ -37,9 +38,9 @@ async fn check(language: Language, limits: CodeLimits, cases: &[Case<'_>]) {
         code.limits = limits;
         let code = Arc::new(code);
         for _ in 0..2 {
-            let came = said(run(&runtimes, &code, r#"{"text":"event"}"#).await);
-            if !came.starts_with(expected) {
-                wrong.push(format!("{body}\n  gives {came}\n  and not {expected}"));
+            let outcome = outcome_text(run(&runtimes, &code, r#"{"text":"event"}"#).await);
+            if !outcome.starts_with(expected) {
+                wrong.push(format!("{body}\n  gives {outcome}\n  and not {expected}"));
             }
         }
     }
@@ -49,8 +50,8 @@ async fn check(language: Language, limits: CodeLimits, cases: &[Case<'_>]) {
     assert!(answer(pong).contains("Method not found: ping"));
 }
 
-/// A body that throws a text that is far too long.
-async fn check_bounded(runtimes: &Runtimes, language: Language, limits: CodeLimits, body: &str) {
+/// Checks a body that throws a very long text.
+async fn check_bounded(runtimes: &FunctionRuntime, language: SourceLanguage, limits: CodeLimits, body: &str) {
     let mut code = code(language, &source(language, body));
     code.limits = limits;
     let code = Arc::new(code);
@@ -63,22 +64,22 @@ async fn check_bounded(runtimes: &Runtimes, language: Language, limits: CodeLimi
     }
 }
 
-fn source(language: Language, body: &str) -> String {
+fn source(language: SourceLanguage, body: &str) -> String {
     if body.contains("cortexone_handler") {
         return body.to_owned();
     }
     match language {
-        Language::Python => {
+        SourceLanguage::Python => {
             let body: Vec<_> = body.lines().map(|line| format!("    {line}\n")).collect();
             format!("def cortexone_handler(event, context):\n{}", body.concat())
         }
-        Language::JavaScript => format!("function cortexone_handler(event, context) {{\n{body}\n}}"),
-        Language::Lua => format!("function cortexone_handler(event, context)\n{body}\nend"),
+        SourceLanguage::JavaScript => format!("function cortexone_handler(event, context) {{\n{body}\n}}"),
+        SourceLanguage::Lua => format!("function cortexone_handler(event, context)\n{body}\nend"),
     }
 }
 
-/// What came of a call, in a line.
-fn said(result: Result<Ran, RunError>) -> String {
+/// Formats the outcome of a call on one line.
+fn outcome_text(result: Result<RunOutput, RunError>) -> String {
     match result {
         Ok(ran) if ran.log.is_empty() => ran.answer.as_text().to_owned(),
         Ok(ran) => format!("{} after {:?}", ran.answer.as_text(), ran.log),

@@ -1,46 +1,46 @@
-//! What a handler is given, and what it finds.
+//! Environment of handlers.
 
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use toolyard_functions::code::Language;
-use toolyard_functions::runtime::{Fetch, FetchRequest, FetchResponse, Runtimes};
+use toolyard_functions::code::SourceLanguage;
+use toolyard_functions::runtime::{FetchRequest, FetchResponse, FunctionRuntime, HttpFetcher};
 
 use crate::setup::{answer, code, options, run, runtimes};
 
 #[tokio::test]
-async fn the_context_is_the_same_in_all_languages() {
+async fn all_languages_have_the_same_context() {
     let sources = [
         "def cortexone_handler(event, context): return context",
         "function cortexone_handler(event, context) { return context }",
         "function cortexone_handler(event, context) return context end",
     ];
     let runtimes = runtimes().await;
-    for (language, source) in Language::ALL.into_iter().zip(sources) {
-        let told = answer(run(&runtimes, &Arc::new(code(language, source)), "{}").await);
-        let mut told: Value = serde_json::from_str(&told).unwrap();
-        let left = told["remaining_ms"].take().as_u64().unwrap();
+    for (language, source) in SourceLanguage::ALL.into_iter().zip(sources) {
+        let context_json = answer(run(&runtimes, &Arc::new(code(language, source)), "{}").await);
+        let mut context_json: Value = serde_json::from_str(&context_json).unwrap();
+        let left = context_json["remaining_ms"].take().as_u64().unwrap();
         assert!((1..=20_000).contains(&left), "{left}");
-        let deadline = told["deadline"].take();
+        let deadline = context_json["deadline"].take();
         assert!(toolyard_core::timestamp::parse(deadline.as_str().unwrap()).is_some(), "{deadline}");
         let expected = json!({
             "function_id": "echo", "version": "1.2.0", "request_id": "r-1",
             "deadline": null, "remaining_ms": null,
         });
-        assert_eq!(told, expected, "{language:?}");
+        assert_eq!(context_json, expected, "{language:?}");
     }
 }
 
 #[tokio::test]
-async fn the_environment_is_what_the_version_has() {
+async fn environment_is_that_of_the_version() {
     let sources = [
         "import os\ndef cortexone_handler(event, context): return os.environ['TOKEN']",
         "function cortexone_handler() { return process.env.TOKEN }",
         "function cortexone_handler() return process.env.TOKEN end",
     ];
     let runtimes = runtimes().await;
-    for (language, source) in Language::ALL.into_iter().zip(sources) {
+    for (language, source) in SourceLanguage::ALL.into_iter().zip(sources) {
         let mut code = code(language, source);
         code.environment.push(("TOKEN".into(), "s\u{e9}cret \"".into()));
         assert_eq!(answer(run(&runtimes, &Arc::new(code), "{}").await), "\"s\u{e9}cret \\\"\"");
@@ -48,14 +48,14 @@ async fn the_environment_is_what_the_version_has() {
 }
 
 #[tokio::test]
-async fn python_has_several_files_and_packages() {
+async fn python_imports_files_and_packages() {
     let packages = tempfile::tempdir().unwrap();
     std::fs::write(packages.path().join("installed.py"), "NAME = 'installed'").unwrap();
     let source = "import installed, parts.words as words\n\
                   def cortexone_handler(event, context):\n    \
                   open('written', 'w').write('x')\n    \
                   return [installed.NAME, words.WORD, open('parts/data.csv').read(), __file__.count('/') > 1]";
-    let mut code = code(Language::Python, source);
+    let mut code = code(SourceLanguage::Python, source);
     code.files.push(("parts/words.py".into(), "WORD = 'word'".into()));
     code.files.push(("parts/data.csv".into(), "1,2".into()));
     code.packages = Some(packages.path().to_owned());
@@ -64,22 +64,22 @@ async fn python_has_several_files_and_packages() {
 }
 
 #[tokio::test]
-async fn a_file_outside_of_the_folder_is_refused() {
+async fn file_outside_the_folder_is_refused() {
     let runtimes = runtimes().await;
     for name in ["../x.py", "/tmp/x.py", "a/../../x.py", "./../x"] {
-        let mut code = code(Language::Python, "def cortexone_handler(event, context): return 1");
+        let mut code = code(SourceLanguage::Python, "def cortexone_handler(event, context): return 1");
         code.key = name.into();
         code.files.push((name.to_owned(), "".into()));
         let error = run(&runtimes, &Arc::new(code), "{}").await.unwrap_err().to_string();
-        assert!(error.contains("is no name of a file in a folder"), "{error}");
+        assert!(error.contains("invalid file name"), "{error}");
     }
 }
 
-/// Answers with what it was asked.
+/// Responds with the request.
 #[derive(Default)]
 struct Mirror(Mutex<Vec<FetchRequest>>);
 
-impl Fetch for Mirror {
+impl HttpFetcher for Mirror {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, String>> {
         let answer = match &*request.url {
             "https://refused/" => Err("refused by name".to_owned()),
@@ -95,9 +95,9 @@ impl Fetch for Mirror {
     }
 }
 
-const FETCHING: [(Language, &str); 2] = [
+const FETCHING: [(SourceLanguage, &str); 2] = [
     (
-        Language::JavaScript,
+        SourceLanguage::JavaScript,
         "const early = fetch('https://early/').status;
         function cortexone_handler(event) {
             const r = fetch(event.url, { method: 'POST', headers: { 'x-a': 'b' }, body: 'text' });
@@ -105,7 +105,7 @@ const FETCHING: [(Language, &str); 2] = [
         }",
     ),
     (
-        Language::Lua,
+        SourceLanguage::Lua,
         "local early = fetch('https://early/').status
         function cortexone_handler(event)
             local r = fetch(event.url, { method = 'POST', headers = { ['x-a'] = 'b' }, body = 'text' })
@@ -115,11 +115,11 @@ const FETCHING: [(Language, &str); 2] = [
 ];
 
 #[tokio::test]
-async fn what_is_fetched_is_fetched_by_the_host() {
+async fn fetch_requests_are_sent_by_the_host() {
     let mirror = Arc::new(Mirror::default());
     let mut options = options().await;
     options.fetch = Some(mirror.clone());
-    let runtimes = Runtimes::new(options);
+    let runtimes = FunctionRuntime::new(options);
     for (language, source) in FETCHING {
         let mut code = code(language, source);
         code.network = true;
@@ -136,13 +136,13 @@ async fn what_is_fetched_is_fetched_by_the_host() {
 }
 
 #[tokio::test]
-async fn code_can_be_loaded_without_a_call() {
+async fn code_loads_without_a_call() {
     let runtimes = runtimes().await;
     for (language, source) in FETCHING {
         let error = runtimes.load(&Arc::new(code(language, source))).await.unwrap_err().to_string();
         assert!(error.contains("fetch is not enabled for this version"), "{error}");
     }
-    let good = Arc::new(code(Language::Lua, "function cortexone_handler() return 1 end"));
+    let good = Arc::new(code(SourceLanguage::Lua, "function cortexone_handler() return 1 end"));
     runtimes.load(&good).await.unwrap();
     let info = runtimes.info();
     let info: Vec<_> = info.iter().map(|info| (&*info.code, info.running, info.idle)).collect();

@@ -1,4 +1,4 @@
-//! Functions that answer, in real worker processes.
+//! Functions in real worker processes.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 

@@ -1,10 +1,10 @@
-//! Who reaches the network of the machine.
+//! Access to the network of the machine.
 
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use toolyard_functions::code::{Code, Language};
-use toolyard_functions::runtime::Runtimes;
+use toolyard_functions::code::{FunctionCode, SourceLanguage};
+use toolyard_functions::runtime::FunctionRuntime;
 
 use crate::setup::{answer, code, options, run};
 
@@ -17,14 +17,14 @@ def cortexone_handler(event, context):
     except OSError as error:
         return type(error).__name__";
 
-fn python(network: bool) -> Arc<Code> {
-    Arc::new(Code { network, ..code(Language::Python, CONNECTS) })
+fn python(network: bool) -> Arc<FunctionCode> {
+    Arc::new(FunctionCode { network, ..code(SourceLanguage::Python, CONNECTS) })
 }
 
-async fn runtimes(host_network: bool) -> Runtimes {
+async fn runtimes(host_network: bool) -> FunctionRuntime {
     let mut options = options().await;
     options.host_network = host_network;
-    Runtimes::new(options)
+    FunctionRuntime::new(options)
 }
 
 fn event(listener: &TcpListener) -> String {
@@ -32,7 +32,7 @@ fn event(listener: &TcpListener) -> String {
 }
 
 #[tokio::test]
-async fn python_has_the_network_of_the_machine_only_where_the_operator_says_so() {
+async fn python_has_the_host_network_only_if_enabled() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     for (allowed, wanted, expected) in [(true, true, "connected"), (true, false, "PermissionError")] {
         let answered = answer(run(&runtimes(allowed).await, &python(wanted), &event(&listener)).await);
@@ -46,7 +46,7 @@ async fn python_has_the_network_of_the_machine_only_where_the_operator_says_so()
 }
 
 #[tokio::test]
-async fn python_without_a_network_asks_for_no_permission() {
+async fn python_without_network_needs_no_host_network() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let answered = answer(run(&runtimes(false).await, &python(false), &event(&listener)).await);
     assert_eq!(answered, "\"PermissionError\"");

@@ -1,4 +1,4 @@
-//! How workers come and go.
+//! Life cycle of workers.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -6,37 +6,37 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use toolyard_core::Json;
-use toolyard_functions::code::{Code, Context, Language};
+use toolyard_functions::code::{CallContext, FunctionCode, SourceLanguage};
 use toolyard_functions::run::RunError;
-use toolyard_functions::runtime::Runtimes;
+use toolyard_functions::runtime::FunctionRuntime;
 
 use crate::setup::{answer, code, context, options_of, processes, run};
 
 const COUNTING: &str =
     "n = 0\ndef cortexone_handler(event, context):\n    global n\n    n += 1\n    return n";
 
-/// Sleeps without looking at the clock of the engine, as long as there is time.
+/// Blocks without checks of the deadline by the engine.
 const ENDLESS: &str = "function cortexone_handler() while true do end end";
 
-fn counting() -> Arc<Code> {
-    Arc::new(code(Language::Python, COUNTING))
+fn counting() -> Arc<FunctionCode> {
+    Arc::new(code(SourceLanguage::Python, COUNTING))
 }
 
-fn endless(limit: Duration, concurrent: usize) -> Arc<Code> {
-    let mut code = code(Language::Lua, ENDLESS);
-    code.limits.wall = limit;
-    code.limits.concurrent = concurrent;
+fn endless(limit: Duration, concurrent: usize) -> Arc<FunctionCode> {
+    let mut code = code(SourceLanguage::Lua, ENDLESS);
+    code.limits.time_limit = limit;
+    code.limits.max_concurrent = concurrent;
     Arc::new(code)
 }
 
-/// Waits until something holds.
+/// Waits for a condition.
 async fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         tokio::time::sleep(Duration::from_micros(100)).await;
     }
 }
 
-/// The worker itself, which is the last of those that put walls around it.
+/// Returns the worker itself, the innermost of the helper processes.
 fn worker_below(pid: u32) -> Pid {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     match children.split_whitespace().next() {
@@ -51,10 +51,10 @@ fn is_dead(pid: Pid) -> bool {
 }
 
 #[tokio::test]
-async fn a_worker_is_used_again_and_replaced_after_so_many_calls() {
+async fn worker_is_reused_and_replaced_after_its_last_call() {
     let mut options = options_of(&processes()).await;
     options.calls_per_worker = 3;
-    let (runtimes, code) = (Runtimes::new(options), counting());
+    let (runtimes, code) = (FunctionRuntime::new(options), counting());
     let mut answers = Vec::new();
     for _ in 0..7 {
         answers.push(answer(run(&runtimes, &code, "{}").await));
@@ -63,11 +63,11 @@ async fn a_worker_is_used_again_and_replaced_after_so_many_calls() {
 }
 
 #[tokio::test]
-async fn the_next_worker_is_ready_before_one_has_had_its_last_call() {
+async fn replacement_is_ready_before_the_last_call() {
     let processes = processes();
     let mut options = options_of(&processes).await;
     options.calls_per_worker = 8;
-    let (runtimes, code) = (Runtimes::new(options), counting());
+    let (runtimes, code) = (FunctionRuntime::new(options), counting());
     let mut answers = Vec::new();
     for _ in 0..3 {
         while answers.len() % 8 != 6 {
@@ -85,12 +85,12 @@ async fn the_next_worker_is_ready_before_one_has_had_its_last_call() {
 }
 
 #[tokio::test]
-async fn one_worker_is_ready_for_later_and_no_more() {
+async fn at_most_one_spare_worker_is_started() {
     let processes = processes();
     let mut options = options_of(&processes).await;
     options.calls_per_worker = 1;
-    let runtimes = Runtimes::new(options);
-    let code = Arc::new(code(Language::Lua, "function cortexone_handler() return 1 end"));
+    let runtimes = FunctionRuntime::new(options);
+    let code = Arc::new(code(SourceLanguage::Lua, "function cortexone_handler() return 1 end"));
     for _ in 0..10 {
         assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
     }
@@ -98,19 +98,19 @@ async fn one_worker_is_ready_for_later_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_killed_between_calls_is_not_noticed() {
+async fn worker_killed_between_calls_is_replaced_transparently() {
     let sources =
         [COUNTING, "function cortexone_handler() { return 1 }", "function cortexone_handler() return 1 end"];
-    for (language, source) in Language::ALL.into_iter().zip(sources) {
+    for (language, source) in SourceLanguage::ALL.into_iter().zip(sources) {
         let processes = processes();
-        let runtimes = Runtimes::new(options_of(&processes).await);
+        let runtimes = FunctionRuntime::new(options_of(&processes).await);
         let code = Arc::new(code(language, source));
         for _ in 0..10 {
             assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
             for process in processes.list() {
                 let worker = worker_below(process.pid);
                 kill_process(worker, Signal::KILL).unwrap();
-                // Dead, but those above it have not told us yet.
+                // Dead, but the processes above it have not reported that yet.
                 until(|| is_dead(worker)).await;
             }
         }
@@ -118,9 +118,9 @@ async fn a_worker_that_was_killed_between_calls_is_not_noticed() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_takes_its_worker_along() {
+async fn dropped_call_kills_its_worker() {
     let processes = processes();
-    let runtimes = Runtimes::new(options_of(&processes).await);
+    let runtimes = FunctionRuntime::new(options_of(&processes).await);
     let code = endless(Duration::from_secs(50), 4);
     runtimes.load(&code).await.unwrap();
     {
@@ -138,14 +138,14 @@ async fn a_call_that_is_dropped_takes_its_worker_along() {
 }
 
 #[tokio::test]
-async fn more_calls_than_may_wait_are_turned_away() {
+async fn calls_above_the_queue_limit_are_refused() {
     let mut options = options_of(&processes()).await;
-    options.waiting = 1;
-    let runtimes = Runtimes::new(options);
+    options.max_waiting = 1;
+    let runtimes = FunctionRuntime::new(options);
     let code = endless(Duration::from_millis(500), 1);
     let event = Json::null();
-    // Whose time is over before there is a turn.
-    let hurried = Context { deadline: SystemTime::now() + Duration::from_millis(100), ..context() };
+    // Its deadline passes before its turn.
+    let hurried = CallContext { deadline: SystemTime::now() + Duration::from_millis(100), ..context() };
     let calls =
         (run(&runtimes, &code, "{}"), runtimes.run(&code, &event, &hurried), run(&runtimes, &code, "{}"));
     let (first, second, third) = tokio::join!(calls.0, calls.1, calls.2);
@@ -156,12 +156,12 @@ async fn more_calls_than_may_wait_are_turned_away() {
 }
 
 #[tokio::test]
-async fn calls_of_one_version_run_at_a_time_as_many_as_may() {
+async fn concurrent_calls_of_a_version_are_limited() {
     let processes = processes();
-    let runtimes = Runtimes::new(options_of(&processes).await);
+    let runtimes = FunctionRuntime::new(options_of(&processes).await);
     let mut slow =
-        code(Language::Python, "import time\ndef cortexone_handler(e, c): time.sleep(0.05); return e");
-    slow.limits.concurrent = 2;
+        code(SourceLanguage::Python, "import time\ndef cortexone_handler(e, c): time.sleep(0.05); return e");
+    slow.limits.max_concurrent = 2;
     let slow = Arc::new(slow);
     let results = join_all((0..6).map(|_| run(&runtimes, &slow, "[7]"))).await;
     assert!(results.into_iter().all(|result| answer(result) == "[7]"));
@@ -169,14 +169,14 @@ async fn calls_of_one_version_run_at_a_time_as_many_as_may() {
 }
 
 #[tokio::test]
-async fn where_all_places_are_taken_the_idle_make_room() {
+async fn idle_workers_are_stopped_at_the_worker_limit() {
     let processes = processes();
     let mut options = options_of(&processes).await;
     options.workers = 1;
-    let runtimes = Runtimes::new(options);
+    let runtimes = FunctionRuntime::new(options);
     let codes: Vec<_> = (0..3)
         .map(|number| {
-            Arc::new(code(Language::Lua, &format!("function cortexone_handler() return {number} end")))
+            Arc::new(code(SourceLanguage::Lua, &format!("function cortexone_handler() return {number} end")))
         })
         .collect();
     for _ in 0..2 {
@@ -188,13 +188,13 @@ async fn where_all_places_are_taken_the_idle_make_room() {
 }
 
 #[tokio::test]
-async fn one_version_does_not_take_all_places() {
+async fn single_version_cannot_use_all_workers() {
     let mut options = options_of(&processes()).await;
     options.workers = 4;
-    let (runtimes, event) = (Runtimes::new(options), Json::null());
+    let (runtimes, event) = (FunctionRuntime::new(options), Json::null());
     let greedy = endless(Duration::from_secs(50), 16);
-    let soon = Context { deadline: SystemTime::now() + Duration::from_secs(10), ..context() };
-    let modest = Arc::new(code(Language::Lua, "function cortexone_handler() return 1 end"));
+    let soon = CallContext { deadline: SystemTime::now() + Duration::from_secs(10), ..context() };
+    let modest = Arc::new(code(SourceLanguage::Lua, "function cortexone_handler() return 1 end"));
     let all = join_all((0..8).map(|_| run(&runtimes, &greedy, "{}")));
     tokio::pin!(all);
     let other = async {
@@ -209,14 +209,14 @@ async fn one_version_does_not_take_all_places() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_what_another_call_left_to_clear_away() {
+async fn call_does_not_wait_for_a_long_clean_up() {
     let processes = processes();
-    let runtimes = Runtimes::new(options_of(&processes).await);
+    let runtimes = FunctionRuntime::new(options_of(&processes).await);
     let source = "function cortexone_handler(event) {
         if (event.full) { globalThis.kept = []; for (let i = 0; i < 2e6; i++) kept.push({ a: i }) }
         return 1
     }";
-    let code = Arc::new(code(Language::JavaScript, source));
+    let code = Arc::new(code(SourceLanguage::JavaScript, source));
     answer(run(&runtimes, &code, "{}").await);
     let pids = || processes.list().iter().map(|process| process.pid).collect::<Vec<_>>();
     let first = pids();
@@ -228,11 +228,30 @@ async fn nobody_waits_for_what_another_call_left_to_clear_away() {
 }
 
 #[tokio::test]
-async fn who_is_idle_for_long_ends() {
+async fn worker_that_ends_between_calls_is_replaced() {
+    let processes = processes();
+    let (runtimes, code) = (FunctionRuntime::new(options_of(&processes).await), counting());
+    assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
+    let pids = || processes.list().iter().map(|process| process.pid).collect::<Vec<_>>();
+    let first = pids();
+    kill_process(worker_below(first[0]), Signal::KILL).unwrap();
+    until(|| {
+        let idle = runtimes.info().iter().map(|info| info.idle).sum::<usize>();
+        idle == 1 && pids().len() == 1 && pids() != first
+    })
+    .await;
+    // A worker that ends before its first call is not replaced, because its successor would end, too.
+    kill_process(worker_below(pids()[0]), Signal::KILL).unwrap();
+    until(|| runtimes.info().is_empty() && pids().is_empty()).await;
+    assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
+}
+
+#[tokio::test]
+async fn idle_worker_is_stopped() {
     let processes = processes();
     let mut options = options_of(&processes).await;
     options.idle_time = Duration::from_millis(100);
-    let (runtimes, code) = (Runtimes::new(options), counting());
+    let (runtimes, code) = (FunctionRuntime::new(options), counting());
     for _ in 0..2 {
         assert_eq!(answer(run(&runtimes, &code, "{}").await), "1");
         until(|| processes.list().is_empty() && runtimes.info().is_empty()).await;
@@ -240,9 +259,9 @@ async fn who_is_idle_for_long_ends() {
 }
 
 #[tokio::test]
-async fn all_workers_end_with_the_last_of_those_who_have_them() {
+async fn workers_end_with_the_last_runtime_clone() {
     let processes = processes();
-    let runtimes = Runtimes::new(options_of(&processes).await);
+    let runtimes = FunctionRuntime::new(options_of(&processes).await);
     run(&runtimes, &counting(), "{}").await.unwrap();
     let other = runtimes.clone();
     drop(runtimes);
@@ -252,10 +271,10 @@ async fn all_workers_end_with_the_last_of_those_who_have_them() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_started_is_unavailable() {
+async fn worker_that_cannot_start_is_unavailable() {
     let mut options = options_of(&processes()).await;
     options.python = "no-such-python".into();
-    let error = run(&Runtimes::new(options), &counting(), "{}").await.unwrap_err();
+    let error = run(&FunctionRuntime::new(options), &counting(), "{}").await.unwrap_err();
     assert!(
         matches!(&error, RunError::Unavailable(why) if why.contains("start the program: No such file")),
         "{error:?}"

@@ -1,9 +1,9 @@
-//! The samples of the platform's documentation run as they are.
+//! The samples of the platform's documentation run unchanged.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolyard_functions::code::Language;
+use toolyard_functions::code::SourceLanguage;
 
 use crate::setup::{answer, code, run, runtimes};
 
@@ -11,11 +11,11 @@ const PYTHON: &str = include_str!("../../../../fixtures/functions/echo/py/cortex
 const JAVASCRIPT: &str = include_str!("../../../../fixtures/functions/echo/js/cortexone_function.js");
 const LUA: &str = include_str!("../../../../fixtures/functions/echo/lua/cortexone_function.lua");
 
-pub(crate) fn sample(language: Language) -> &'static str {
+pub(crate) fn sample(language: SourceLanguage) -> &'static str {
     match language {
-        Language::Python => PYTHON,
-        Language::JavaScript => JAVASCRIPT,
-        Language::Lua => LUA,
+        SourceLanguage::Python => PYTHON,
+        SourceLanguage::JavaScript => JAVASCRIPT,
+        SourceLanguage::Lua => LUA,
     }
 }
 
@@ -31,8 +31,8 @@ fn error(code: i64, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": code, "message": message } })
 }
 
-/// Asks as an object and as a string that is JSON.
-async fn check(language: Language, cases: &[(Value, Value)]) {
+/// Sends each request as an object and as a JSON string.
+async fn check(language: SourceLanguage, cases: &[(Value, Value)]) {
     let runtimes = runtimes().await;
     let code = Arc::new(code(language, sample(language)));
     for (request, expected) in cases {
@@ -71,18 +71,18 @@ fn cases() -> Vec<(Value, Value)> {
 }
 
 #[tokio::test]
-async fn the_sample_in_javascript_answers() {
-    check(Language::JavaScript, &cases()).await;
+async fn javascript_sample_answers() {
+    check(SourceLanguage::JavaScript, &cases()).await;
 }
 
 #[tokio::test]
-async fn the_sample_in_lua_answers() {
-    check(Language::Lua, &cases()).await;
+async fn lua_sample_answers() {
+    check(SourceLanguage::Lua, &cases()).await;
 }
 
 #[tokio::test]
-async fn the_sample_in_python_answers() {
+async fn python_sample_answers() {
     let mut cases = cases();
     cases.push((json!({ "jsonrpc": "1.0", "id": 1, "method": "ping" }), error(-32600, "Invalid Request")));
-    check(Language::Python, &cases).await;
+    check(SourceLanguage::Python, &cases).await;
 }

@@ -1,7 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::project::{Kind, template};
+use crate::project::{FunctionKind, template};
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -16,7 +16,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 const ENTRY: &str = "cortexone_function.py";
 
 #[test]
-fn what_is_in_a_folder() {
+fn folder_is_read() {
     let folder = folder(&[
         (ENTRY, "source"),
         ("function.json", r#"{ "id": "weather", "price": "0.5" }"#),
@@ -32,41 +32,42 @@ fn what_is_in_a_folder() {
         ("venv/lib/x.py", ""),
     ]);
     symlink("data/cities.csv", folder.path().join("link.csv")).unwrap();
-    let found = read(folder.path()).unwrap();
-    let names: Vec<_> = found.project.files.iter().map(|(path, _)| path.as_str()).collect();
+    let folder_project = read(folder.path()).unwrap();
+    let names: Vec<_> = folder_project.project.files.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(names, [ENTRY, "data/cities.csv", "data/tests/one.json", "link.csv", "requirements.txt"]);
-    assert_eq!((found.id.as_deref(), found.project.kind), (Some("weather"), Kind::Mcp));
-    assert_eq!(found.project.requirements().unwrap(), "requests");
-    let tests: Vec<_> = found.project.tests.iter().map(|test| (&*test.name, test.expect.is_some())).collect();
+    assert_eq!(
+        (folder_project.id.as_deref(), folder_project.project.kind),
+        (Some("weather"), FunctionKind::Mcp)
+    );
+    assert_eq!(folder_project.project.requirements().unwrap(), "requests");
+    let tests: Vec<_> =
+        folder_project.project.tests.iter().map(|test| (&*test.name, test.expect.is_some())).collect();
     assert_eq!(tests, [("a", true), ("named", false)]);
 }
 
 #[test]
-fn a_file_is_a_function_too() {
+fn single_file_is_a_function() {
     let folder = folder(&[("tool.js", "source"), ("tool.rb", "source")]);
-    let found = read(&folder.path().join("tool.js")).unwrap();
-    assert_eq!(found.project.files, [("cortexone_function.js".to_owned(), "source".into())]);
+    let folder_project = read(&folder.path().join("tool.js")).unwrap();
+    assert_eq!(folder_project.project.files, [("cortexone_function.js".to_owned(), "source".into())]);
     assert!(matches!(read(&folder.path().join("tool.rb")), Err(FolderError::NoLanguage(_))));
 }
 
 #[test]
-fn what_is_no_function_says_why() {
+fn invalid_folder_is_refused() {
     let check = |files: &[(&str, &str)], expected: &str| {
         let folder = folder(files);
         let refused = read(folder.path()).unwrap_err().to_string();
         assert_eq!(refused.replace(folder.path().to_str().unwrap(), "DIR"), expected);
     };
-    let none = "DIR has no single handler: there is to be one of cortexone_function.py, cortexone_function.js and \
-                cortexone_function.lua, or `language` in function.json says which";
+    let none = "DIR must have exactly one of cortexone_function.py, cortexone_function.js and \
+                cortexone_function.lua, or `language` in function.json";
     check(&[], none);
     check(&[(ENTRY, ""), ("cortexone_function.js", "")], none);
-    check(
-        &[(ENTRY, ""), ("function.yaml", "")],
-        "DIR/function.yaml is not read: what is said of a function stands in function.json",
-    );
+    check(&[(ENTRY, ""), ("function.yaml", "")], "DIR/function.yaml is not supported: use function.json");
     check(
         &[(ENTRY, ""), ("function.json", r#"{"limits":{"seconds":0}}"#)],
-        "DIR: the time in seconds of a function is between 1 and 900: 0 is not",
+        "DIR: the time in seconds must be between 1 and 900, not 0",
     );
     check(
         &[(ENTRY, ""), ("tests/a.json", "{}")],
@@ -76,14 +77,14 @@ fn what_is_no_function_says_why() {
     let many: Vec<_> = (0..250).map(|number| format!("{number}")).collect();
     let many: Vec<_> = many.iter().map(|name| (name.as_str(), "")).chain([(ENTRY, "")]).collect();
     let refused = read(folder(&many).path()).unwrap_err();
-    assert!(refused.to_string().ends_with("at most 200 files: this one has 201"), "{refused}");
-    let large = "x".repeat(MOST_BYTES);
+    assert!(refused.to_string().ends_with("too many files: 201, the maximum is 200"), "{refused}");
+    let large = "x".repeat(MAX_BYTES);
     let refused = read(folder(&[(ENTRY, &large), ("more", "1")]).path()).unwrap_err();
-    assert!(refused.to_string().contains("at most 10485760 bytes in its files"), "{refused}");
+    assert!(refused.to_string().contains("the maximum is 10485760"), "{refused}");
 }
 
 #[test]
-fn nothing_outside_is_read() {
+fn links_out_of_the_folder_are_refused() {
     let outside = folder(&[("secret", "hunter2"), ("folder/x", "")]);
     for (target, is_outside) in [("secret", true), ("folder", true), ("absent", false)] {
         let folder = folder(&[(ENTRY, "")]);
@@ -93,21 +94,21 @@ fn nothing_outside_is_read() {
     }
     let itself = folder(&[(ENTRY, "")]);
     symlink(".", itself.path().join("link")).unwrap();
-    assert!(matches!(read(itself.path()), Err(FolderError::Strange(_))));
+    assert!(matches!(read(itself.path()), Err(FolderError::NotAFile(_))));
     let socket = folder(&[(ENTRY, "")]);
     let _listener = std::os::unix::net::UnixListener::bind(socket.path().join("socket")).unwrap();
-    assert!(matches!(read(socket.path()), Err(FolderError::Strange(_))));
+    assert!(matches!(read(socket.path()), Err(FolderError::NotAFile(_))));
 }
 
 #[test]
-fn what_makes_another_stamp() {
+fn fingerprint_changes_with_the_files() {
     let folder = folder(&[(ENTRY, "a"), ("tests/a.json", "{}"), ("function.json", "{}"), ("data/x", "")]);
-    let mut before = Stamp::of(folder.path());
+    let mut before = FolderFingerprint::of(folder.path());
     let mut check = |path: &str, text: &str, is_other: bool| {
         let path = folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
-        let now = Stamp::of(folder.path());
+        let now = FolderFingerprint::of(folder.path());
         assert_eq!(now != before, is_other);
         before = now;
     };
@@ -120,24 +121,25 @@ fn what_makes_another_stamp() {
     check("__pycache__/x.pyc", "", false);
     check(".swp", "", false);
     fs::remove_file(folder.path().join("data/x")).unwrap();
-    assert_ne!(Stamp::of(folder.path()), before);
+    assert_ne!(FolderFingerprint::of(folder.path()), before);
 }
 
 #[test]
-fn templates_are_functions_with_tests() {
-    for kind in [Kind::Mcp, Kind::Function] {
-        for language in Language::ALL {
+fn templates_are_valid_functions_with_tests() {
+    for kind in [FunctionKind::Mcp, FunctionKind::Function] {
+        for language in SourceLanguage::ALL {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("new/weather");
-            let written = template::write(&path, kind, language, "weather").unwrap();
-            assert!(written.iter().all(|path| path.is_file()));
-            let Found { id, project } = read(&path).unwrap();
+            let paths = template::write(&path, kind, language, "weather").unwrap();
+            assert!(paths.iter().all(|path| path.is_file()));
+            let FolderProject { id, project } = read(&path).unwrap();
             assert_eq!((id.as_deref(), project.kind, project.language), (Some("weather"), kind, language));
             assert!(!project.tests.is_empty() && project.tests.iter().all(|test| test.expect.is_some()));
             let again = template::write(&path, kind, language, "weather").unwrap_err();
-            assert!(again.to_string().ends_with("is there already"), "{again}");
+            assert!(again.to_string().ends_with("already exists"), "{again}");
         }
     }
-    let odd = template::write(Path::new("/nowhere"), Kind::Mcp, Language::Lua, "a\"b").unwrap_err();
+    let odd =
+        template::write(Path::new("/nowhere"), FunctionKind::Mcp, SourceLanguage::Lua, "a\"b").unwrap_err();
     assert_eq!(odd.kind(), io::ErrorKind::InvalidInput);
 }

@@ -1,11 +1,11 @@
-// A tool that agents can call. It is given a JSON-RPC request, and returns the response.
-// Everything is synchronous here: there is no `async`, no `import`, and each call begins anew.
+// A tool for agents. It receives a JSON-RPC request and returns the response.
+// Everything is synchronous: there is no `async` and no `import`, and each call has a new state.
 
-// What agents read to decide whether, and how, to call a tool. Say what it does, and what it needs.
+// Agents read this to decide whether and how to call a tool: describe its purpose and its arguments.
 var TOOLS = [
   {
     name: "echo",
-    description: "Returns the text that it is given.",
+    description: "Returns its text.",
     inputSchema: {
       type: "object",
       properties: { text: { type: "string", description: "The text to return." } },
@@ -43,7 +43,7 @@ var METHODS = {
   },
 };
 
-// Called once for each request. What is thrown is answered with an internal error.
+// Called once per request. An exception becomes an internal error.
 function cortexone_handler(event, context) {
   var request = typeof event === "string" ? JSON.parse(event) : event;
   var method = METHODS[request.method];

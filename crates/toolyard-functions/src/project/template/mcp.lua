@@ -1,11 +1,11 @@
--- A tool that agents can call. It is given a JSON-RPC request, and returns the response.
--- `json` is there already; there are no files and no other modules, and each call begins anew.
+-- A tool for agents. It receives a JSON-RPC request and returns the response.
+-- `json` already exists; there are no files and no other modules, and each call begins anew.
 
--- What agents read to decide whether, and how, to call a tool. Say what it does, and what it needs.
+-- Agents read this to decide whether and how to call a tool: describe its purpose and its arguments.
 local TOOLS = {
   {
     name = "echo",
-    description = "Returns the text that it is given.",
+    description = "Returns its text.",
     inputSchema = {
       type = "object",
       properties = { text = { type = "string", description = "The text to return." } },
@@ -44,7 +44,7 @@ local METHODS = {
   end,
 }
 
--- Called once for each request. An error is answered with an internal error.
+-- Called once per request. An error becomes an internal error.
 function cortexone_handler(event, context)
   local request = type(event) == "string" and json.decode(event) or event
   local method = METHODS[request.method]

@@ -1,12 +1,12 @@
-"""A tool that agents can call. It is given a JSON-RPC request, and returns the response."""
+"""A tool for agents. It receives a JSON-RPC request and returns the response."""
 
 import json
 
-# What agents read to decide whether, and how, to call a tool. Say what it does, and what it needs.
+# Agents read this to decide whether and how to call a tool: describe its purpose and its arguments.
 TOOLS = [
     {
         "name": "echo",
-        "description": "Returns the text that it is given.",
+        "description": "Returns its text.",
         "inputSchema": {
             "type": "object",
             "properties": {"text": {"type": "string", "description": "The text to return."}},
@@ -51,7 +51,7 @@ def tools_call(request):
 METHODS = {"initialize": initialize, "tools/list": tools_list, "tools/call": tools_call}
 
 
-# Called once for each request. What it prints goes to the log of the call. An exception is answered with an internal error.
+# Called once per request. Printed output goes to the log of the call. An exception becomes an internal error.
 def cortexone_handler(event, context=None):
     request = json.loads(event) if isinstance(event, str) else event
     method = METHODS.get(request.get("method"))

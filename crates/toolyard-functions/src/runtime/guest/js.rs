@@ -1,4 +1,4 @@
-//! JavaScript: QuickJS, with what the language itself has and no more. There is no I/O to be had.
+//! JavaScript: QuickJS with the built-in objects of the language only, without any I/O.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,24 +8,23 @@ use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::function::Rest;
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Function, Object, Runtime, Value};
 
-use super::line::Line;
-use super::{Call, NO_FETCH, no_handler, no_json};
-use crate::runtime::wire::{Failure, FetchRequest, FetchResponse, Load, Told};
+use super::host_channel::HostChannel;
+use super::{FETCH_DISABLED, GuestCall, invalid_json, missing_handler};
+use crate::runtime::wire::{CallFailure, FetchRequest, FetchResponse, HandlerContext, LoadRequest};
 
-/// What there is of the language. Nothing of it reaches out of the engine.
-type Parts = (
+/// Built-in objects of the language. None of them reaches out of the engine.
+type JsIntrinsics = (
     (intrinsic::Date, intrinsic::Eval, intrinsic::RegExp, intrinsic::RegExpCompiler),
     (intrinsic::Json, intrinsic::Proxy, intrinsic::MapSet, intrinsic::TypedArrays),
     (intrinsic::Promise, intrinsic::WeakRef),
 );
 
-const ASYNCHRONOUS: &str =
-    "the handler is asynchronous: it has to be synchronous, and to return its answer instead of a Promise";
+const ASYNCHRONOUS: &str = "the handler must be synchronous and return its answer instead of a Promise";
 
-/// How deep calls may nest, in bytes of the stack. That of the process is eight times as large.
+/// Maximum stack size of nested calls, in bytes. The stack of the process is eight times as large.
 const STACK_BYTES: usize = 1 << 20;
 
-pub(super) struct Engine {
+pub(super) struct JsEngine {
     source: Vec<u8>,
     entry: String,
     handler: String,
@@ -33,19 +32,19 @@ pub(super) struct Engine {
     network: bool,
     memory_bytes: usize,
     output_bytes: usize,
-    line: Line,
+    line: HostChannel,
 }
 
-pub(super) struct State {
+pub(super) struct JsState {
     runtime: Runtime,
     context: Context,
     deadline: Rc<Cell<Option<Instant>>>,
 }
 
-impl super::Engine for Engine {
-    type State = State;
+impl super::ScriptEngine for JsEngine {
+    type State = JsState;
 
-    fn load(load: &Load, source: Vec<u8>, line: &Line) -> Result<Self, String> {
+    fn load(load: &LoadRequest, source: Vec<u8>, line: &HostChannel) -> Result<Self, String> {
         std::str::from_utf8(&source).map_err(|error| format!("{} is not UTF-8: {error}", load.entry))?;
         let engine = Self {
             source,
@@ -57,13 +56,13 @@ impl super::Engine for Engine {
             output_bytes: load.output_bytes,
             line: line.clone(),
         };
-        let state = engine.prepare().map_err(|_| "there is not enough memory".to_owned())?;
+        let state = engine.prepare().map_err(|_| "out of memory".to_owned())?;
         state.context.with(|ctx| engine.check(&ctx))?;
         Ok(engine)
     }
 
-    fn prepare(&self) -> Result<State, Failure> {
-        let none = |_| Failure::OutOfMemory;
+    fn prepare(&self) -> Result<JsState, CallFailure> {
+        let none = |_| CallFailure::OutOfMemory;
         let runtime = Runtime::new().map_err(none)?;
         runtime.set_memory_limit(self.memory_bytes);
         runtime.set_max_stack_size(STACK_BYTES);
@@ -71,99 +70,100 @@ impl super::Engine for Engine {
         let watched = deadline.clone();
         let is_late = move || watched.get().is_some_and(|deadline| Instant::now() > deadline);
         runtime.set_interrupt_handler(Some(Box::new(is_late)));
-        let context = Context::custom::<Parts>(&runtime).map_err(none)?;
-        context.with(|ctx| self.furnish(&ctx)).map_err(none)?;
-        Ok(State { runtime, context, deadline })
+        let context = Context::custom::<JsIntrinsics>(&runtime).map_err(none)?;
+        context.with(|ctx| self.install_globals(&ctx)).map_err(none)?;
+        Ok(JsState { runtime, context, deadline })
     }
 
-    fn answer(&self, state: &State, call: Call) -> Result<Vec<u8>, Failure> {
+    fn answer(&self, state: &JsState, call: GuestCall) -> Result<Vec<u8>, CallFailure> {
         let deadline = call.deadline;
         state.deadline.set(Some(deadline));
         let result = state.context.with(|ctx| {
             self.run(&ctx, call).map_err(|stopped| {
-                // To tell of an error may run code of the handler's, and it may have been late before.
+                // Formatting an error may run code of the handler, and the deadline may have passed before.
                 let failure = failure(&ctx, stopped);
-                if Instant::now() > deadline { Failure::TimedOut } else { failure }
+                if Instant::now() > deadline { CallFailure::TimedOut } else { failure }
             })
         });
         match result {
-            // There was no memory for an error.
-            Err(Failure::Thrown { kind, .. }) if kind == "null" && self.is_full(&state.runtime) => {
-                Err(Failure::OutOfMemory)
+            // There was no memory for the error.
+            Err(CallFailure::Thrown { kind, .. }) if kind == "null" && self.is_full(&state.runtime) => {
+                Err(CallFailure::OutOfMemory)
             }
             result => result,
         }
     }
 }
 
-/// Why there is no answer.
-enum Stopped {
-    Failure(Failure),
+/// Reason why there is no answer.
+enum JsError {
+    Failure(CallFailure),
     Error(rquickjs::Error),
 }
 
-impl From<rquickjs::Error> for Stopped {
+impl From<rquickjs::Error> for JsError {
     fn from(error: rquickjs::Error) -> Self {
         Self::Error(error)
     }
 }
 
-impl Engine {
+impl JsEngine {
     fn is_full(&self, runtime: &Runtime) -> bool {
         usize::try_from(runtime.memory_usage().malloc_size).is_ok_and(|used| used > self.memory_bytes / 2)
     }
 
-    /// Runs what stands outside of functions, and finds the handler.
-    fn read<'js>(&self, ctx: &Ctx<'js>) -> Result<Function<'js>, Stopped> {
+    /// Runs the top-level code and returns the handler.
+    fn load_handler<'js>(&self, ctx: &Ctx<'js>) -> Result<Function<'js>, JsError> {
         let mut options = EvalOptions::default();
         options.strict = false;
         options.filename = Some(self.entry.clone());
         ctx.eval_with_options::<(), _>(&*self.source, options)?;
-        // It may be a member of the global object, or a constant beside it.
+        // The handler may be a member of the global object, or a constant beside it.
         let name = &self.handler;
-        let found: Value<'js> = ctx.eval(format!("typeof {name} === 'undefined' ? undefined : {name}"))?;
-        found.into_function().ok_or_else(|| Stopped::Failure(no_handler(name)))
+        let handler: Value<'js> = ctx.eval(format!("typeof {name} === 'undefined' ? undefined : {name}"))?;
+        handler.into_function().ok_or_else(|| JsError::Failure(missing_handler(name)))
     }
 
-    /// Whether there is a handler that can be called, and what is wrong with the code otherwise.
+    /// Checks that the code has a handler that can be called.
     fn check(&self, ctx: &Ctx<'_>) -> Result<(), String> {
-        match self.read(ctx) {
+        match self.load_handler(ctx) {
             Ok(handler) if is_async(ctx, &handler) => Err(ASYNCHRONOUS.to_owned()),
             Ok(_) => Ok(()),
             Err(stopped) => Err(match failure(ctx, stopped) {
-                Failure::Thrown { kind, message, details } => match details.lines().next() {
+                CallFailure::Thrown { kind, message, details } => match details.lines().next() {
                     Some(place) => format!("{kind}: {message} {}", place.trim()),
                     None => format!("{kind}: {message}"),
                 },
-                Failure::NotLoaded { message } => message,
-                _ => "it takes more memory than it may have".to_owned(),
+                CallFailure::NotLoaded { message } => message,
+                _ => "it exceeds its memory limit".to_owned(),
             }),
         }
     }
 
-    fn run(&self, ctx: &Ctx<'_>, call: Call) -> Result<Vec<u8>, Stopped> {
-        let handler = self.read(ctx)?;
+    fn run(&self, ctx: &Ctx<'_>, call: GuestCall) -> Result<Vec<u8>, JsError> {
+        let handler = self.load_handler(ctx)?;
         let event = ctx.json_parse(call.event)?;
-        let answer: Value<'_> = handler.call((event, told(ctx, &call.context)?))?;
+        let answer: Value<'_> = handler.call((event, context_object(ctx, &call.context)?))?;
         if answer.is_promise() {
-            return Err(Stopped::Failure(Failure::NotLoaded { message: ASYNCHRONOUS.to_owned() }));
+            return Err(JsError::Failure(CallFailure::NotLoaded { message: ASYNCHRONOUS.to_owned() }));
         }
         let kind = answer.type_name();
-        let text = ctx.json_stringify(answer)?.ok_or_else(|| Stopped::Failure(no_json(kind)))?.to_string()?;
+        let text =
+            ctx.json_stringify(answer)?.ok_or_else(|| JsError::Failure(invalid_json(kind)))?.to_string()?;
         if text.len() > self.output_bytes {
-            return Err(Stopped::Failure(Failure::OutputTooLarge));
+            return Err(JsError::Failure(CallFailure::OutputTooLarge));
         }
         Ok(text.into_bytes())
     }
 
-    /// What a handler finds beside the language.
-    fn furnish<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<()> {
+    /// Adds the globals of handlers.
+    fn install_globals<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<()> {
         let globals = ctx.globals();
         let console = Object::new(ctx.clone())?;
         let line = self.line.clone();
         let print = Function::new(ctx.clone(), move |ctx: Ctx<'js>, values: Rest<Value<'js>>| {
-            let words: Vec<_> = values.iter().map(|value| shown(&ctx, value)).collect();
-            line.log(&words.join(" "));
+            let words: Vec<_> = values.iter().map(|value| format_value(&ctx, value)).collect();
+            line.print_line(&words.join(" "));
         })?;
         for name in ["log", "info", "warn", "error", "debug"] {
             console.set(name, print.clone())?;
@@ -184,7 +184,7 @@ impl Engine {
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, values: Rest<Value<'js>>| {
             let thrown = |message: &str| rquickjs::Exception::throw_type(&ctx, message);
             if !network {
-                return Err(thrown(NO_FETCH));
+                return Err(thrown(FETCH_DISABLED));
             }
             let request = request(&ctx, &values)?;
             let response = line.fetch(request).map_err(|message| thrown(&format!("fetch: {message}")))?;
@@ -193,37 +193,37 @@ impl Engine {
     }
 }
 
-fn failure(ctx: &Ctx<'_>, stopped: Stopped) -> Failure {
+fn failure(ctx: &Ctx<'_>, stopped: JsError) -> CallFailure {
     let error = match stopped {
-        Stopped::Failure(failure) => return failure,
-        Stopped::Error(error) => error,
+        JsError::Failure(failure) => return failure,
+        JsError::Error(error) => error,
     };
     match Err::<(), _>(error).catch(ctx) {
-        Ok(()) | Err(CaughtError::Error(rquickjs::Error::Allocation)) => Failure::OutOfMemory,
+        Ok(()) | Err(CaughtError::Error(rquickjs::Error::Allocation)) => CallFailure::OutOfMemory,
         Err(CaughtError::Error(error)) => thrown("Error", error.to_string(), ""),
-        Err(CaughtError::Value(value)) => thrown(value.type_name(), shown(ctx, &value), ""),
+        Err(CaughtError::Value(value)) => thrown(value.type_name(), format_value(ctx, &value), ""),
         Err(CaughtError::Exception(exception)) => {
             let kind = exception.get::<_, String>("name").unwrap_or_else(|_| "Error".to_owned());
             let message = exception.message().unwrap_or_default();
             if message == "out of memory" {
-                return Failure::OutOfMemory;
+                return CallFailure::OutOfMemory;
             }
             thrown(&kind, message, &exception.stack().unwrap_or_default())
         }
     }
 }
 
-fn thrown(kind: &str, message: String, details: &str) -> Failure {
-    Failure::Thrown { kind: kind.to_owned(), message, details: details.trim_end().to_owned() }
+fn thrown(kind: &str, message: String, details: &str) -> CallFailure {
+    CallFailure::Thrown { kind: kind.to_owned(), message, details: details.trim_end().to_owned() }
 }
 
-/// A value as it is printed: texts as they are, others as JSON where they can be.
-fn shown<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> String {
+/// Formats a value for printing: strings unchanged, others as JSON if possible.
+fn format_value<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> String {
     if let Some(text) = value.as_string() {
         return text.to_string().unwrap_or_default();
     }
     let json = ctx.json_stringify(value.clone()).ok().flatten();
-    // What it throws is not what was to be printed.
+    // Clears an exception of the conversion.
     let _gone = ctx.catch();
     json.and_then(|json| json.to_string().ok()).unwrap_or_else(|| value.type_name().to_owned())
 }
@@ -236,19 +236,19 @@ fn is_async<'js>(ctx: &Ctx<'js>, handler: &Function<'js>) -> bool {
     tag(ctx).is_ok_and(|tag| tag == "[object AsyncFunction]" || tag == "[object AsyncGeneratorFunction]")
 }
 
-/// The second argument of a handler.
-fn told<'js>(ctx: &Ctx<'js>, told: &Told) -> rquickjs::Result<Object<'js>> {
+/// Returns the second argument of a handler.
+fn context_object<'js>(ctx: &Ctx<'js>, told: &HandlerContext) -> rquickjs::Result<Object<'js>> {
     let context = Object::new(ctx.clone())?;
     context.set("function_id", &*told.function_id)?;
     context.set("version", &*told.version)?;
     context.set("request_id", &*told.request_id)?;
     context.set("deadline", &*told.deadline)?;
-    // Exact: no deadline is a hundred thousand years away.
+    // Exact, because no deadline is a hundred thousand years away.
     context.set("remaining_ms", told.remaining_ms as f64)?;
     Ok(context)
 }
 
-/// What `fetch(url, {method, headers, body})` asks for.
+/// Parses the arguments of `fetch(url, {method, headers, body})`.
 fn request<'js>(ctx: &Ctx<'js>, values: &[Value<'js>]) -> rquickjs::Result<FetchRequest> {
     let url = values.first().and_then(Value::as_string).map(|url| url.to_string()).transpose()?;
     let url = url.ok_or_else(|| rquickjs::Exception::throw_type(ctx, "fetch needs a URL"))?;

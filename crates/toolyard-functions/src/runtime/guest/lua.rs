@@ -1,4 +1,4 @@
-//! Lua: PUC Lua 5.4 without what reaches out of it.
+//! Lua: PUC Lua 5.4 without access to files, programs and modules.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,39 +8,39 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, IntoLuaMulti, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use serde_json::error::Category;
 
-use super::line::Line;
-use super::lua_globals::Globals;
-use super::lua_json::{self, NoJson};
-use super::{Call, no_handler, no_json};
-use crate::runtime::wire::{Failure, Load, Told};
+use super::host_channel::HostChannel;
+use super::lua_globals::LuaGlobals;
+use super::lua_json::{self, JsonEncodeError};
+use super::{GuestCall, invalid_json, missing_handler};
+use crate::runtime::wire::{CallFailure, HandlerContext, LoadRequest};
 
-/// How many instructions run between two looks at the clock: some 50 us.
-const LOOK_EVERY: u32 = 10_000;
+/// Number of instructions between two checks of the deadline: about 50 us.
+const CHECK_INTERVAL: u32 = 10_000;
 
-/// How long a table may be as JSON that is told of as an error, in bytes.
-const LONGEST_THROWN: usize = 4 << 10;
+/// Maximum length of a thrown table as JSON, in bytes.
+const MAX_THROWN_BYTES: usize = 4 << 10;
 
-pub(super) struct Engine {
-    /// The source, compiled. It is our own: a state that a handler reaches cannot load any.
+pub(super) struct LuaEngine {
+    /// Compiled source. Handlers cannot load bytecode.
     code: Vec<u8>,
     handler: String,
     memory_bytes: usize,
-    globals: Globals,
+    globals: LuaGlobals,
 }
 
-pub(super) struct State {
+pub(super) struct LuaState {
     lua: Lua,
     code: Function,
     array: Table,
-    /// `xpcall`, as it was before anybody could replace it.
+    /// The original `xpcall`, which handlers cannot replace.
     protected: Function,
     deadline: Rc<Cell<Option<Instant>>>,
 }
 
-impl super::Engine for Engine {
-    type State = State;
+impl super::ScriptEngine for LuaEngine {
+    type State = LuaState;
 
-    fn load(load: &Load, source: Vec<u8>, line: &Line) -> Result<Self, String> {
+    fn load(load: &LoadRequest, source: Vec<u8>, line: &HostChannel) -> Result<Self, String> {
         let compiler = Lua::new_with(StdLib::NONE, LuaOptions::new()).map_err(|error| error.to_string())?;
         let chunk = compiler.load(source).set_name(format!("@{}", load.entry)).set_mode(ChunkMode::Text);
         let code = chunk.into_function().map_err(|error| match error {
@@ -51,80 +51,80 @@ impl super::Engine for Engine {
             code: code.dump(false),
             handler: load.handler.clone(),
             memory_bytes: usize::try_from(load.memory_bytes).unwrap_or(usize::MAX) / 4 * 3,
-            globals: Globals {
+            globals: LuaGlobals {
                 environment: load.environment.clone(),
                 network: load.network,
                 output_bytes: load.output_bytes,
                 line: line.clone(),
             },
         };
-        let none = "it takes more memory than it may have";
+        let none = "it exceeds its memory limit";
         let state = engine.prepare().map_err(|_| none.to_owned())?;
-        engine.read(&state).map(drop).map_err(|failure| match failure {
-            Failure::Thrown { message, .. } | Failure::NotLoaded { message } => message,
+        engine.load_handler(&state).map(drop).map_err(|failure| match failure {
+            CallFailure::Thrown { message, .. } | CallFailure::NotLoaded { message } => message,
             _ => none.to_owned(),
         })?;
         Ok(engine)
     }
 
-    fn prepare(&self) -> Result<State, Failure> {
-        self.state().map_err(|_| Failure::OutOfMemory)
+    fn prepare(&self) -> Result<LuaState, CallFailure> {
+        self.state().map_err(|_| CallFailure::OutOfMemory)
     }
 
-    fn answer(&self, state: &State, call: Call) -> Result<Vec<u8>, Failure> {
+    fn answer(&self, state: &LuaState, call: GuestCall) -> Result<Vec<u8>, CallFailure> {
         let deadline = call.deadline;
         state.deadline.set(Some(deadline));
         let result = self.run(state, &call);
-        // What stops a script that is late is an error as well, and may have been hidden behind another one.
-        if result.is_err() && Instant::now() > deadline { Err(Failure::TimedOut) } else { result }
+        // The interruption of a late script is an error, too, and another error may have replaced it.
+        if result.is_err() && Instant::now() > deadline { Err(CallFailure::TimedOut) } else { result }
     }
 }
 
-impl Engine {
-    fn state(&self) -> mlua::Result<State> {
+impl LuaEngine {
+    fn state(&self) -> mlua::Result<LuaState> {
         let parts = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::UTF8 | StdLib::OS;
         let lua = Lua::new_with(parts, LuaOptions::new())?;
-        let array = self.globals.furnish(&lua)?;
+        let array = self.globals.install(&lua)?;
         let code = lua.load(&*self.code).set_mode(ChunkMode::Binary).into_function()?;
         let deadline = Rc::new(Cell::new(None));
-        watch(&lua, deadline.clone(), LOOK_EVERY)?;
+        set_interrupt_hook(&lua, deadline.clone(), CHECK_INTERVAL)?;
         let protected = lua.globals().raw_get("xpcall")?;
         lua.set_memory_limit(self.memory_bytes)?;
-        Ok(State { lua, code, array, protected, deadline })
+        Ok(LuaState { lua, code, array, protected, deadline })
     }
 
-    /// Runs what stands outside of functions, and finds the handler.
-    fn read(&self, state: &State) -> Result<Function, Failure> {
+    /// Runs the top-level code and returns the handler.
+    fn load_handler(&self, state: &LuaState) -> Result<Function, CallFailure> {
         state.call(&state.code, ())?;
         let handler: Value = state.lua.globals().raw_get(&*self.handler).map_err(failure)?;
         match handler {
             Value::Function(handler) => Ok(handler),
-            _ => Err(no_handler(&self.handler)),
+            _ => Err(missing_handler(&self.handler)),
         }
     }
 
-    fn run(&self, state: &State, call: &Call) -> Result<Vec<u8>, Failure> {
-        let handler = self.read(state)?;
+    fn run(&self, state: &LuaState, call: &GuestCall) -> Result<Vec<u8>, CallFailure> {
+        let handler = self.load_handler(state)?;
         let event = lua_json::decode(&state.lua, &state.array, &call.event);
         let event = event.map_err(|error| match error.classify() {
-            Category::Data => Failure::OutOfMemory,
+            Category::Data => CallFailure::OutOfMemory,
             _ => thrown(&format!("the event cannot be read: {error}"), ""),
         })?;
-        let context = told(&state.lua, &call.context).map_err(failure)?;
+        let context = context_table(&state.lua, &call.context).map_err(failure)?;
         let answer = state.call(&handler, (event, context))?;
         if answer.is_nil() {
-            return Err(no_json("nil"));
+            return Err(invalid_json("nil"));
         }
         lua_json::encode(&state.array, &answer, self.globals.output_bytes).map_err(|error| match error {
-            NoJson::TooLarge => Failure::OutputTooLarge,
-            NoJson::What(what) => no_json(&what),
+            JsonEncodeError::TooLarge => CallFailure::OutputTooLarge,
+            JsonEncodeError::What(what) => invalid_json(&what),
         })
     }
 }
 
-impl State {
-    /// Calls a function, and takes note of whatever it throws: anything can be thrown.
-    fn call(&self, function: &Function, arguments: impl IntoLuaMulti) -> Result<Value, Failure> {
+impl LuaState {
+    /// Calls a function and captures any thrown value.
+    fn call(&self, function: &Function, arguments: impl IntoLuaMulti) -> Result<Value, CallFailure> {
         let caught = Rc::new(RefCell::new(None));
         let (noted, array) = (caught.clone(), self.array.clone());
         let note = self.lua.create_function(move |lua, value: Value| {
@@ -139,45 +139,49 @@ impl State {
         if is_done {
             return Ok(value);
         }
-        // Where there was no memory, nobody could be told of it.
-        Err(caught.take().unwrap_or(Failure::OutOfMemory))
+        // Without memory, the error handler could not run.
+        Err(caught.take().unwrap_or(CallFailure::OutOfMemory))
     }
 }
 
-fn thrown_value(lua: &Lua, array: &Table, value: Value) -> Failure {
+fn thrown_value(lua: &Lua, array: &Table, value: Value) -> CallFailure {
     let kind = match &value {
         Value::Error(error) => return failure((**error).clone()),
         Value::String(_) => "error",
         other => other.type_name(),
     };
     let message = match &value {
-        Value::Table(table) if table.metatable().is_none() => lua_json::encode(array, &value, LONGEST_THROWN)
-            .map_or_else(|_| "table".to_owned(), |text| String::from_utf8_lossy(&text).into_owned()),
+        Value::Table(table) if table.metatable().is_none() => {
+            lua_json::encode(array, &value, MAX_THROWN_BYTES)
+                .map_or_else(|_| "table".to_owned(), |text| String::from_utf8_lossy(&text).into_owned())
+        }
         other => other.to_string().unwrap_or_else(|_| kind.to_owned()),
     };
     let trace = lua.traceback(None, 1).map(|trace| trace.to_string_lossy());
-    Failure::Thrown { kind: kind.to_owned(), message, details: trace.unwrap_or_default() }
+    CallFailure::Thrown { kind: kind.to_owned(), message, details: trace.unwrap_or_default() }
 }
 
-/// Stops what is late. A script may catch that (`pcall`) and go on: then it is stopped at every instruction.
-fn watch(lua: &Lua, deadline: Rc<Cell<Option<Instant>>>, every: u32) -> mlua::Result<()> {
+/// Interrupts a late script. If the script catches that (`pcall`), it is interrupted at each instruction.
+fn set_interrupt_hook(lua: &Lua, deadline: Rc<Cell<Option<Instant>>>, every: u32) -> mlua::Result<()> {
     let triggers = HookTriggers::new().every_nth_instruction(every);
     lua.set_global_hook(triggers, move |lua, _| {
         if deadline.get().is_none_or(|deadline| Instant::now() <= deadline) {
             return Ok(VmState::Continue);
         }
         if every > 1 {
-            watch(lua, deadline.clone(), 1)?;
+            set_interrupt_hook(lua, deadline.clone(), 1)?;
         }
         Err(mlua::Error::runtime("interrupted"))
     })
 }
 
-fn failure(error: mlua::Error) -> Failure {
+fn failure(error: mlua::Error) -> CallFailure {
     match error {
-        mlua::Error::MemoryError(_) => Failure::OutOfMemory,
+        mlua::Error::MemoryError(_) => CallFailure::OutOfMemory,
         mlua::Error::CallbackError { traceback, cause } => match failure((*cause).clone()) {
-            Failure::Thrown { kind, message, .. } => Failure::Thrown { kind, message, details: traceback },
+            CallFailure::Thrown { kind, message, .. } => {
+                CallFailure::Thrown { kind, message, details: traceback }
+            }
             other => other,
         },
         mlua::Error::RuntimeError(text) => {
@@ -188,12 +192,12 @@ fn failure(error: mlua::Error) -> Failure {
     }
 }
 
-fn thrown(message: &str, details: &str) -> Failure {
-    Failure::Thrown { kind: "error".to_owned(), message: message.to_owned(), details: details.to_owned() }
+fn thrown(message: &str, details: &str) -> CallFailure {
+    CallFailure::Thrown { kind: "error".to_owned(), message: message.to_owned(), details: details.to_owned() }
 }
 
-/// The second argument of a handler.
-fn told(lua: &Lua, told: &Told) -> mlua::Result<Table> {
+/// Returns the second argument of a handler.
+fn context_table(lua: &Lua, told: &HandlerContext) -> mlua::Result<Table> {
     let context = lua.create_table()?;
     context.raw_set("function_id", &*told.function_id)?;
     context.raw_set("version", &*told.version)?;

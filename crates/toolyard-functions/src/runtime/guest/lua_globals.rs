@@ -1,45 +1,46 @@
-//! What a handler in Lua finds beside the language: no files, no programs, no code that is made as it runs.
+//! Globals of Lua handlers: no files, no programs, no dynamic code.
 
 use std::rc::Rc;
 
 use mlua::{Lua, MultiValue, Result, Table, Value, Variadic};
 
-use super::NO_FETCH;
-use super::line::Line;
-use super::lua_json::{self, NoJson};
+use super::FETCH_DISABLED;
+use super::host_channel::HostChannel;
+use super::lua_json::{self, JsonEncodeError};
 use crate::runtime::wire::{FetchRequest, FetchResponse};
 
-/// What there would be besides: it reaches out of the sandbox, or makes code out of text, which may be crafted bytecode.
-const GONE: [&str; 7] = ["collectgarbage", "dofile", "load", "loadfile", "loadstring", "package", "warn"];
+/// Removed globals: they reach out of the sandbox, or compile text, which may be crafted bytecode.
+const REMOVED_GLOBALS: [&str; 7] =
+    ["collectgarbage", "dofile", "load", "loadfile", "loadstring", "package", "warn"];
 
-/// What is left of `os`.
-const CLOCKS: [&str; 3] = ["clock", "date", "time"];
+/// Kept functions of `os`.
+const KEPT_OS_FUNCTIONS: [&str; 3] = ["clock", "date", "time"];
 
-/// What all states of a function have.
-pub(super) struct Globals {
+/// Configuration that all states of a function share.
+pub(super) struct LuaGlobals {
     pub(super) environment: Vec<(String, String)>,
     pub(super) network: bool,
     pub(super) output_bytes: usize,
-    pub(super) line: Line,
+    pub(super) line: HostChannel,
 }
 
-impl Globals {
-    /// Furnishes a state, and gives the metatable that arrays have.
-    pub(super) fn furnish(&self, lua: &Lua) -> Result<Table> {
+impl LuaGlobals {
+    /// Sets up a state and returns the metatable of arrays.
+    pub(super) fn install(&self, lua: &Lua) -> Result<Table> {
         let globals = lua.globals();
-        for name in GONE {
+        for name in REMOVED_GLOBALS {
             globals.raw_set(name, Value::Nil)?;
         }
         globals.raw_get::<Table>("string")?.raw_set("dump", Value::Nil)?;
         let (all, os): (Table, _) = (globals.raw_get("os")?, lua.create_table()?);
-        for name in CLOCKS {
+        for name in KEPT_OS_FUNCTIONS {
             os.raw_set(name, all.raw_get::<Value>(name)?)?;
         }
         globals.raw_set("os", os)?;
         let line = self.line.clone();
         let print = lua.create_function(move |_, values: Variadic<Value>| {
             let words: Result<Vec<String>> = values.iter().map(Value::to_string).collect();
-            line.log(&words?.join("\t"));
+            line.print_line(&words?.join("\t"));
             Ok(())
         })?;
         globals.raw_set("print", print)?;
@@ -49,9 +50,7 @@ impl Globals {
         let only = json.clone();
         let require = lua.create_function(move |_, name: String| match &*name {
             "json" => Ok(only.clone()),
-            name => {
-                Err(mlua::Error::runtime(format!("there is no module {name}: only json can be required")))
-            }
+            name => Err(mlua::Error::runtime(format!("unknown module {name}: only json can be required"))),
         })?;
         globals.raw_set("require", require)?;
         globals.raw_set("json", json)?;
@@ -72,10 +71,10 @@ impl Globals {
         let encode =
             lua.create_function(move |lua, value: Value| match lua_json::encode(&marked, &value, limit) {
                 Ok(text) => lua.create_string(text),
-                Err(NoJson::TooLarge) => {
+                Err(JsonEncodeError::TooLarge) => {
                     Err(mlua::Error::runtime(format!("json.encode: longer than {limit} bytes")))
                 }
-                Err(NoJson::What(what)) => Err(mlua::Error::runtime(format!("json.encode: {what}"))),
+                Err(JsonEncodeError::What(what)) => Err(mlua::Error::runtime(format!("json.encode: {what}"))),
             })?;
         json.raw_set("encode", encode)?;
         let marked = array.clone();
@@ -93,7 +92,7 @@ impl Globals {
         let (line, network, array) = (self.line.clone(), self.network, array.clone());
         lua.create_function(move |lua, (url, options): (String, Option<Table>)| {
             if !network {
-                return Err(mlua::Error::runtime(NO_FETCH));
+                return Err(mlua::Error::runtime(FETCH_DISABLED));
             }
             let request = request(url, options)?;
             let response = line.fetch(request);
@@ -103,23 +102,23 @@ impl Globals {
     }
 }
 
-/// `setmetatable` without `__gc`, which it takes out: what runs when a state is closed nobody could stop.
+/// Returns a `setmetatable` that removes `__gc`: nothing could interrupt code that runs when a state is closed.
 fn setmetatable(lua: &Lua, plain: mlua::Function) -> Result<mlua::Function> {
     lua.create_function(move |_, arguments: MultiValue| {
         if let Some(Value::Table(of)) = arguments.get(1) {
-            lua_json::unfinalized(of)?;
+            lua_json::remove_finalizer(of)?;
         }
         plain.call::<Value>(arguments)
     })
 }
 
-/// `json.array`: the metatable that makes an array of a table, also an empty one. `json.array{}` does so as well.
+/// Returns `json.array`: the metatable of arrays, including empty ones. It is callable, as in `json.array{}`.
 fn array(lua: &Lua) -> Result<Table> {
     let array = lua.create_table()?;
     let of = lua.create_table()?;
     let mark = lua.create_function(|_, (array, table): (Table, Option<Table>)| {
         let Some(table) = table else { return Err(mlua::Error::runtime("json.array needs a table")) };
-        lua_json::unfinalized(&array)?;
+        lua_json::remove_finalizer(&array)?;
         table.set_metatable(Some(array))?;
         Ok(table)
     })?;
@@ -150,7 +149,7 @@ fn response_table(lua: &Lua, array: &Table, response: FetchResponse) -> Result<T
     table.raw_set("headers", lua.create_table_from(response.headers)?)?;
     let body = Rc::<str>::from(response.body);
     table.raw_set("body", &*body)?;
-    // Called as a function and as a method.
+    // Callable as a function and as a method.
     let text = body.clone();
     table.raw_set("text", lua.create_function(move |lua, _: MultiValue| lua.create_string(&*text))?)?;
     let array = array.clone();

@@ -1,53 +1,54 @@
-//! JSON in Lua. An array stays one by its metatable, so that an empty one is not taken for an empty object, and `null`
-//! is a value of its own, because a table cannot hold nil.
+//! JSON in Lua. Arrays have a metatable, so that an empty one differs from an empty object, and `null` is a special
+//! value,
+//! because tables cannot contain nil.
 
 use std::fmt;
 
 use mlua::{Lua, Table, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-/// How deep values may nest: as deep as those that come in.
+/// Maximum depth of values, as for parsed JSON.
 const MAX_DEPTH: usize = 128;
 
-/// Why a value cannot be written as JSON.
+/// Error of writing a value as JSON.
 #[derive(Debug)]
-pub(super) enum NoJson {
+pub(super) enum JsonEncodeError {
     TooLarge,
     What(String),
 }
 
-/// Reads a text into Lua. It is an error of [`Data`](serde_json::error::Category::Data) where there is no memory for it.
+/// Decodes a text. Out of memory is an error of category [`Data`](serde_json::error::Category::Data).
 pub(super) fn decode(lua: &Lua, array: &Table, text: &[u8]) -> serde_json::Result<Value> {
-    unfinalized(array).map_err(serde_json::Error::custom)?;
+    remove_finalizer(array).map_err(serde_json::Error::custom)?;
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Seed { lua, array }.deserialize(&mut reader)?;
+    let value = LuaValueSeed { lua, array }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
 
-/// Takes what would run when a value goes out of a table that becomes its metatable. Handlers can reach each of them.
-pub(super) fn unfinalized(of: &Table) -> mlua::Result<()> {
+/// Removes `__gc` from a table that becomes a metatable. Handlers can modify such tables.
+pub(super) fn remove_finalizer(of: &Table) -> mlua::Result<()> {
     of.raw_set("__gc", Value::Nil)
 }
 
-/// Writes a value as JSON, of `limit` bytes at most. Members come in the order of their names: the order in a table
-/// is another one in each state.
-pub(super) fn encode(array: &Table, value: &Value, limit: usize) -> Result<Vec<u8>, NoJson> {
-    let mut writer = Writer { array, limit, out: Vec::new() };
+/// Encodes a value as JSON with at most `limit` bytes. Members are sorted by name, because the order in a table differs
+/// between states.
+pub(super) fn encode(array: &Table, value: &Value, limit: usize) -> Result<Vec<u8>, JsonEncodeError> {
+    let mut writer = LuaJsonWriter { array, limit, out: Vec::new() };
     writer.value(value, 0)?;
     Ok(writer.out)
 }
 
-struct Writer<'a> {
+struct LuaJsonWriter<'a> {
     array: &'a Table,
     limit: usize,
     out: Vec<u8>,
 }
 
-impl Writer<'_> {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), NoJson> {
+impl LuaJsonWriter<'_> {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), JsonEncodeError> {
         if depth > MAX_DEPTH {
-            return Err(NoJson::What("it nests too deep, or contains itself".to_owned()));
+            return Err(JsonEncodeError::What("nested too deeply, or cyclic".to_owned()));
         }
         match value {
             Value::Nil => self.out.extend_from_slice(b"null"),
@@ -55,22 +56,26 @@ impl Writer<'_> {
             Value::Boolean(is) => self.out.extend_from_slice(if *is { b"true" } else { b"false" }),
             Value::Integer(number) => self.out.extend_from_slice(number.to_string().as_bytes()),
             Value::Number(number) if number.is_finite() => self.plain(number)?,
-            Value::Number(number) => return Err(NoJson::What(format!("{number} is no number in JSON"))),
+            Value::Number(number) => {
+                return Err(JsonEncodeError::What(format!("{number} is not a JSON number")));
+            }
             Value::String(text) => match text.to_str() {
                 Ok(text) => self.plain(&*text)?,
-                Err(_) => return Err(NoJson::What("a string is not UTF-8".to_owned())),
+                Err(_) => return Err(JsonEncodeError::What("a string is not UTF-8".to_owned())),
             },
             Value::Table(table) => self.table(table, depth)?,
-            other => return Err(NoJson::What(format!("a {} is no value in JSON", other.type_name()))),
+            other => {
+                return Err(JsonEncodeError::What(format!("a {} is not a JSON value", other.type_name())));
+            }
         }
-        if self.out.len() > self.limit { Err(NoJson::TooLarge) } else { Ok(()) }
+        if self.out.len() > self.limit { Err(JsonEncodeError::TooLarge) } else { Ok(()) }
     }
 
-    fn plain(&mut self, value: &(impl serde::Serialize + ?Sized)) -> Result<(), NoJson> {
-        serde_json::to_writer(&mut self.out, value).map_err(|error| NoJson::What(error.to_string()))
+    fn plain(&mut self, value: &(impl serde::Serialize + ?Sized)) -> Result<(), JsonEncodeError> {
+        serde_json::to_writer(&mut self.out, value).map_err(|error| JsonEncodeError::What(error.to_string()))
     }
 
-    fn table(&mut self, table: &Table, depth: usize) -> Result<(), NoJson> {
+    fn table(&mut self, table: &Table, depth: usize) -> Result<(), JsonEncodeError> {
         let length = table.raw_len();
         let mut members = Vec::new();
         let mut is_list = true;
@@ -79,7 +84,7 @@ impl Writer<'_> {
             members.push((key, value));
             Ok(())
         });
-        collected.map_err(|error| NoJson::What(error.to_string()))?;
+        collected.map_err(|error| JsonEncodeError::What(error.to_string()))?;
         let is_marked = table.metatable().is_some_and(|of| of == *self.array);
         if is_marked || (is_list && length > 0) {
             drop(members);
@@ -88,27 +93,27 @@ impl Writer<'_> {
         self.object(members, depth)
     }
 
-    fn list(&mut self, table: &Table, length: usize, depth: usize) -> Result<(), NoJson> {
+    fn list(&mut self, table: &Table, length: usize, depth: usize) -> Result<(), JsonEncodeError> {
         self.out.push(b'[');
         for index in 1..=length {
             if index > 1 {
                 self.out.push(b',');
             }
-            let item = table.raw_get(index).map_err(|error| NoJson::What(error.to_string()))?;
+            let item = table.raw_get(index).map_err(|error| JsonEncodeError::What(error.to_string()))?;
             self.value(&item, depth + 1)?;
         }
         self.out.push(b']');
         Ok(())
     }
 
-    fn object(&mut self, members: Vec<(Value, Value)>, depth: usize) -> Result<(), NoJson> {
+    fn object(&mut self, members: Vec<(Value, Value)>, depth: usize) -> Result<(), JsonEncodeError> {
         let mut named = Vec::with_capacity(members.len());
         for (key, value) in members {
             named.push((name(&key)?, value));
         }
         named.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         if let Some(twice) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(NoJson::What(format!("two members have the name {}", twice[0].0)));
+            return Err(JsonEncodeError::What(format!("duplicate member {}", twice[0].0)));
         }
         self.out.push(b'{');
         for (number, (name, value)) in named.iter().enumerate() {
@@ -124,24 +129,24 @@ impl Writer<'_> {
     }
 }
 
-fn name(key: &Value) -> Result<String, NoJson> {
+fn name(key: &Value) -> Result<String, JsonEncodeError> {
     match key {
         Value::String(text) => match text.to_str() {
             Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(NoJson::What("a name is not UTF-8".to_owned())),
+            Err(_) => Err(JsonEncodeError::What("a name is not UTF-8".to_owned())),
         },
         Value::Integer(number) => Ok(number.to_string()),
-        other => Err(NoJson::What(format!("a {} is no name in JSON", other.type_name()))),
+        other => Err(JsonEncodeError::What(format!("a {} is not a JSON member name", other.type_name()))),
     }
 }
 
 #[derive(Clone, Copy)]
-struct Seed<'a> {
+struct LuaValueSeed<'a> {
     lua: &'a Lua,
     array: &'a Table,
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for LuaValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -149,7 +154,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de> Visitor<'de> for LuaValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -169,7 +174,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        // The nearest there is in Lua.
+        // Lua has no larger integers.
         Ok(i64::try_from(number).map_or(Value::Number(number as f64), Value::Integer))
     }
 

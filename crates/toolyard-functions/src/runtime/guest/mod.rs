@@ -1,10 +1,11 @@
-//! A worker in our own binary: it has a handler of JavaScript or Lua answer one call after the other, each in a state of
-//! its own. It holds no secrets but those of its function, opens nothing, and ends with its standard input.
+//! A worker in our own binary for JavaScript and Lua. It handles one call after the other, each in a new state. It has
+//! no
+//! secrets except for those of its function, opens no files, and ends with its standard input.
 //!
-//! The limits that the engines keep give good messages. The guarantee is that the host kills the worker.
+//! The engines enforce limits with good messages. The host enforces them by killing the worker.
 
+mod host_channel;
 mod js;
-mod line;
 mod lua;
 mod lua_globals;
 mod lua_json;
@@ -15,85 +16,85 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use self::line::Line;
-use super::wire::{Failure, Load, Reply, Told, beginning, error_bytes};
+use self::host_channel::HostChannel;
+use super::wire::{CallFailure, HandlerContext, LoadRequest, WorkerMessage, error_bytes, truncate_text};
 
-/// The name under which [`super::ENTRY`] is known.
-pub(super) const NAME: &str = "function-worker";
+/// Name of [`super::ENTRY`].
+pub(super) const ENTRY_NAME: &str = "function-worker";
 
-/// What the process of a worker does. Its argument is the end of the names of its language's files.
-pub(super) fn work(args: &[String]) -> u8 {
+/// Main function of a worker process. The argument is the file extension of its language.
+pub(super) fn run_worker(args: &[String]) -> u8 {
     let done = match args {
-        [language] if language == "js" => serve::<js::Engine>(&Line::new()),
-        [language] if language == "lua" => serve::<lua::Engine>(&Line::new()),
+        [language] if language == "js" => serve::<js::JsEngine>(&HostChannel::new()),
+        [language] if language == "lua" => serve::<lua::LuaEngine>(&HostChannel::new()),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     };
     u8::from(done.is_err())
 }
 
-/// A language, with the code of one function.
-trait Engine: Sized {
-    /// Everything that a handler can reach. There is a new one for each call.
+/// A script engine with the code of one function.
+trait ScriptEngine: Sized {
+    /// Everything that a handler can reach. Each call has a new state.
     type State;
 
-    /// Reads the code once, to know its mistakes.
-    fn load(load: &Load, source: Vec<u8>, line: &Line) -> Result<Self, String>;
+    /// Loads the code once, to detect faults.
+    fn load(load: &LoadRequest, source: Vec<u8>, line: &HostChannel) -> Result<Self, String>;
 
-    /// Makes a state. It is done before the call comes, where there is time.
-    fn prepare(&self) -> Result<Self::State, Failure>;
+    /// Creates a state. This happens before the call arrives, when no caller waits.
+    fn prepare(&self) -> Result<Self::State, CallFailure>;
 
-    /// Has a state answer one call.
-    fn answer(&self, state: &Self::State, call: Call) -> Result<Vec<u8>, Failure>;
+    /// Handles one call in a state.
+    fn answer(&self, state: &Self::State, call: GuestCall) -> Result<Vec<u8>, CallFailure>;
 }
 
 /// One call.
-struct Call {
+struct GuestCall {
     event: Vec<u8>,
-    context: Told,
-    /// When it has to be over.
+    context: HandlerContext,
+    /// Deadline of the call.
     deadline: Instant,
 }
 
-fn serve<E: Engine>(line: &Line) -> io::Result<()> {
-    let Some(load) = line.read::<Load>()? else { return Ok(()) };
-    line.bound(load.log_bytes, error_bytes(load.output_bytes));
+fn serve<E: ScriptEngine>(line: &HostChannel) -> io::Result<()> {
+    let Some(load) = line.read::<LoadRequest>()? else { return Ok(()) };
+    line.set_limits(load.log_bytes, error_bytes(load.output_bytes));
     let engine = match source(&load).and_then(|source| E::load(&load, source, line)) {
         Ok(engine) => engine,
         Err(message) => {
-            let message = beginning(message, error_bytes(load.output_bytes));
-            return line.say(&Reply::NotLoaded { message });
+            let message = truncate_text(message, error_bytes(load.output_bytes));
+            return line.send_message(&WorkerMessage::NotLoaded { message });
         }
     };
     loop {
         let state = engine.prepare();
-        line.ready()?;
+        line.send_ready()?;
         let Some(call) = line.next_call()? else { return Ok(()) };
-        let result = state.as_ref().map_err(Failure::clone).and_then(|state| engine.answer(state, call));
-        // The caller has its answer before anything is cleared away.
-        if line.answer(result)? {
+        let result = state.as_ref().map_err(CallFailure::clone).and_then(|state| engine.answer(state, call));
+        // The answer is sent before the state is dropped.
+        if line.send_result(result)? {
             return Ok(());
         }
     }
 }
 
-fn source(load: &Load) -> Result<Vec<u8>, String> {
+fn source(load: &LoadRequest) -> Result<Vec<u8>, String> {
     let file = load.files.iter().find(|(name, _)| *name == load.entry);
-    let (_, content) = file.ok_or_else(|| format!("there is no file {}", load.entry))?;
+    let (_, content) = file.ok_or_else(|| format!("missing file {}", load.entry))?;
     BASE64_STANDARD.decode(content).map_err(|error| error.to_string())
 }
 
-/// What a handler throws when it may not fetch. Where there were no such function, the message would not say why.
-const NO_FETCH: &str = "fetch is not enabled for this version of the function";
+/// Error of `fetch` without network access. The function exists, so that the error has a reason.
+const FETCH_DISABLED: &str = "fetch is not enabled for this version of the function";
 
-/// What it is told where its answer is no JSON.
-fn no_json(what: &str) -> Failure {
-    Failure::Thrown {
+/// Failure of an answer that cannot be written as JSON.
+fn invalid_json(what: &str) -> CallFailure {
+    CallFailure::Thrown {
         kind: "TypeError".to_owned(),
-        message: format!("the handler's answer is no JSON: {what}"),
+        message: format!("the handler's answer is not JSON: {what}"),
         details: String::new(),
     }
 }
 
-fn no_handler(load_handler: &str) -> Failure {
-    Failure::NotLoaded { message: format!("there is no function {load_handler}") }
+fn missing_handler(load_handler: &str) -> CallFailure {
+    CallFailure::NotLoaded { message: format!("missing function {load_handler}") }
 }

@@ -1,21 +1,21 @@
-//! In JavaScript.
+//! Attacks in JavaScript.
 
 use std::sync::Arc;
 
 use toolyard_functions::code::CodeLimits;
-use toolyard_functions::code::Language::JavaScript;
+use toolyard_functions::code::SourceLanguage::JavaScript;
 
-use super::{LONG, SHORT, check, said};
+use super::{LONG, SHORT, check, outcome_text};
 use crate::setup::{code, run, runtimes};
 
 #[tokio::test]
-async fn what_does_not_end_is_ended() {
+async fn endless_code_is_killed() {
     let cases = [
         ("while (true) {}", "TimedOut"),
         ("while (true) { try { while (true) {} } catch (e) {} }", "TimedOut"),
         ("try { while (true) {} } finally { while (true) {} }", "TimedOut"),
         ("return /^(a+)+$/.test('a'.repeat(60) + 'b')", "TimedOut"),
-        // No engine looks at the clock in there: the process is killed.
+        // The engine does not check the deadline in there: the process is killed.
         ("return 'a'.repeat(400000).indexOf('a'.repeat(200000) + 'b')", "TimedOut"),
         ("return { toJSON() { while (true) {} } }", "TimedOut"),
         ("while (true) {} function cortexone_handler() {}", "TimedOut"),
@@ -29,7 +29,7 @@ async fn what_does_not_end_is_ended() {
 }
 
 #[tokio::test]
-async fn what_needs_too_much_memory_is_told_so() {
+async fn memory_limit_is_reported() {
     let cases = [
         ("const all = []; while (true) all.push(new Array(1000).fill(all.length))", "OutOfMemory"),
         ("let s = 'x'; while (true) s += s + '!'; return s", "InternalError: string too long"),
@@ -43,7 +43,7 @@ async fn what_needs_too_much_memory_is_told_so() {
         ),
         (
             "let v = []; for (let i = 0; i < 200; i++) v = [v]; return v",
-            "TypeError: the handler's answer is no JSON",
+            "TypeError: the handler's answer is not JSON",
         ),
         ("return JSON.parse('['.repeat(1e6))", "RangeError: Maximum call stack size exceeded"),
         ("return 'x'.repeat(65534)", "\"xxx"),
@@ -54,7 +54,7 @@ async fn what_needs_too_much_memory_is_told_so() {
 }
 
 #[tokio::test]
-async fn there_is_no_way_out() {
+async fn escapes_are_impossible() {
     let cases = [
         (
             "return typeof require + typeof module + typeof setTimeout + typeof XMLHttpRequest",
@@ -69,7 +69,7 @@ async fn there_is_no_way_out() {
             "\"undefinedundefined\"",
         ),
         ("return Object.getOwnPropertyNames(process).join() + JSON.stringify(process.env)", "\"env{}\""),
-        ("return import('std')", "not loaded: the handler is asynchronous"),
+        ("return import('std')", "not loaded: the handler must be synchronous"),
         ("import x from 'std'; function cortexone_handler() {}", "not loaded: SyntaxError"),
         ("return require('fs')", "ReferenceError: require is not defined"),
         ("return console.log.constructor('return typeof load')()", "\"undefined\""),
@@ -79,7 +79,7 @@ async fn there_is_no_way_out() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_for_the_next_call() {
+async fn calls_share_no_state() {
     let cases = [
         ("const had = {}.polluted; Object.prototype.polluted = 1; return had === undefined", "true"),
         ("const had = [].map.hacked; Array.prototype.map.hacked = 1; return had === undefined", "true"),
@@ -92,28 +92,28 @@ async fn nothing_is_left_for_the_next_call() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told() {
+async fn faults_are_reported() {
     let cases = [
-        ("function other() {} // no cortexone_handler", "not loaded: there is no function cortexone_handler"),
-        ("var cortexone_handler = 1", "not loaded: there is no function cortexone_handler"),
+        ("function other() {} // no cortexone_handler", "not loaded: missing function cortexone_handler"),
+        ("var cortexone_handler = 1", "not loaded: missing function cortexone_handler"),
         ("const cortexone_handler = (event) => event.text", "\"event\""),
         ("function cortexone_handler() {\n  return 1 +;\n}", "not loaded: SyntaxError: "),
         ("throw new Error('top'); function cortexone_handler() {}", "not loaded: Error: top"),
-        ("async function cortexone_handler() {}", "not loaded: the handler is asynchronous"),
-        ("return Promise.resolve(1)", "not loaded: the handler is asynchronous"),
-        ("return (async () => 1)()", "not loaded: the handler is asynchronous"),
+        ("async function cortexone_handler() {}", "not loaded: the handler must be synchronous"),
+        ("return Promise.resolve(1)", "not loaded: the handler must be synchronous"),
+        ("return (async () => 1)()", "not loaded: the handler must be synchronous"),
         ("console.log('a'); throw 'b'", "string: b after \"a\\n\""),
         ("throw 'a text'", "string: a text"),
         ("throw { code: 7 }", "object: {\"code\":7}"),
         ("throw null", "null: null"),
         ("throw new RangeError('too far')", "RangeError: too far"),
         ("return event.missing.member", "TypeError: "),
-        ("return undefined", "TypeError: the handler's answer is no JSON: undefined"),
-        ("return () => 1", "TypeError: the handler's answer is no JSON: function"),
-        ("return Symbol('x')", "TypeError: the handler's answer is no JSON: symbol"),
+        ("return undefined", "TypeError: the handler's answer is not JSON: undefined"),
+        ("return () => 1", "TypeError: the handler's answer is not JSON: function"),
+        ("return Symbol('x')", "TypeError: the handler's answer is not JSON: symbol"),
         ("return 10n", "TypeError: "),
         ("const a = {}; a.a = a; return a", "TypeError: circular"),
-        // What `JSON.stringify` makes of it.
+        // The result of `JSON.stringify`.
         (
             "return { nan: NaN, f() {}, u: undefined, d: new Date(0) }",
             r#"{"nan":null,"d":"1970-01-01T00:00:00.000Z"}"#,
@@ -125,13 +125,13 @@ async fn mistakes_are_told() {
 }
 
 #[tokio::test]
-async fn the_text_of_an_error_is_bounded() {
+async fn error_text_is_truncated() {
     let (runtimes, limits) = (runtimes().await, CodeLimits { output_bytes: 1000, ..LONG });
     for body in ["throw new Error('x'.repeat(20e6))", "throw '\u{e9}'.repeat(5e6)"] {
         super::check_bounded(&runtimes, JavaScript, limits, body).await;
     }
     let mut code = code(JavaScript, "throw new Error('x'.repeat(20e6))");
     code.limits = limits;
-    let came = said(run(&runtimes, &Arc::new(code), "{}").await);
-    assert!(came.starts_with("not loaded: Error: xxx") && came.len() < 1100, "{}", came.len());
+    let outcome = outcome_text(run(&runtimes, &Arc::new(code), "{}").await);
+    assert!(outcome.starts_with("not loaded: Error: xxx") && outcome.len() < 1100, "{}", outcome.len());
 }

@@ -1,21 +1,21 @@
-//! In Lua.
+//! Attacks in Lua.
 
 use std::sync::Arc;
 
 use toolyard_functions::code::CodeLimits;
-use toolyard_functions::code::Language::Lua;
+use toolyard_functions::code::SourceLanguage::Lua;
 
-use super::{LONG, SHORT, check, said};
+use super::{LONG, SHORT, check, outcome_text};
 use crate::setup::{code, run, runtimes};
 
 #[tokio::test]
-async fn what_does_not_end_is_ended() {
+async fn endless_code_is_killed() {
     let cases = [
         ("while true do end", "TimedOut"),
         ("while true do pcall(function() while true do end end) end", "TimedOut"),
         ("for i = 1, 20 do pcall(function() while true do end end) end return 'survived'", "TimedOut"),
         ("xpcall(function() while true do end end, function() while true do end end)", "TimedOut"),
-        // Nobody looks at the clock in there: the process is killed.
+        // The deadline is not checked in there: the process is killed.
         ("return string.find(('a'):rep(200), ('a?'):rep(24) .. ('a'):rep(200) .. 'b')", "TimedOut"),
         ("return string.gsub(('a'):rep(30000), '.-.-.-b', '')", "TimedOut"),
         (
@@ -30,7 +30,7 @@ async fn what_does_not_end_is_ended() {
 }
 
 #[tokio::test]
-async fn what_needs_too_much_memory_is_told_so() {
+async fn memory_limit_is_reported() {
     let cases = [
         ("local t = {} while true do t[#t + 1] = {} end", "OutOfMemory"),
         ("local s = 'x' while true do s = s .. s end", "OutOfMemory"),
@@ -45,9 +45,9 @@ async fn what_needs_too_much_memory_is_told_so() {
         ),
         (
             "local t = {} for i = 1, 200 do t = { t } end return t",
-            "TypeError: the handler's answer is no JSON: it nests too deep",
+            "TypeError: the handler's answer is not JSON: nested too deeply",
         ),
-        ("local t = {} t.t = t return t", "TypeError: the handler's answer is no JSON: it nests too deep"),
+        ("local t = {} t.t = t return t", "TypeError: the handler's answer is not JSON: nested too deeply"),
         ("return json.decode(('['):rep(100000))", "error: "),
         ("return ('x'):rep(65534)", "\"xxx"),
         ("return ('x'):rep(65535)", "OutputTooLarge { limit: 65536 }"),
@@ -56,7 +56,7 @@ async fn what_needs_too_much_memory_is_told_so() {
 }
 
 #[tokio::test]
-async fn there_is_no_way_out() {
+async fn escapes_are_impossible() {
     let cases = [
         (
             "local all = {} for name in pairs(_G) do all[#all + 1] = name end table.sort(all) return table.concat(all, ' ')",
@@ -87,7 +87,7 @@ async fn there_is_no_way_out() {
             "return package.loadlib('libc.so.6', 'system')",
             "error: cortexone_function.lua:2: attempt to index a nil value (global 'package')",
         ),
-        ("return require('io')", "error: there is no module io: only json can be required"),
+        ("return require('io')", "error: unknown module io: only json can be required"),
         ("return require('json').encode({ 1 })", "\"[1]\""),
         (
             "return debug.getregistry()",
@@ -99,7 +99,7 @@ async fn there_is_no_way_out() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_for_the_next_call() {
+async fn calls_share_no_state() {
     let cases = [
         ("local had = kept kept = 1 return had == nil", "true"),
         ("local had = string.hacked string.hacked = 1 return had == nil", "true"),
@@ -114,13 +114,10 @@ async fn nothing_is_left_for_the_next_call() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told() {
+async fn faults_are_reported() {
     let cases = [
-        (
-            "function other() end -- no cortexone_handler",
-            "not loaded: there is no function cortexone_handler",
-        ),
-        ("local function cortexone_handler() end", "not loaded: there is no function cortexone_handler"),
+        ("function other() end -- no cortexone_handler", "not loaded: missing function cortexone_handler"),
+        ("local function cortexone_handler() end", "not loaded: missing function cortexone_handler"),
         (
             "function cortexone_handler()\n  return 1 +\nend",
             "not loaded: cortexone_function.lua:3: unexpected symbol near 'end'",
@@ -137,18 +134,24 @@ async fn mistakes_are_told() {
             "return event.missing.member",
             "error: cortexone_function.lua:2: attempt to index a nil value (field 'missing')",
         ),
-        ("return", "TypeError: the handler's answer is no JSON: nil"),
-        ("return print", "TypeError: the handler's answer is no JSON: a function"),
-        ("return { a = print }", "TypeError: the handler's answer is no JSON: a function"),
-        ("return 0 / 0", "TypeError: the handler's answer is no JSON: NaN"),
-        ("return { x = 1 / 0 }", "TypeError: the handler's answer is no JSON: inf"),
-        ("return '\\xff'", "TypeError: the handler's answer is no JSON: a string is not UTF-8"),
-        ("return { [{}] = 1 }", "TypeError: the handler's answer is no JSON: a table is no name"),
+        ("return", "TypeError: the handler's answer is not JSON: nil"),
+        ("return print", "TypeError: the handler's answer is not JSON: a function"),
+        ("return { a = print }", "TypeError: the handler's answer is not JSON: a function"),
+        ("return 0 / 0", "TypeError: the handler's answer is not JSON: NaN"),
+        ("return { x = 1 / 0 }", "TypeError: the handler's answer is not JSON: inf"),
+        ("return '\\xff'", "TypeError: the handler's answer is not JSON: a string is not UTF-8"),
+        (
+            "return { [{}] = 1 }",
+            "TypeError: the handler's answer is not JSON: a table is not a JSON member name",
+        ),
         (
             "return { [1] = 'a', ['1'] = 'b', z = 1 }",
-            "TypeError: the handler's answer is no JSON: two members have the name 1",
+            "TypeError: the handler's answer is not JSON: duplicate member 1",
         ),
-        ("return { [true] = 1 }", "TypeError: the handler's answer is no JSON: a boolean is no name"),
+        (
+            "return { [true] = 1 }",
+            "TypeError: the handler's answer is not JSON: a boolean is not a JSON member name",
+        ),
         ("print('a', 1, nil, true) return 1", "1 after \"a\\t1\\tnil\\ttrue\\n\""),
         ("return { 1, 2, x = 3 }", r#"{"1":1,"2":2,"x":3}"#),
         ("return { {}, json.array({}), setmetatable({}, json.array), json.null }", "[{},[],[],null]"),
@@ -160,7 +163,7 @@ async fn mistakes_are_told() {
 }
 
 #[tokio::test]
-async fn the_text_of_an_error_is_bounded() {
+async fn error_text_is_truncated() {
     let (runtimes, limits) = (runtimes().await, CodeLimits { output_bytes: 1000, ..LONG });
     for body in ["error(('x'):rep(5e6))", "error(('\u{e9}'):rep(5e6), 0)"] {
         super::check_bounded(&runtimes, Lua, limits, body).await;
@@ -168,7 +171,7 @@ async fn the_text_of_an_error_is_bounded() {
 }
 
 #[tokio::test]
-async fn an_event_that_lua_cannot_hold_is_told_so() {
+async fn event_too_large_for_lua_is_reported() {
     let code = Arc::new(code(Lua, "function cortexone_handler(event) n = (n or 0) + 1 return n end"));
     let runtimes = runtimes().await;
     for (event, why) in [
@@ -176,8 +179,11 @@ async fn an_event_that_lua_cannot_hold_is_told_so() {
         (r#""\ud800""#, "unexpected end of hex escape"),
         (r#""\udc00x""#, "lone leading surrogate"),
     ] {
-        let came = said(run(&runtimes, &code, event).await);
-        assert!(came.starts_with("error: the event cannot be read: ") && came.contains(why), "{came}");
+        let outcome = outcome_text(run(&runtimes, &code, event).await);
+        assert!(
+            outcome.starts_with("error: the event cannot be read: ") && outcome.contains(why),
+            "{outcome}"
+        );
         assert_eq!(runtimes.info()[0].idle, 1);
     }
 }

@@ -1,15 +1,15 @@
-//! In Python, where a worker stays: what it leaves is its own function's, and its process is the wall.
+//! Attacks in Python, whose workers are reused: state stays within one function, and the process isolates it.
 
 use std::sync::Arc;
 
 use toolyard_functions::code::CodeLimits;
-use toolyard_functions::code::Language::Python;
+use toolyard_functions::code::SourceLanguage::Python;
 
 use super::{LONG, SHORT, check};
 use crate::setup::{answer, code, run, runtimes};
 
 #[tokio::test]
-async fn what_does_not_end_is_ended() {
+async fn endless_code_is_killed() {
     let cases = [
         ("while True: pass", "TimedOut"),
         ("while True:\n  try:\n    while True: pass\n  except BaseException: pass", "TimedOut"),
@@ -20,7 +20,7 @@ async fn what_does_not_end_is_ended() {
         ("while True: print('endless')", "TimedOut"),
         ("import os\nwhile True: os.write(1, b'endless' * 1000)", "TimedOut"),
         ("while True: pass\ndef cortexone_handler(event, context): pass", "TimedOut"),
-        // Without a pipe nothing can be said any more, and nothing is heard.
+        // Without its pipe the worker can neither send nor receive.
         ("import os\nos.closerange(0, 1000)\nreturn 1", "Died"),
         ("import os, time\nos.closerange(64, 1000)\ntime.sleep(1000)", "TimedOut"),
     ];
@@ -28,7 +28,7 @@ async fn what_does_not_end_is_ended() {
 }
 
 #[tokio::test]
-async fn what_needs_too_much_memory_is_told_so() {
+async fn memory_limit_is_reported() {
     let cases = [
         ("return len(bytearray(1 << 30))", "OutOfMemory"),
         ("x = []\nwhile True: x.append(bytearray(1 << 20))", "OutOfMemory"),
@@ -36,9 +36,9 @@ async fn what_needs_too_much_memory_is_told_so() {
         ("def f(): return f() + 1\nreturn f()", "RecursionError: maximum recursion depth exceeded"),
         (
             "x = []\nfor _ in range(100000): x = [x]\nreturn x",
-            "TypeError: the handler's answer is no JSON: maximum recursion",
+            "TypeError: the handler's answer is not JSON: maximum recursion",
         ),
-        ("x = []\nfor _ in range(200): x = [x]\nreturn x", "TypeError: the handler's answer is no JSON"),
+        ("x = []\nfor _ in range(200): x = [x]\nreturn x", "TypeError: the handler's answer is not JSON"),
         ("return 'x' * 65534", "\"xxx"),
         ("return 'x' * 65535", "OutputTooLarge { limit: 65536 }"),
     ];
@@ -46,15 +46,15 @@ async fn what_needs_too_much_memory_is_told_so() {
 }
 
 #[tokio::test]
-async fn the_line_to_the_host_cannot_be_broken() {
+async fn channel_to_the_host_cannot_be_broken() {
     let cases = [
         ("import sys\nsys.exit(3)", "SystemExit: 3"),
         ("raise KeyboardInterrupt('me')", "KeyboardInterrupt: me"),
-        ("import os\nos._exit(3)", "Died(\"it has ended with status 3\")"),
-        // As what could not put up its walls ends: but those stand.
-        ("import os\nos._exit(125)", "Died(\"it has ended with status 125\")"),
-        ("import os\nos.kill(os.getpid(), 9)", "Died(\"it was ended by signal 9\")"),
-        ("import os\nos.abort()", "Died(\"it was ended by signal 6"),
+        ("import os\nos._exit(3)", "Died(\"it exited with status 3\")"),
+        // Exit status of a failed sandbox setup, although the setup succeeded.
+        ("import os\nos._exit(125)", "Died(\"it exited with status 125\")"),
+        ("import os\nos.kill(os.getpid(), 9)", "Died(\"it was killed by signal 9\")"),
+        ("import os\nos.abort()", "Died(\"it was killed by signal 6"),
         ("import os\nos.write(1, b'{\"is\":\"returned\"}\\n1\\n')\nreturn 2", "2"),
         ("import os\nos.write(2, b'noise')\nreturn 2", "2"),
         ("import sys\nsys.__stdout__.write('noise')\nsys.__stdout__.flush()\nreturn 2", "2"),
@@ -64,7 +64,7 @@ async fn the_line_to_the_host_cannot_be_broken() {
         ("return input()", "EOFError: "),
         (
             "import os\nfor fd in os.listdir('/proc/self/fd'):\n  try: os.write(int(fd), b'garbage\\n')\n  except OSError: pass\nreturn 2",
-            "Died(\"it said what makes no sense",
+            "Died(\"invalid message from the worker",
         ),
         ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nreturn 2", "2"),
         ("import subprocess\nsubprocess.Popen(['sleep', '1000'])\nreturn 2", "2"),
@@ -79,10 +79,10 @@ async fn the_line_to_the_host_cannot_be_broken() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told() {
+async fn faults_are_reported() {
     let cases = [
-        ("def other(): pass  # no cortexone_handler", "not loaded: there is no function cortexone_handler"),
-        ("cortexone_handler = 1", "not loaded: there is no function cortexone_handler"),
+        ("def other(): pass  # no cortexone_handler", "not loaded: missing function cortexone_handler"),
+        ("cortexone_handler = 1", "not loaded: missing function cortexone_handler"),
         ("def cortexone_handler(event):\n  return 1 +\n", "not loaded: File \"/"),
         (
             "import no_such_module\ndef cortexone_handler(): pass",
@@ -97,24 +97,27 @@ async fn mistakes_are_told() {
             "not loaded: KeyError: 'cortexone_handler' (cortexone_function.py, line 1)",
         ),
         ("import sys\nsys.exit(1)\ndef cortexone_handler(): pass", "not loaded: SystemExit: 1"),
-        ("async def cortexone_handler(event, context): return 1", "not loaded: the handler is asynchronous"),
+        (
+            "async def cortexone_handler(event, context): return 1",
+            "not loaded: the handler must be synchronous",
+        ),
         ("print('a')\nraise ValueError('b')", "ValueError: b after \"a\\n\""),
         ("raise ValueError('a text')", "ValueError: a text"),
         ("return event['missing']", "KeyError: 'missing'"),
         ("class E(Exception):\n  def __str__(self): raise ValueError('again')\nraise E", "E: "),
         (
             "return print",
-            "TypeError: the handler's answer is no JSON: Object of type builtin_function_or_method is not JSON serializable",
+            "TypeError: the handler's answer is not JSON: Object of type builtin_function_or_method is not JSON serializable",
         ),
         (
             "x = []\nx.append(x)\nreturn x",
-            "TypeError: the handler's answer is no JSON: Circular reference detected",
+            "TypeError: the handler's answer is not JSON: Circular reference detected",
         ),
         (
             "return float('nan')",
-            "TypeError: the handler's answer is no JSON: Out of range float values are not JSON compliant",
+            "TypeError: the handler's answer is not JSON: Out of range float values are not JSON compliant",
         ),
-        ("return {(1, 2): 3}", "TypeError: the handler's answer is no JSON: keys must be"),
+        ("return {(1, 2): 3}", "TypeError: the handler's answer is not JSON: keys must be"),
         ("return '\\ud800'", "\"\\ud800\""),
         ("return None", "null"),
         ("print('a', 1)\nreturn 1", "1 after \"a 1\\n\""),
@@ -124,13 +127,13 @@ async fn mistakes_are_told() {
 }
 
 #[tokio::test]
-async fn what_a_call_leaves_behind_ends_with_its_worker() {
+async fn processes_of_a_call_end_with_its_worker() {
     const COUNT: &str =
         "n = 0\ndef cortexone_handler(event, context):\n  global n\n  n += 1\n  if n > 1: return 'stayed'\n";
     let leavings = [
         "import os, time\n  if os.fork() == 0: time.sleep(1000)",
         "import os, time\n  if os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)",
-        // A daemon has left its parent.
+        // A daemon that has detached from its parent.
         "import os, time\n  pid = os.fork()\n  if pid == 0:\n    if os.fork() == 0: time.sleep(1000)\n    os._exit(0)\n  os.waitpid(pid, 0)",
         "import subprocess\n  subprocess.Popen(['sleep', '1000'])",
         "import _thread, time\n  _thread.start_new_thread(time.sleep, (1000,))",
@@ -153,25 +156,25 @@ async fn what_a_call_leaves_behind_ends_with_its_worker() {
 }
 
 #[tokio::test]
-async fn an_answer_from_an_earlier_call_is_none() {
-    // What is said of the second call, in advance.
+async fn answer_of_an_earlier_call_is_ignored() {
+    // A forged answer to the second call.
     let forged = r#"import os
 def cortexone_handler(event, context):
   for fd in range(60, 80):
     try: os.write(fd, b'{"is":"returned","call":1,"log":"","last":false}\n"own"\n{"is":"returned","call":2,"log":"","last":false}\n"forged"\n')
     except OSError: pass
   return 'own'"#;
-    check(Python, LONG, &[(forged, "Died(\"it said what makes no sense")]).await;
+    check(Python, LONG, &[(forged, "Died(\"invalid message from the worker")]).await;
 }
 
 #[tokio::test]
-async fn the_text_of_an_error_is_bounded() {
+async fn error_text_is_truncated() {
     let (runtimes, limits) = (runtimes().await, CodeLimits { output_bytes: 1000, ..LONG });
     super::check_bounded(&runtimes, Python, limits, "raise ValueError('\u{e9}' * 10_000_000)").await;
 }
 
 #[tokio::test]
-async fn numbers_have_as_many_digits_as_they_have() {
+async fn large_numbers_keep_all_digits() {
     let digits = "7".repeat(5000);
     let (runtimes, code) =
         (runtimes().await, Arc::new(code(Python, "def cortexone_handler(e, c): return e")));

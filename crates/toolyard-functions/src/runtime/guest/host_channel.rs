@@ -1,4 +1,4 @@
-//! The worker's side of the line to its host.
+//! Worker side of the channel to the host.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, StdinLock, StdoutLock, Write};
@@ -8,111 +8,119 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Call;
-use crate::runtime::wire::{CallHead, Failure, FetchRequest, FetchResponse, Fetched, LONGEST_LINE, Reply};
+use super::GuestCall;
+use crate::runtime::wire::{
+    CallFailure, CallHeader, FetchRequest, FetchResponse, FetchResult, MAX_LINE_BYTES, WorkerMessage,
+};
 
-/// The line. Clones are one and the same: the functions that a handler is given have one.
+/// The channel. Clones share it: the functions of a handler have one.
 #[derive(Clone)]
-pub(super) struct Line(Rc<RefCell<Ends>>);
+pub(super) struct HostChannel(Rc<RefCell<ChannelState>>);
 
-struct Ends {
+struct ChannelState {
     stdin: BufReader<StdinLock<'static>>,
     stdout: StdoutLock<'static>,
     call: u64,
-    log: Log,
-    /// How long the text of an error may be, in bytes.
+    log: PrintLog,
+    /// Maximum length of an error text, in bytes.
     error_bytes: usize,
 }
 
-/// What a handler has printed.
+/// Printed output of a handler.
 #[derive(Default)]
-struct Log {
+struct PrintLog {
     text: String,
     limit: usize,
     is_cut: bool,
 }
 
-impl Line {
+impl HostChannel {
     pub(super) fn new() -> Self {
         let stdin = BufReader::new(io::stdin().lock());
-        let ends = Ends { stdin, stdout: io::stdout().lock(), call: 0, log: Log::default(), error_bytes: 0 };
+        let ends = ChannelState {
+            stdin,
+            stdout: io::stdout().lock(),
+            call: 0,
+            log: PrintLog::default(),
+            error_bytes: 0,
+        };
         Self(Rc::new(RefCell::new(ends)))
     }
 
-    /// How much of what a handler prints is kept, and how much is told of an error.
-    pub(super) fn bound(&self, log_bytes: usize, error_bytes: usize) {
+    /// Sets the maximum length of the printed output and of error texts.
+    pub(super) fn set_limits(&self, log_bytes: usize, error_bytes: usize) {
         let mut ends = self.0.borrow_mut();
         ends.log.limit = log_bytes;
         ends.error_bytes = error_bytes;
     }
 
-    /// The next message; none when the host is done with us.
+    /// Reads the next message; `None` if the host has closed the channel.
     pub(super) fn read<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
         let line = self.0.borrow_mut().line()?;
         line.map(|line| serde_json::from_slice(&line).map_err(io::Error::from)).transpose()
     }
 
-    pub(super) fn say(&self, reply: &Reply) -> io::Result<()> {
+    pub(super) fn send_message(&self, reply: &WorkerMessage) -> io::Result<()> {
         self.0.borrow_mut().send(reply, None)
     }
 
-    /// Says that whatever the last call needed is cleared away.
-    pub(super) fn ready(&self) -> io::Result<()> {
+    /// Reports the end of the clean-up after the last call.
+    pub(super) fn send_ready(&self) -> io::Result<()> {
         let mut ends = self.0.borrow_mut();
         let call = ends.call;
-        ends.send(&Reply::Ready { call }, None)
+        ends.send(&WorkerMessage::Ready { call }, None)
     }
 
-    pub(super) fn next_call(&self) -> io::Result<Option<Call>> {
-        let Some(head) = self.read::<CallHead>()? else { return Ok(None) };
+    pub(super) fn next_call(&self) -> io::Result<Option<GuestCall>> {
+        let Some(head) = self.read::<CallHeader>()? else { return Ok(None) };
         let mut ends = self.0.borrow_mut();
         let Some(event) = ends.line()? else { return Ok(None) };
         ends.call = head.call;
-        let deadline = Instant::now() + Duration::from_millis(head.left_ms);
-        Ok(Some(Call { event, context: head.context, deadline }))
+        let deadline = Instant::now() + Duration::from_millis(head.remaining_ms);
+        Ok(Some(GuestCall { event, context: head.context, deadline }))
     }
 
-    /// Says what became of the call. Whether it was the last one of this worker: who ran out of something had the
-    /// process grow.
-    pub(super) fn answer(&self, result: Result<Vec<u8>, Failure>) -> io::Result<bool> {
+    /// Sends the result of a call. Returns true if the worker must end, because the process has grown by reaching a
+    /// limit.
+    pub(super) fn send_result(&self, result: Result<Vec<u8>, CallFailure>) -> io::Result<bool> {
         let mut ends = self.0.borrow_mut();
         let (call, log) = (ends.call, ends.log.take());
         match result {
             Ok(answer) => {
-                ends.send(&Reply::Returned { call, log, last: false }, Some(&answer))?;
+                ends.send(&WorkerMessage::Returned { call, log, last: false }, Some(&answer))?;
                 Ok(false)
             }
             Err(failure) => {
-                let last = matches!(failure, Failure::TimedOut | Failure::OutOfMemory);
-                let failure = failure.within(ends.error_bytes);
-                ends.send(&Reply::Failed { call, log, last, failure }, None)?;
+                let last = matches!(failure, CallFailure::TimedOut | CallFailure::OutOfMemory);
+                let failure = failure.truncated(ends.error_bytes);
+                ends.send(&WorkerMessage::Failed { call, log, last, failure }, None)?;
                 Ok(last)
             }
         }
     }
 
-    pub(super) fn log(&self, text: &str) {
+    pub(super) fn print_line(&self, text: &str) {
         self.0.borrow_mut().log.line(text);
     }
 
-    /// Has the host make a request, and waits.
+    /// Sends a request by the host, and waits for the response.
     pub(super) fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, String> {
         let mut ends = self.0.borrow_mut();
         let call = ends.call;
         let broken = |error: io::Error| match error.kind() {
             io::ErrorKind::FileTooLarge => "the request is too long".to_owned(),
-            _ => "the host does not answer".to_owned(),
+            _ => "the host does not respond".to_owned(),
         };
-        ends.send(&Reply::Fetch { call, request }, None).map_err(broken)?;
-        let line = ends.line().map_err(broken)?.ok_or("the host is gone")?;
-        match serde_json::from_slice(&line).map_err(|_| "the host's answer makes no sense")? {
-            Fetched::Response(response) => Ok(response),
-            Fetched::Refused(message) => Err(message),
+        ends.send(&WorkerMessage::Fetch { call, request }, None).map_err(broken)?;
+        let line = ends.line().map_err(broken)?.ok_or("the host has closed the channel")?;
+        match serde_json::from_slice(&line).map_err(|_| "invalid response of the host")? {
+            FetchResult::Response(response) => Ok(response),
+            FetchResult::Refused(message) => Err(message),
         }
     }
 }
 
-impl Ends {
+impl ChannelState {
     fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         self.stdin.read_until(b'\n', &mut line)?;
@@ -121,7 +129,7 @@ impl Ends {
 
     fn send(&mut self, message: &impl Serialize, body: Option<&[u8]>) -> io::Result<()> {
         let mut text = serde_json::to_vec(message)?;
-        if text.len() > LONGEST_LINE {
+        if text.len() > MAX_LINE_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         text.push(b'\n');
@@ -134,7 +142,7 @@ impl Ends {
     }
 }
 
-impl Log {
+impl PrintLog {
     fn line(&mut self, text: &str) {
         if self.is_cut {
             return;
