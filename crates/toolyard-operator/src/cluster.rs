@@ -1,4 +1,4 @@
-//! Where the cluster is, and who we are there.
+//! Connection to a Kubernetes cluster.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,38 +8,38 @@ use kube::{Client, Config};
 
 use crate::error::OperatorError;
 
-/// Which cluster, and as whom.
+/// Cluster and credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Cluster {
-    /// The one that this process runs in, as its pod's service account. Its token is read again when it changes.
+pub enum ClusterConfig {
+    /// The cluster of this process, with its pod's service account. Renewed tokens are reloaded.
     #[default]
-    Own,
-    /// One that a file describes, as `kubectl` has it.
+    InCluster,
+    /// A cluster from a kubeconfig file, as for `kubectl`.
     Kubeconfig {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which of its contexts; otherwise its current one.
+        /// Context in the file. Default: its current context.
         context: Option<String>,
     },
 }
 
-/// How long a connection may take to come about.
-const CONNECTING: Duration = Duration::from_secs(5);
+/// Time limit of connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Cluster {
-    /// A client of the cluster. Nothing is asked of the cluster yet. It needs a Tokio runtime, which its connections
-    /// live on.
+impl ClusterConfig {
+    /// Creates a client of the cluster. Sends no request yet. Requires a Tokio runtime, in which its connections live.
     ///
     /// # Errors
-    /// When there is no such description, or it cannot be used. One that has a program say who we are is refused:
-    /// the gateway starts no programs that it does not watch.
+    /// If the configuration is missing or invalid. Credentials from a program are refused: the gateway starts no
+    /// programs
+    /// without a supervisor.
     pub async fn client(&self) -> Result<Client, OperatorError> {
         let mut config = self.config().await?;
         if config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some() {
             return Err(OperatorError::Login);
         }
-        config.connect_timeout = Some(CONNECTING);
-        // Who calls decides what is tried again, and for how long.
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        // Callers decide about retries and their time limits.
         config.default_retry = false;
         Client::try_from(config).map_err(|error| OperatorError::Cluster(error.into()))
     }

@@ -1,90 +1,90 @@
-//! Why a script was not run, or nobody knows how it ended.
+//! Errors of running scripts in pods.
 
 use std::error::Error;
 
-use toolyard_core::{Code, ToolError};
+use toolyard_core::{ErrorCode, ToolError};
 
-/// What caused an error, for the log.
-pub type Cause = Box<dyn Error + Send + Sync>;
+/// Cause of an error, for the log.
+pub type ErrorCause = Box<dyn Error + Send + Sync>;
 
-/// Why a script was not run, or nobody knows how it ended. What is written out is safe for callers; what the cluster
-/// said is a cause, which the log sees.
+/// Error of running a script in a pod. Messages are safe for callers; responses of the cluster are causes, which appear
+/// only in the log.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// As many run as may.
-    #[error("Too many scripts run already: {0}")]
+    /// The maximum number of scripts is running.
+    #[error("Too many scripts are running: {0}")]
     Busy(usize),
-    /// This script cannot be put into a pod.
+    /// The script cannot be run in a pod.
     #[error("{0}")]
     Unfit(String),
-    /// Its packages could not be installed. The last lines of what pip said follow.
+    /// The installation of packages failed. The message ends with the last lines of pip's log.
     #[error("The packages could not be installed (exit {exit_code}):\n{log}")]
     Packages {
-        /// pip's exit status.
+        /// Exit status of pip.
         exit_code: i32,
-        /// What it said at the end.
+        /// End of the log.
         log: String,
     },
-    /// Its pod was made, and the script was never begun.
+    /// The pod was created, but the script did not start.
     #[error("The script's pod did not start: {reason}")]
     NotStarted {
-        /// One word of Kubernetes, such as `ImagePullBackOff`.
+        /// Reason in Kubernetes' terms, such as `ImagePullBackOff`.
         reason: String,
-        /// What the cluster said of it.
+        /// Message of the cluster.
         #[source]
-        detail: Cause,
+        detail: ErrorCause,
     },
-    /// Its pod is gone, or its end cannot be known.
+    /// The pod is gone, or its outcome is unknown.
     #[error("The script's pod was lost: {reason}")]
     Lost {
-        /// One word of Kubernetes, such as `Evicted`.
+        /// Reason in Kubernetes' terms, such as `Evicted`.
         reason: String,
-        /// What the cluster said of it.
+        /// Message of the cluster.
         #[source]
-        detail: Cause,
+        detail: ErrorCause,
     },
-    /// A quota of the namespace is reached.
+    /// A quota of the namespace is exhausted.
     #[error("The cluster has no room for another script")]
-    Full(#[source] Cause),
-    /// The cluster does not let us, or does not take such a pod.
-    #[error("The cluster refuses the script's pod")]
-    Refused(#[source] Cause),
-    /// The cluster does not answer.
+    Full(#[source] ErrorCause),
+    /// The cluster denies the request or rejects the pod.
+    #[error("The cluster rejected the script's pod")]
+    Refused(#[source] ErrorCause),
+    /// The cluster does not respond.
     #[error("The cluster cannot be reached")]
-    Unreachable(#[source] Cause),
-    /// What describes the cluster cannot be used.
-    #[error("The description of the cluster cannot be used")]
-    Cluster(#[source] Cause),
-    /// What describes the cluster has a program say who we are.
+    Unreachable(#[source] ErrorCause),
+    /// The configuration of the cluster is invalid.
+    #[error("Invalid cluster configuration")]
+    Cluster(#[source] ErrorCause),
+    /// The kubeconfig obtains credentials from a program.
     #[error(
-        "The user of this kubeconfig is named by a program, which is not started: use a token or a certificate"
+        "The kubeconfig obtains credentials from a program, which is not supported: use a token or a certificate"
     )]
     Login,
-    /// An option makes no sense.
+    /// An option is invalid.
     #[error("{0}")]
     Option(String),
 }
 
 impl OperatorError {
-    /// What it means that the cluster does not make a pod.
-    pub(crate) fn of(error: kube::Error) -> Self {
+    /// Converts the error of creating a pod.
+    pub(crate) fn from_create(error: kube::Error) -> Self {
         let kube::Error::Api(status) = &error else { return Self::Unreachable(error.into()) };
         match status.code {
             403 if status.message.contains("exceeded quota") => Self::Full(error.into()),
-            413 => Self::Unfit("The script is longer than the cluster takes".to_owned()),
+            413 => Self::Unfit("The script is too long for the cluster".to_owned()),
             429 => Self::Full(error.into()),
             400..=499 => Self::Refused(error.into()),
             _ => Self::Unreachable(error.into()),
         }
     }
 
-    const fn code(&self) -> Code {
+    const fn code(&self) -> ErrorCode {
         match self {
-            Self::Busy(_) | Self::Full(_) => Code::Overloaded,
-            Self::Unfit(_) => Code::InvalidArguments,
-            Self::NotStarted { .. } | Self::Lost { .. } | Self::Unreachable(_) => Code::Unavailable,
+            Self::Busy(_) | Self::Full(_) => ErrorCode::Overloaded,
+            Self::Unfit(_) => ErrorCode::InvalidArguments,
+            Self::NotStarted { .. } | Self::Lost { .. } | Self::Unreachable(_) => ErrorCode::Unavailable,
             Self::Packages { .. } | Self::Refused(_) | Self::Cluster(_) | Self::Login | Self::Option(_) => {
-                Code::ExecutionFailed
+                ErrorCode::ExecutionFailed
             }
         }
     }

@@ -1,15 +1,15 @@
-//! What Toolyard does in Kubernetes: scripts in pods of their own.
+//! Kubernetes integration of Toolyard: scripts in pods.
 //!
-//! - [`cluster`]: where the cluster is, and who we are there;
-//! - [`script`]: scripts in pods: what such a pod is, and who makes it, waits for its end and deletes it;
-//! - [`error`]: why a script was not run.
+//! - [`cluster`]: connection to the cluster;
+//! - [`script`]: pods of scripts, and the runner that creates, observes and deletes them;
+//! - [`error`]: errors of running scripts.
 //!
-//! This is no sandbox: a pod is as strong as the runtime of its node, and its policies as the network of its cluster.
+//! Isolation depends on the cluster: on the container runtime of its nodes, and on its network for network policies.
 
 pub mod cluster;
 pub mod error;
 pub mod script;
 
-pub use cluster::Cluster;
+pub use cluster::ClusterConfig;
 pub use error::OperatorError;
 pub use script::{PodOptions, PodRunner};

@@ -1,4 +1,4 @@
-//! Every pod is deleted: at the end of its script, when nobody waits for that any more, and when its gateway has died.
+//! Deletion of pods: at the end of a script, after a caller has left, and after the death of a gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,138 +13,142 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{interval, sleep, timeout};
 
+use super::observer::ANSWER_TIMEOUT;
 use super::options::PodOptions;
 use super::pod::selector;
-use super::sightings::ANSWER;
-use crate::error::{Cause, OperatorError};
+use crate::error::{ErrorCause, OperatorError};
 
-/// How many seconds are waited before each further attempt to delete a pod. After the last one it is left to whoever looks for
-/// orphans; its deadline ends it in any case.
-const PATIENCE: [u64; 5] = [1, 2, 4, 8, 16];
+/// Delays between the attempts to delete a pod, in seconds. After the last one the pod is left to the sweep for
+/// orphans;
+/// its deadline ends it in any case.
+const RETRY_DELAYS: [u64; 5] = [1, 2, 4, 8, 16];
 
-/// How often is looked for pods that nobody has deleted.
-const ROUND: Duration = Duration::from_secs(300);
+/// Interval of sweeps for orphaned pods.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
-/// How many pods one look tells of.
-const PAGE: u32 = 500;
+/// Maximum number of pods in one list.
+const PAGE_SIZE: u32 = 500;
 
-/// Deletes pods as long as it lives.
-pub(crate) struct Cleaner {
-    left: mpsc::Sender<Owed>,
+/// Deletes pods in a background task, until it is dropped.
+pub(crate) struct PodCleaner {
+    queue: mpsc::Sender<PendingDeletion>,
     pods: Api<Pod>,
     task: JoinHandle<()>,
 }
 
-/// A pod that is to be deleted, and the place that it takes until then.
-struct Owed {
+/// A pod to delete, and the permit that it holds until then.
+struct PendingDeletion {
     name: String,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-/// The duty to delete a pod: it goes to the cleaner when this is dropped.
-pub(crate) struct Debt {
-    owed: Option<Owed>,
-    left: mpsc::Sender<Owed>,
+/// Guard that schedules the deletion of a pod when it is dropped.
+pub(crate) struct PodDeletion {
+    pending: Option<PendingDeletion>,
+    queue: mpsc::Sender<PendingDeletion>,
     pods: Api<Pod>,
 }
 
-impl Cleaner {
-    /// Begins, and looks for orphans at once.
+impl PodCleaner {
+    /// Starts the task, which sweeps for orphans at once.
     pub(crate) fn start(pods: Api<Pod>, options: Arc<PodOptions>) -> Self {
-        // Whoever owes has a place, so there is always room.
-        let (left, mut queue) = mpsc::channel::<Owed>(options.concurrent);
+        // Each entry holds a permit, so the queue never overflows.
+        let (left, mut queue) = mpsc::channel::<PendingDeletion>(options.concurrent);
         let (ours, orphans) = (pods.clone(), pods.clone());
         let task = tokio::spawn(async move {
-            let owed = stream::poll_fn(|context| queue.poll_recv(context));
-            let cleaning = owed.for_each_concurrent(None, |owed| insist(ours.clone(), owed));
-            join(cleaning, sweep_now_and_then(&orphans, &options)).await;
+            let pending = stream::poll_fn(|context| queue.poll_recv(context));
+            let cleaning =
+                pending.for_each_concurrent(None, |pending| delete_with_retries(ours.clone(), pending));
+            join(cleaning, sweep_periodically(&orphans, &options)).await;
         });
-        Self { left, pods, task }
+        Self { queue: left, pods, task }
     }
 
-    /// Takes the duty to delete a pod that is about to be made.
-    pub(crate) fn owe(&self, name: String, place: OwnedSemaphorePermit) -> Debt {
-        let owed = Some(Owed { name, _place: place });
-        Debt { owed, left: self.left.clone(), pods: self.pods.clone() }
+    /// Registers a pod before it is created.
+    pub(crate) fn register(&self, name: String, permit: OwnedSemaphorePermit) -> PodDeletion {
+        let pending = Some(PendingDeletion { name, _permit: permit });
+        PodDeletion { pending, queue: self.queue.clone(), pods: self.pods.clone() }
     }
 }
 
-impl Drop for Cleaner {
+impl Drop for PodCleaner {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Debt {
-    /// Deletes the pod now. What does not work at once is tried again by the cleaner.
-    pub(crate) async fn settle(mut self) {
-        let Some(owed) = &self.owed else { return };
-        match delete(&self.pods, &owed.name).await {
-            Ok(()) => self.forget(),
-            Err(error) => tracing::debug!(pod = owed.name, error, "a pod is not deleted yet"),
+impl PodDeletion {
+    /// Deletes the pod now. After a failure the background task retries.
+    pub(crate) async fn delete_now(mut self) {
+        let Some(pending) = &self.pending else { return };
+        match delete(&self.pods, &pending.name).await {
+            Ok(()) => self.cancel(),
+            Err(error) => {
+                tracing::debug!(pod = pending.name, error, "the deletion of a pod failed, it is retried")
+            }
         }
     }
 
-    /// There is no such pod.
-    pub(crate) fn forget(&mut self) {
-        self.owed = None;
+    /// Cancels the deletion, because there is no such pod.
+    pub(crate) fn cancel(&mut self) {
+        self.pending = None;
     }
 }
 
-impl Drop for Debt {
+impl Drop for PodDeletion {
     fn drop(&mut self) {
-        if let Some(owed) = self.owed.take() {
-            // Without a cleaner nobody is left who could.
-            self.left.try_send(owed).ok();
+        if let Some(pending) = self.pending.take() {
+            // Without a cleaner the pod remains until its deadline.
+            self.queue.try_send(pending).ok();
         }
     }
 }
 
-async fn insist(pods: Api<Pod>, owed: Owed) {
-    let (pods, name) = (&pods, &*owed.name);
+async fn delete_with_retries(pods: Api<Pod>, pending: PendingDeletion) {
+    let (pods, name) = (&pods, &*pending.name);
     let mut trouble = match delete(pods, name).await {
         Ok(()) => return,
         Err(trouble) => trouble,
     };
-    for seconds in PATIENCE {
+    for seconds in RETRY_DELAYS {
         sleep(Duration::from_secs(seconds)).await;
         match delete(pods, name).await {
             Ok(()) => return,
             Err(error) => trouble = error,
         }
     }
-    tracing::warn!(pod = name, error = trouble, "the pod of a script cannot be deleted");
+    tracing::warn!(pod = name, error = trouble, "cannot delete the pod of a script");
 }
 
-/// A pod that is gone is deleted.
-async fn delete(pods: &Api<Pod>, name: &str) -> Result<(), Cause> {
-    match timeout(ANSWER, pods.delete(name, &DeleteParams::default())).await? {
+/// Deletes a pod. A missing pod counts as deleted.
+async fn delete(pods: &Api<Pod>, name: &str) -> Result<(), ErrorCause> {
+    match timeout(ANSWER_TIMEOUT, pods.delete(name, &DeleteParams::default())).await? {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn sweep_now_and_then(pods: &Api<Pod>, options: &PodOptions) {
-    let mut rounds = interval(ROUND);
+async fn sweep_periodically(pods: &Api<Pod>, options: &PodOptions) {
+    let mut rounds = interval(SWEEP_INTERVAL);
     loop {
         rounds.tick().await;
         match sweep(pods, options).await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "pods of scripts that nobody waited for are deleted"),
-            Err(error) => tracing::warn!(error = Cause::from(error), "orphaned pods cannot be looked for"),
+            Ok(count) => tracing::info!(count, "deleted orphaned pods of scripts"),
+            Err(error) => tracing::warn!(error = ErrorCause::from(error), "cannot list orphaned pods"),
         }
     }
 }
 
-/// Deletes orphans, and says how many.
+/// Deletes orphans and returns their number.
 pub(crate) async fn sweep(pods: &Api<Pod>, options: &PodOptions) -> Result<usize, OperatorError> {
-    let params = ListParams::default().labels(&selector(options)).limit(PAGE);
-    let listed = timeout(ANSWER, pods.list(&params)).await;
-    let listed = listed.map_err(|late| OperatorError::Unreachable(late.into()))?;
+    let params = ListParams::default().labels(&selector(options)).limit(PAGE_SIZE);
+    let response = timeout(ANSWER_TIMEOUT, pods.list(&params)).await;
+    let response = response.map_err(|late| OperatorError::Unreachable(late.into()))?;
     let now = Timestamp::now();
     let mut count = 0;
-    for pod in listed.map_err(OperatorError::of)?.items {
+    for pod in response.map_err(OperatorError::from_create)?.items {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         if is_orphan(&pod, now, options.orphaned_after) {
             delete(pods, name).await.map_err(OperatorError::Unreachable)?;
@@ -154,7 +158,7 @@ pub(crate) async fn sweep(pods: &Api<Pod>, options: &PodOptions) -> Result<usize
     Ok(count)
 }
 
-/// Whether nobody can wait for a pod any more, whoever has made it: another gateway of the same name may have.
+/// True if no gateway can wait for the pod any more; another gateway of the same name may have created it.
 fn is_orphan(pod: &Pod, now: Timestamp, after: Duration) -> bool {
     let deadline = pod.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).unwrap_or_default();
     let life = Duration::from_secs(deadline.unsigned_abs()).saturating_add(after);
@@ -187,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_an_orphan_when_nobody_can_wait_for_it_any_more() {
+    fn pod_past_its_lifetime_is_orphaned() {
         check(0, Some(30), false);
         check(85, Some(30), false);
         check(95, Some(30), true);
@@ -197,12 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_from_the_future_is_no_orphan() {
+    fn pod_from_the_future_is_not_orphaned() {
         check(-1000, Some(30), false);
     }
 
     #[test]
-    fn a_pod_that_is_not_made_yet_is_no_orphan() {
+    fn pod_without_creation_time_is_not_orphaned() {
         assert!(!is_orphan(&Pod::default(), Timestamp::now(), Duration::ZERO));
     }
 }

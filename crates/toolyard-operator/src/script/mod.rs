@@ -1,14 +1,15 @@
-//! Scripts in pods of their own.
+//! Scripts in pods.
 //!
-//! [`pod()`] says what such a pod is, and [`PodRunner`] makes it, waits for its end, reads what the script wrote and
-//! deletes it. In suggested reading order: [`options`], [`pod`](mod@pod), [`runner`].
+//! [`pod()`] builds the pod of a script, and [`PodRunner`] creates it, waits for its end, reads the output and deletes
+//! it.
+//! In suggested reading order: [`options`], [`pod`](mod@pod), [`runner`].
 
 mod cleaner;
+mod observer;
 pub mod options;
 mod output;
 pub mod pod;
 pub mod runner;
-mod sightings;
 mod state;
 
 pub use options::PodOptions;

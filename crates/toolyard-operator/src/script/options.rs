@@ -1,55 +1,58 @@
-//! What all pods of scripts have in common.
+//! Options of script pods.
 
 use std::time::Duration;
 
 use crate::error::OperatorError;
 
-/// What all pods of scripts have in common, and how many there may be. Quantities are written as Kubernetes has them
-/// (`500m`, `256Mi`); whether they make sense is the cluster's to say, see
+/// Options of script pods. Quantities are in the notation of Kubernetes (`500m`, `256Mi`); the cluster validates them,
+/// see
 /// [`PodRunner::check`](crate::PodRunner::check).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodOptions {
-    /// Where the pods are. Nothing else should be there: its policies and quota are made for scripts.
+    /// Namespace of the pods, reserved for them: its policies and quota are made for scripts.
     pub namespace: String,
-    /// What the names of pods begin with, and the value of their label `app`: lower-case letters, digits and hyphens,
-    /// 21 at most.
+    /// Prefix of pod names, and value of their label `app`: lower-case letters, digits and hyphens, at most 21.
     pub prefix: String,
-    /// The label that has the id of the call, with what is no letter, digit, `.`, `_` or `-` of it as `-`.
+    /// Label with the id of the call. Characters other than letters, digits, `.`, `_` and `-` become `-`.
     pub call_label: String,
-    /// Whose pods these are, a value of the label `toolyard.dev/gateway`. Gateways that share a name tidy up after
-    /// each other.
+    /// Name of the gateway, a value of the label `toolyard.dev/gateway`. Gateways with the same name clean up each
+    /// other's
+    /// pods.
     pub gateway: String,
-    /// The image, which has Python 3 as `python`, with `ctypes`, and `pip` where packages are wanted.
+    /// Image with Python 3 as `python`, with `ctypes`, and with `pip` if packages are used.
     pub image: String,
-    /// The name of the secret that the image is pulled with, which is in the same namespace.
+    /// Name of the image pull secret in the same namespace.
     pub image_pull_secret: Option<String>,
-    /// The class of the runtime, such as `gvisor`; otherwise the cluster's own.
+    /// Runtime class, such as `gvisor`. Default: that of the cluster.
     pub runtime_class: Option<String>,
-    /// How much processor time a pod may take.
+    /// CPU limit of a pod.
     pub cpu: String,
-    /// How much memory a pod may take. What takes more is killed.
+    /// Memory limit of a pod. A container that exceeds it is killed.
     pub memory: String,
-    /// How large `/tmp` may become, the only folder that a script may write to.
+    /// Maximum size of `/tmp`, the only writable folder of a script.
     pub scratch: String,
-    /// How large the packages of a script may be.
+    /// Maximum size of the packages of a script.
     pub packages: String,
-    /// How much of its node's disk a pod may use: `/tmp`, packages and output together.
+    /// Ephemeral storage limit of a pod: `/tmp`, packages and output together.
     pub disk: String,
-    /// Whether scripts may use the network. Otherwise they can open no socket, whatever the cluster's policies say.
+    /// True if scripts may use the network. Otherwise they cannot open sockets, independent of network policies.
     pub allow_network: bool,
-    /// Where pip finds packages, as its option `--index-url`; otherwise where it looks by itself. It stands in pods,
-    /// which is no place for a password.
+    /// Package index, as pip's option `--index-url`. Default: that of pip. It is visible in pods, so it must not
+    /// contain a
+    /// password.
     pub package_index: Option<String>,
-    /// How much longer a pod may take with packages than its script may.
+    /// True if packages without a wheel may be built, which runs their code in the pod.
+    pub build_from_source: bool,
+    /// Additional time limit of a pod for the installation of packages.
     pub install_time: Duration,
-    /// How much longer a pod may take than its script may, for its image. Nothing by default: the time of a script is
-    /// that of its pod.
+    /// Additional time limit of a pod for its image. Default: zero, so that the time limit of a script is that of its
+    /// pod.
     pub start_time: Duration,
-    /// How many scripts may run at once, 1000 at most. One more is refused.
+    /// Maximum number of concurrent scripts, at most 1000. More are refused.
     pub concurrent: usize,
-    /// How many bytes of a script's output are kept, the first ones.
+    /// Maximum length of a script's output, in bytes: the beginning.
     pub output_bytes: usize,
-    /// How long after its last moment a pod is deleted that nobody has deleted.
+    /// Time after its latest end at which an undeleted pod counts as orphaned.
     pub orphaned_after: Duration,
 }
 
@@ -70,6 +73,7 @@ impl Default for PodOptions {
             disk: "1Gi".to_owned(),
             allow_network: false,
             package_index: None,
+            build_from_source: false,
             install_time: Duration::from_secs(300),
             start_time: Duration::ZERO,
             concurrent: 8,
@@ -79,39 +83,39 @@ impl Default for PodOptions {
     }
 }
 
-/// A name of 63 has a part of the call's id (9) and a number (33) behind the prefix.
-const LONGEST_PREFIX: usize = 21;
+/// Maximum length of the prefix: a name of 63 characters also has a part of the call's id (9) and a number (33).
+const MAX_PREFIX_LENGTH: usize = 21;
 
-/// More would be too much for one namespace.
-const MOST_SCRIPTS: usize = 1000;
+/// Maximum number of concurrent scripts in one namespace.
+const MAX_SCRIPTS: usize = 1000;
 
 impl PodOptions {
-    /// What the names of pods are made of.
+    /// Checks the options that determine pod names, and the limits.
     ///
     /// # Errors
-    /// When no name can be made of it, or no script could ever run.
+    /// If no valid name can be built, or no script could run.
     pub(crate) fn check(&self) -> Result<(), OperatorError> {
         let is_name = |text: &str| {
             let is_fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
             text.bytes().all(is_fine) && text.starts_with(|c: char| c.is_ascii_lowercase())
         };
         let refuse = |what: String| Err(OperatorError::Option(what));
-        if !is_name(&self.prefix) || self.prefix.len() > LONGEST_PREFIX || self.prefix.ends_with('-') {
+        if !is_name(&self.prefix) || self.prefix.len() > MAX_PREFIX_LENGTH || self.prefix.ends_with('-') {
             let prefix = &self.prefix;
             return refuse(format!(
-                "The prefix of pods is at most {LONGEST_PREFIX} lower-case letters, digits and hyphens: {prefix}"
+                "Invalid pod prefix {prefix}: at most {MAX_PREFIX_LENGTH} lower-case letters, digits and hyphens"
             ));
         }
-        if !(1..=MOST_SCRIPTS).contains(&self.concurrent) {
-            return refuse(format!("Scripts that run at once are between 1 and {MOST_SCRIPTS}"));
+        if !(1..=MAX_SCRIPTS).contains(&self.concurrent) {
+            return refuse(format!("The number of concurrent scripts must be between 1 and {MAX_SCRIPTS}"));
         }
         if self.output_bytes == 0 {
-            return refuse("No script could say something".to_owned());
+            return refuse("The output limit must not be zero".to_owned());
         }
         Ok(())
     }
 
-    /// How much longer a pod may take than its script.
+    /// Additional time limit of a pod, beyond that of its script.
     pub(crate) fn allowance(&self, packages: &[String]) -> Duration {
         let install = if packages.is_empty() { Duration::ZERO } else { self.install_time };
         self.start_time.saturating_add(install)

@@ -1,4 +1,4 @@
-//! The pod of a script: everything that Kubernetes is told of it, as a function of the script.
+//! The pod of a script, as a pure function of the script and the options.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::ObjectMeta;
-use toolyard_core::script::Script;
+use toolyard_core::script::PythonScript;
 
 use super::options::PodOptions;
 use crate::error::OperatorError;
 
-/// The container that runs the script.
-pub const SCRIPT: &str = "script";
-/// The container that installs its packages before.
-pub const PACKAGES: &str = "packages";
+/// Name of the container of the script.
+pub const SCRIPT_CONTAINER: &str = "script";
+/// Name of the init container that installs packages.
+pub const PACKAGES_CONTAINER: &str = "packages";
 
-/// The label that says whose pod this is.
+/// Label with the name of the gateway.
 pub const GATEWAY_LABEL: &str = "toolyard.dev/gateway";
-/// The label that policies find those pods by that are to reach something: [`EGRESS`].
+/// Label that network policies select pods with network access by: [`EGRESS`].
 pub const NETWORK_LABEL: &str = "toolyard.dev/network";
-/// The value of [`NETWORK_LABEL`] of a pod that installs packages, or whose script may use the network.
+/// Value of [`NETWORK_LABEL`] of pods that install packages, or whose script may use the network.
 pub const EGRESS: &str = "egress";
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "toolyard");
 
@@ -31,24 +31,26 @@ const SCRATCH_PATH: &str = "/tmp";
 const PACKAGES_PATH: &str = "/tmp/pypackages";
 const USER: i64 = 1000;
 
-/// The kernel takes no argument and no variable of 128 KiB. The longest name and its `=` are a part of it, and a zero.
-const LONGEST_TEXT: usize = 128 * 1024 - "ROCKBOT_SCRIPT=".len() - 1;
-const LONGEST_REQUIREMENT: usize = 1000;
-const MOST_PACKAGES: usize = 100;
+/// Maximum length of a text: arguments and variables are limited to 128 KiB, including the name, `=` and a zero byte.
+const MAX_TEXT_BYTES: usize = 128 * 1024 - "ROCKBOT_SCRIPT=".len() - 1;
+const MAX_REQUIREMENT_BYTES: usize = 1000;
+const MAX_PACKAGES: usize = 100;
 
-/// No pod lives longer.
-pub(crate) const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum lifetime of a pod.
+pub(crate) const MAX_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A label's value, and a name, has at most so many characters.
-const LONGEST_NAME: usize = 63;
+/// Maximum length of a label value and of a name.
+const MAX_NAME_LENGTH: usize = 63;
 
-/// What takes the network away and becomes the script.
-const WALL: &str = include_str!("wall.py");
-const UNWALLED: &str = r#"exec python -c "$ROCKBOT_SCRIPT""#;
+/// Python program that blocks the network and executes the script.
+const NETWORK_FILTER: &str = include_str!("network_filter.py");
+/// Python program that runs pip without builds from source.
+const PIP_WHEELS_ONLY: &str = include_str!("wheels.py");
+const UNFILTERED_COMMAND: &str = r#"exec python -c "$ROCKBOT_SCRIPT""#;
 
-/// The pod that runs a script. `guid` tells it from all others: 32 hexadecimal digits.
+/// Returns the pod of a script. `guid` identifies it: 32 hexadecimal digits.
 #[must_use]
-pub fn pod(script: &Script, options: &PodOptions, guid: &str) -> Pod {
+pub fn pod(script: &PythonScript, options: &PodOptions, guid: &str) -> Pod {
     Pod {
         metadata: ObjectMeta {
             name: Some(name(script, options, guid)),
@@ -61,59 +63,66 @@ pub fn pod(script: &Script, options: &PodOptions, guid: &str) -> Pod {
     }
 }
 
-/// How long a pod may take, from when its node has it.
+/// Time limit of a pod, from its assignment to a node.
 #[must_use]
-pub fn deadline(script: &Script, options: &PodOptions) -> Duration {
-    let deadline = script.timeout.saturating_add(options.allowance(&script.packages)).min(LONGEST_LIFE);
+pub fn deadline(script: &PythonScript, options: &PodOptions) -> Duration {
+    let deadline = script.timeout.saturating_add(options.allowance(&script.packages)).min(MAX_LIFETIME);
     Duration::from_secs(deadline.as_secs() + u64::from(deadline.subsec_nanos() > 0))
         .max(Duration::from_secs(1))
 }
 
-/// What finds the pods of a gateway.
+/// Label selector of the pods of a gateway.
 pub(crate) fn selector(options: &PodOptions) -> String {
     let (key, value) = MANAGED_BY;
     format!("app={},{key}={value},{GATEWAY_LABEL}={}", options.prefix, options.gateway)
 }
 
-/// Whether a script can be put into a pod.
+/// Checks that a script can be run in a pod.
 ///
 /// # Errors
-/// [`OperatorError::Unfit`], in words for who wrote the script.
-pub(crate) fn check(script: &Script) -> Result<(), OperatorError> {
+/// [`OperatorError::Unfit`], with a message for the author of the script.
+pub(crate) fn check(script: &PythonScript) -> Result<(), OperatorError> {
     let unfit = |what: String| Err(OperatorError::Unfit(what));
     let input = script.input.as_deref().unwrap_or_default();
     for (what, text) in [("script", &*script.source), ("input", input)] {
-        if text.len() > LONGEST_TEXT {
-            return unfit(format!("The {what} is longer than {LONGEST_TEXT} bytes"));
+        if text.len() > MAX_TEXT_BYTES {
+            return unfit(format!("The {what} is longer than {MAX_TEXT_BYTES} bytes"));
         }
         if text.contains('\0') {
             return unfit(format!("The {what} has a zero character"));
         }
     }
-    if script.packages.len() > MOST_PACKAGES {
-        return unfit(format!("A script has at most {MOST_PACKAGES} packages"));
+    if script.packages.len() > MAX_PACKAGES {
+        return unfit(format!("A script has at most {MAX_PACKAGES} packages"));
     }
     match script.packages.iter().find(|package| !is_requirement(package)) {
-        Some(package) => unfit(format!("This is no package: {}", package.escape_debug())),
+        Some(package) => unfit(format!("Invalid requirement: {}", package.escape_debug())),
         None => Ok(()),
     }
 }
 
-/// What begins with a hyphen would be an option of pip.
+/// True if a text has the form of a name with versions and a marker. A leading hyphen would be an option of pip; `@`,
+/// slashes and backslashes are parts of URLs and paths. The gateway has checked the full grammar before.
 fn is_requirement(text: &str) -> bool {
-    let is_short = text.len() <= LONGEST_REQUIREMENT && !text.contains(char::is_control);
-    is_short && text.trim_start().starts_with(|first: char| first.is_ascii_alphanumeric())
+    let is_short = text.len() <= MAX_REQUIREMENT_BYTES && !text.contains(char::is_control);
+    let package = text.split_once(';').map_or(text, |(package, _)| package).trim_start();
+    let has_option = text.split_whitespace().any(|word| word.starts_with('-'));
+    let names_place = package.contains(['@', '/', '\\']);
+    is_short
+        && !has_option
+        && !names_place
+        && package.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
-fn name(script: &Script, options: &PodOptions, guid: &str) -> String {
+fn name(script: &PythonScript, options: &PodOptions, guid: &str) -> String {
     let start: String = script.call_id.chars().take(8).map(|c| c.to_ascii_lowercase()).collect();
     let start: String = start.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let mut name = format!("{}-{start}-{guid}", options.prefix);
-    name.truncate(LONGEST_NAME);
+    name.truncate(MAX_NAME_LENGTH);
     name.trim_end_matches('-').to_owned()
 }
 
-fn labels(script: &Script, options: &PodOptions) -> BTreeMap<String, String> {
+fn labels(script: &PythonScript, options: &PodOptions) -> BTreeMap<String, String> {
     let (managed_by, us) = MANAGED_BY;
     let network = if has_egress(script, options) { EGRESS } else { "none" };
     let labels = [
@@ -126,26 +135,27 @@ fn labels(script: &Script, options: &PodOptions) -> BTreeMap<String, String> {
     labels.map(|(label, value)| (label.to_owned(), value)).into()
 }
 
-const fn has_egress(script: &Script, options: &PodOptions) -> bool {
+const fn has_egress(script: &PythonScript, options: &PodOptions) -> bool {
     options.allow_network || !script.packages.is_empty()
 }
 
-/// A value begins and ends with a letter or a digit.
+/// Converts a text to a label value, which begins and ends with a letter or digit.
 fn label_value(text: &str) -> String {
     let is_fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let value: String = text.chars().take(LONGEST_NAME).map(|c| if is_fine(&c) { c } else { '-' }).collect();
+    let value: String =
+        text.chars().take(MAX_NAME_LENGTH).map(|c| if is_fine(&c) { c } else { '-' }).collect();
     value.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
-fn spec(script: &Script, options: &PodOptions) -> PodSpec {
+fn spec(script: &PythonScript, options: &PodOptions) -> PodSpec {
     let has_packages = !script.packages.is_empty();
     let secret = options.image_pull_secret.clone().map(|name| vec![LocalObjectReference { name }]);
     let mut volumes = vec![volume("scratch", &options.scratch)];
-    volumes.extend(has_packages.then(|| volume(PACKAGES, &options.packages)));
+    volumes.extend(has_packages.then(|| volume(PACKAGES_CONTAINER, &options.packages)));
     PodSpec {
         restart_policy: Some("Never".to_owned()),
         active_deadline_seconds: i64::try_from(deadline(script, options).as_secs()).ok(),
-        // What is deleted has nothing to say any more.
+        // A deleted pod needs no time for its end.
         termination_grace_period_seconds: Some(1),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
@@ -168,10 +178,10 @@ fn spec(script: &Script, options: &PodOptions) -> PodSpec {
     }
 }
 
-fn runner(script: &Script, options: &PodOptions) -> Container {
+fn runner(script: &PythonScript, options: &PodOptions) -> Container {
     let input = script.input.as_deref().unwrap_or_default();
     let mut env = vec![
-        // What was printed before a script was killed is not lost in a buffer.
+        // Unbuffered, so that the output of a killed script is complete.
         variable("PYTHONUNBUFFERED", "1"),
         variable("ROCKBOT_SCRIPT", &script.source),
         variable("ROCKBOT_INPUT", input),
@@ -180,25 +190,29 @@ fn runner(script: &Script, options: &PodOptions) -> Container {
     let mut mounts = Vec::new();
     if !script.packages.is_empty() {
         env.push(variable("PYTHONPATH", PACKAGES_PATH));
-        mounts.push(VolumeMount { read_only: Some(true), ..mount(PACKAGES, PACKAGES_PATH) });
+        mounts.push(VolumeMount { read_only: Some(true), ..mount(PACKAGES_CONTAINER, PACKAGES_PATH) });
     }
     let command: &[&str] = match options.allow_network {
-        true => &["sh", "-c", UNWALLED],
-        false => &["python", "-I", "-c", WALL],
+        true => &["sh", "-c", UNFILTERED_COMMAND],
+        false => &["python", "-I", "-c", NETWORK_FILTER],
     };
-    container(SCRIPT, command.iter().map(|&word| literal(word)).collect(), env, mounts, options)
+    container(SCRIPT_CONTAINER, command.iter().map(|&word| literal(word)).collect(), env, mounts, options)
 }
 
-/// It has neither the script nor its input: what packages run while they are installed has the network.
-fn packages(script: &Script, options: &PodOptions) -> Container {
-    let pip =
-        ["python", "-m", "pip", "install", "--no-input", "--no-cache-dir", "--disable-pip-version-check"];
+/// The init container. It has neither the script nor its input, because package code may run there with network access.
+fn packages(script: &PythonScript, options: &PodOptions) -> Container {
+    let (pip, only_wheels): (&[&str], &[&str]) = match options.build_from_source {
+        true => (&["python", "-m", "pip"], &[]),
+        false => (&["python", "-I", "-c", PIP_WHEELS_ONLY], &["--only-binary=:all:"]),
+    };
+    let install = ["install", "--no-input", "--no-cache-dir", "--disable-pip-version-check"];
     let target = ["--progress-bar", "off", "--target", PACKAGES_PATH, "--"];
+    let words = [pip, &install, only_wheels, &target].concat();
     let packages = script.packages.iter().map(String::as_str);
-    let command = pip.into_iter().chain(target).chain(packages).map(literal).collect();
+    let command = words.into_iter().chain(packages).map(literal).collect();
     let index = options.package_index.as_deref().map(|index| variable("PIP_INDEX_URL", index));
-    let mounts = vec![mount(PACKAGES, PACKAGES_PATH)];
-    container(PACKAGES, command, index.into_iter().collect(), mounts, options)
+    let mounts = vec![mount(PACKAGES_CONTAINER, PACKAGES_PATH)];
+    container(PACKAGES_CONTAINER, command, index.into_iter().collect(), mounts, options)
 }
 
 fn container(
@@ -245,7 +259,7 @@ fn variable(name: &str, value: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(literal(value)), value_from: None }
 }
 
-/// Kubernetes puts variables in the place of `$(NAME)`, in values and in commands, and makes one dollar of two.
+/// Escapes a text: Kubernetes expands `$(NAME)` in values and commands, and reduces `$$` to `$`.
 fn literal(text: &str) -> String {
     text.replace('$', "$$")
 }

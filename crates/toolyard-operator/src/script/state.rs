@@ -1,51 +1,51 @@
-//! How far a pod is, read from what its node says of it. A function of the pod, and the one place that knows the
-//! words of kubelets.
+//! Progress of a pod, derived from its status. This pure function is the only place that knows the reasons of kubelets.
 
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus,
 };
 
-use super::pod::{PACKAGES, SCRIPT};
+use super::pod::{PACKAGES_CONTAINER, SCRIPT_CONTAINER};
 use crate::error::OperatorError;
 
-/// How far a pod is.
+/// Progress of a pod.
 #[derive(Debug)]
-pub(crate) enum State {
-    /// The script has not begun, because of this.
-    Waiting(Wait),
-    /// The script runs.
+pub(crate) enum PodProgress {
+    /// The script has not started, for this reason.
+    Waiting(WaitReason),
+    /// The script is running.
     Running,
     /// The script has ended.
-    Ended(Ending),
-    /// The pod was ended at its deadline. Whether its script had begun is what its node knew then.
+    Ended(ScriptEnding),
+    /// The pod reached its deadline. `has_begun` is the last knowledge of its node.
     Overdue { has_begun: bool },
-    /// The packages were not installed: pip's exit status.
+    /// The installation of packages failed with this exit status of pip.
     NoPackages(i32),
-    /// The script will not run, or its end will not be known.
+    /// The script will not run, or its outcome will not be known.
     Failed(OperatorError),
 }
 
-/// Why a script has not begun: a word of Kubernetes, and what it says of it.
+/// Reason why a script has not started, with the message of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wait {
+pub(crate) struct WaitReason {
     pub(crate) reason: String,
     pub(crate) detail: String,
 }
 
-/// How a script has ended.
+/// End of a script.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct ScriptEnding {
     pub(crate) exit_code: i32,
-    /// Why it was ended, where it did not end by itself.
+    /// Reason, if the script was ended by the system.
     pub(crate) note: Option<String>,
 }
 
-/// The exit status of what SIGKILL has ended.
-const KILLED: i32 = 137;
+/// Exit status after SIGKILL.
+const KILLED_STATUS: i32 = 137;
 
-/// What becomes of no image and of no container by waiting. `ErrImagePull` is not among them: it is tried again, and
-/// is `ImagePullBackOff` when that has failed, too.
-const HOPELESS: [&str; 9] = [
+/// Reasons that waiting does not resolve. `ErrImagePull` is not among them: it is retried, and becomes
+/// `ImagePullBackOff`
+/// after another failure.
+const PERMANENT_WAIT_REASONS: [&str; 9] = [
     "CreateContainerConfigError",
     "CreateContainerError",
     "ErrImageNeverPull",
@@ -57,109 +57,118 @@ const HOPELESS: [&str; 9] = [
     "SignatureValidationFailed",
 ];
 
-/// Why a container that was made did not begin: there is no such program in its image, for one.
-const UNSTARTED: [&str; 3] = ["ContainerCannotRun", "ContainerCannotStart", "StartError"];
+/// Reasons why a created container did not start, such as a missing program in its image.
+const START_FAILURES: [&str; 3] = ["ContainerCannotRun", "ContainerCannotStart", "StartError"];
 
-impl State {
+impl PodProgress {
     pub(crate) fn of(pod: &Pod) -> Self {
-        let Some(status) = &pod.status else { return Self::Waiting(Wait::new("Pending", "")) };
-        let script = container(status.container_statuses.as_deref(), SCRIPT);
-        let packages = container(status.init_container_statuses.as_deref(), PACKAGES);
-        if let Some(state) = of_pod(status, script) {
+        let Some(status) = &pod.status else { return Self::Waiting(WaitReason::new("Pending", "")) };
+        let script = container(status.container_statuses.as_deref(), SCRIPT_CONTAINER);
+        let packages = container(status.init_container_statuses.as_deref(), PACKAGES_CONTAINER);
+        if let Some(state) = progress_of_pod(status, script) {
             return state;
         }
         if let Some(ended) = terminated(packages).filter(|ended| ended.exit_code != 0) {
-            return ended_packages(ended);
+            return progress_of_packages(ended);
         }
-        if let Some(state) = script.into_iter().chain(packages).find_map(of_container) {
+        if let Some(state) = script.into_iter().chain(packages).find_map(progress_of_container) {
             return state;
         }
         if pod.metadata.deletion_timestamp.is_some() {
-            return Self::Failed(lost("Deleted", "somebody else has deleted it"));
+            return Self::Failed(lost("Deleted", "it was deleted by another client"));
         }
         match status.phase.as_deref() {
             Some("Succeeded" | "Failed" | "Unknown") => {
-                Self::Failed(lost(status.phase.as_deref().unwrap_or_default(), "its container has no state"))
+                Self::Failed(lost(status.phase.as_deref().unwrap_or_default(), "its container has no status"))
             }
-            _ => Self::Waiting(wait(status, script, packages)),
+            _ => Self::Waiting(wait_reason(status, script, packages)),
         }
     }
 }
 
-impl Wait {
+impl WaitReason {
     fn new(reason: &str, detail: &str) -> Self {
         Self { reason: reason.to_owned(), detail: detail.to_owned() }
     }
 }
 
-/// What the whole pod has come to, whatever its containers say: they may say nothing any more.
-fn of_pod(status: &PodStatus, script: Option<&ContainerStatus>) -> Option<State> {
+/// Progress according to the pod as a whole, which takes precedence over its containers: their status may be missing.
+fn progress_of_pod(status: &PodStatus, script: Option<&ContainerStatus>) -> Option<PodProgress> {
     let has_failed = status.phase.as_deref() == Some("Failed");
     let detail = status.message.as_deref().unwrap_or_default();
     match status.reason.as_deref()? {
-        "DeadlineExceeded" => Some(State::Overdue { has_begun: has_begun(script) }),
-        "Evicted" if is_own_fault(detail) && has_begun(script) => {
-            Some(State::Ended(Ending { exit_code: KILLED, note: Some(detail.trim().to_owned()) }))
-        }
-        "NodeLost" => Some(State::Failed(lost("NodeLost", detail))),
-        reason if has_failed && has_begun(script) => Some(State::Failed(lost(reason, detail))),
-        reason if has_failed => Some(State::Failed(not_started(reason, detail))),
+        "DeadlineExceeded" => Some(PodProgress::Overdue { has_begun: has_begun(script) }),
+        "Evicted" if is_own_fault(detail) && has_begun(script) => Some(PodProgress::Ended(ScriptEnding {
+            exit_code: KILLED_STATUS,
+            note: Some(detail.trim().to_owned()),
+        })),
+        "NodeLost" => Some(PodProgress::Failed(lost("NodeLost", detail))),
+        reason if has_failed && has_begun(script) => Some(PodProgress::Failed(lost(reason, detail))),
+        reason if has_failed => Some(PodProgress::Failed(not_started(reason, detail))),
         _ => None,
     }
 }
 
-/// A pod is evicted when it fills its disk, and when others have filled the node's.
+/// True if a pod was evicted for its own disk usage, and not because the node is full.
 fn is_own_fault(message: &str) -> bool {
     message.contains("exceed") && !message.starts_with("The node ")
 }
 
-fn of_container(status: &ContainerStatus) -> Option<State> {
+fn progress_of_container(status: &ContainerStatus) -> Option<PodProgress> {
     let ContainerState { running, terminated, waiting } = status.state.as_ref()?;
     if let Some(waiting) = waiting {
-        let reason = waiting.reason.as_deref().filter(|reason| HOPELESS.contains(reason))?;
-        return Some(State::Failed(not_started(reason, waiting.message.as_deref().unwrap_or_default())));
+        let reason = waiting.reason.as_deref().filter(|reason| PERMANENT_WAIT_REASONS.contains(reason))?;
+        return Some(PodProgress::Failed(not_started(
+            reason,
+            waiting.message.as_deref().unwrap_or_default(),
+        )));
     }
-    // What is left of a container of packages was installed.
-    if status.name != SCRIPT {
+    // A terminated init container has installed the packages.
+    if status.name != SCRIPT_CONTAINER {
         return None;
     }
-    terminated.as_ref().map(ended).or_else(|| running.as_ref().map(|_| State::Running))
+    terminated.as_ref().map(progress_of_end).or_else(|| running.as_ref().map(|_| PodProgress::Running))
 }
 
-fn ended(container: &ContainerStateTerminated) -> State {
+fn progress_of_end(container: &ContainerStateTerminated) -> PodProgress {
     let reason = container.reason.as_deref().unwrap_or_default();
     let detail = container.message.as_deref().unwrap_or_default();
     let exit_code = container.exit_code;
     match reason {
-        reason if UNSTARTED.contains(&reason) => State::Failed(not_started(reason, detail)),
-        // A node that has forgotten a container makes an exit status up.
-        "ContainerStatusUnknown" => State::Failed(lost(reason, detail)),
-        "OOMKilled" => {
-            State::Ended(Ending { exit_code, note: Some("It took more memory than it may".to_owned()) })
-        }
-        _ => State::Ended(Ending { exit_code, note: None }),
+        reason if START_FAILURES.contains(&reason) => PodProgress::Failed(not_started(reason, detail)),
+        // A node without knowledge of a container invents the exit status.
+        "ContainerStatusUnknown" => PodProgress::Failed(lost(reason, detail)),
+        "OOMKilled" => PodProgress::Ended(ScriptEnding {
+            exit_code,
+            note: Some("It exceeded its memory limit".to_owned()),
+        }),
+        _ => PodProgress::Ended(ScriptEnding { exit_code, note: None }),
     }
 }
 
-fn ended_packages(container: &ContainerStateTerminated) -> State {
-    match ended(container) {
-        State::Ended(ending) => State::NoPackages(ending.exit_code),
+fn progress_of_packages(container: &ContainerStateTerminated) -> PodProgress {
+    match progress_of_end(container) {
+        PodProgress::Ended(ending) => PodProgress::NoPackages(ending.exit_code),
         failed => failed,
     }
 }
 
-fn wait(status: &PodStatus, script: Option<&ContainerStatus>, packages: Option<&ContainerStatus>) -> Wait {
+fn wait_reason(
+    status: &PodStatus,
+    script: Option<&ContainerStatus>,
+    packages: Option<&ContainerStatus>,
+) -> WaitReason {
     let waiting = packages.into_iter().chain(script).find_map(|status| {
         let waiting = status.state.as_ref()?.waiting.as_ref()?;
-        Some(Wait::new(waiting.reason.as_deref()?, waiting.message.as_deref().unwrap_or_default()))
+        Some(WaitReason::new(waiting.reason.as_deref()?, waiting.message.as_deref().unwrap_or_default()))
     });
     let is_unscheduled =
         |condition: &&PodCondition| condition.type_ == "PodScheduled" && condition.status == "False";
     let unscheduled = status.conditions.iter().flatten().find(is_unscheduled).map(|condition| {
         let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
-        Wait::new(reason, condition.message.as_deref().unwrap_or_default())
+        WaitReason::new(reason, condition.message.as_deref().unwrap_or_default())
     });
-    waiting.or(unscheduled).unwrap_or_else(|| Wait::new("Pending", ""))
+    waiting.or(unscheduled).unwrap_or_else(|| WaitReason::new("Pending", ""))
 }
 
 fn container<'a>(statuses: Option<&'a [ContainerStatus]>, name: &str) -> Option<&'a ContainerStatus> {
@@ -170,7 +179,7 @@ fn terminated(status: Option<&ContainerStatus>) -> Option<&ContainerStateTermina
     status?.state.as_ref()?.terminated.as_ref()
 }
 
-/// A node that has no container to end says that it has ended, at no time.
+/// True if the script has started. A node without a container to end reports an end without a start time.
 fn has_begun(script: Option<&ContainerStatus>) -> bool {
     let is_running = |status: &ContainerStatus| status.state.as_ref()?.running.as_ref().map(drop);
     terminated(script).is_some_and(|ended| ended.started_at.is_some())

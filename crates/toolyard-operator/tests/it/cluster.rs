@@ -1,5 +1,5 @@
-//! Scripts at a real API server, by the account and the role that `deploy/kubernetes/scripts.yaml` gives the gateway. The
-//! tests say what a node would say of pods, because none is there.
+//! Scripts at a real API server, with the account and the role of `deploy/kubernetes/scripts.yaml`. The tests set the
+//! status of pods in the role of a node.
 
 mod deployed;
 mod server;
@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use toolyard_core::script::{Runner, Script};
+use toolyard_core::script::{PythonScript, ScriptExecutor};
 use toolyard_operator::{PodOptions, PodRunner, script::pod};
 
 use self::server::Server;
@@ -22,15 +22,15 @@ use crate::script;
 
 const GUID: &str = "0123456789abcdef0123456789abcdef";
 
-/// A server where everything is deployed, and the gateway's runner there.
-struct Yard {
+/// A server with the deployed objects, and the clients of the tests.
+struct Deployment {
     server: Server,
     admin: Client,
     pods: Api<Pod>,
     gateway: Client,
 }
 
-impl Yard {
+impl Deployment {
     async fn new() -> Self {
         let server = Server::start().await;
         let admin = server.admin().await;
@@ -46,12 +46,12 @@ impl Yard {
         PodRunner::new(self.gateway.clone(), options).unwrap()
     }
 
-    /// The pod of a call, as soon as there is one.
+    /// Waits for the pod of a call.
     async fn pod_of(&self, call_id: &str) -> String {
         let params = ListParams::default().labels(&format!("rockbot.dev/tool-call-id={call_id}"));
         loop {
-            let found = self.pods.list(&params).await.unwrap().items.pop();
-            if let Some(name) = found.and_then(|pod| pod.metadata.name) {
+            let pod = self.pods.list(&params).await.unwrap().items.pop();
+            if let Some(name) = pod.and_then(|pod| pod.metadata.name) {
                 return name;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -64,8 +64,8 @@ impl Yard {
         }
     }
 
-    /// Runs a script whose pod comes to these states, one after the other, and says what it comes to.
-    async fn becomes(&self, runner: &PodRunner, script: Script, statuses: &[Value]) -> String {
+    /// Runs a script whose pod gets these states one after the other, and returns the result.
+    async fn result_of(&self, runner: &PodRunner, script: PythonScript, statuses: &[Value]) -> String {
         let call_id = script.call_id.clone();
         let node = async {
             let name = self.pod_of(&call_id).await;
@@ -84,22 +84,22 @@ impl Yard {
 }
 
 #[tokio::test]
-async fn scripts_run_by_the_role_of_the_gateway() {
-    let yard = Yard::new().await;
-    let runner = yard.runner(PodOptions::default());
+async fn scripts_run_with_the_role_of_the_gateway() {
+    let deployment = Deployment::new().await;
+    let runner = deployment.runner(PodOptions::default());
     runner.check().await.unwrap();
-    assert!(yard.pods.list(&ListParams::default()).await.unwrap().items.is_empty());
+    assert!(deployment.pods.list(&ListParams::default()).await.unwrap().items.is_empty());
 
-    scripts_end(&yard, &runner).await;
-    a_script_that_nobody_waits_for_is_deleted(&yard, &runner).await;
-    many_run_at_once(&yard, &runner).await;
-    a_pod_that_somebody_deletes_is_lost(&yard, &runner).await;
-    options_that_the_server_does_not_take_are_told(&yard).await;
-    orphans_are_deleted(&yard).await;
-    a_quota_is_no_outcome(&yard, &runner).await;
+    scripts_end(&deployment, &runner).await;
+    dropped_script_is_deleted(&deployment, &runner).await;
+    scripts_run_concurrently(&deployment, &runner).await;
+    externally_deleted_pod_is_lost(&deployment, &runner).await;
+    rejected_options_are_reported(&deployment).await;
+    orphans_are_deleted(&deployment).await;
+    exhausted_quota_is_an_error(&deployment, &runner).await;
 }
 
-async fn scripts_end(yard: &Yard, runner: &PodRunner) {
+async fn scripts_end(deployment: &Deployment, runner: &PodRunner) {
     let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
     let pulling = status("Pending", &json!({"waiting": {"reason": "ImagePullBackOff", "message": "no"}}));
     let mut overdue =
@@ -109,34 +109,37 @@ async fn scripts_end(yard: &Yard, runner: &PodRunner) {
         ("good", vec![running(), ended(0)], r#"0 "" """#),
         ("fast", vec![ended(0)], r#"0 "" """#),
         ("bad", vec![running(), ended(3)], r#"3 "" """#),
-        ("fat", vec![status("Failed", &killed)], r#"137 "" "It took more memory than it may""#),
-        ("slow", vec![running(), overdue], r#"-1 "" "It took longer than 30 s""#),
+        ("fat", vec![status("Failed", &killed)], r#"137 "" "It exceeded its memory limit""#),
+        ("slow", vec![running(), overdue], r#"-1 "" "It exceeded its time limit of 30 s""#),
         ("nowhere", vec![pulling], "unavailable The script's pod did not start: ImagePullBackOff"),
     ] {
-        assert_eq!(yard.becomes(runner, script(call_id), &statuses).await, expected, "{call_id}");
+        assert_eq!(deployment.result_of(runner, script(call_id), &statuses).await, expected, "{call_id}");
     }
-    let script =
-        Script { packages: vec!["numpy".to_owned()], input: Some("$(HOME)".to_owned()), ..script("packed") };
-    assert_eq!(yard.becomes(runner, script, &[running(), ended(0)]).await, r#"0 "" """#);
+    let script = PythonScript {
+        packages: vec!["numpy".to_owned()],
+        input: Some("$(HOME)".to_owned()),
+        ..script("packed")
+    };
+    assert_eq!(deployment.result_of(runner, script, &[running(), ended(0)]).await, r#"0 "" """#);
 }
 
-async fn a_script_that_nobody_waits_for_is_deleted(yard: &Yard, runner: &PodRunner) {
+async fn dropped_script_is_deleted(deployment: &Deployment, runner: &PodRunner) {
     let name = tokio::select! {
         outcome = runner.run(script("dropped")) => panic!("{outcome:?}"),
-        name = yard.pod_of("dropped") => name,
+        name = deployment.pod_of("dropped") => name,
     };
-    yard.is_gone(&name).await;
-    assert!(runner.drained(Duration::from_secs(10)).await);
+    deployment.is_gone(&name).await;
+    assert!(runner.wait_until_drained(Duration::from_secs(10)).await);
 }
 
-async fn many_run_at_once(yard: &Yard, runner: &PodRunner) {
+async fn scripts_run_concurrently(deployment: &Deployment, runner: &PodRunner) {
     let ids: Vec<_> = (0..8).map(|number| format!("many-{number}")).collect();
-    let runs = ids.iter().map(|id| yard.becomes(runner, script(id), &[])).map(Box::pin);
+    let runs = ids.iter().map(|id| deployment.result_of(runner, script(id), &[])).map(Box::pin);
     let mut runs = futures_util::future::join_all(runs);
     let names = async {
         let mut names = Vec::new();
         for id in &ids {
-            names.push(yard.pod_of(id).await);
+            names.push(deployment.pod_of(id).await);
         }
         names
     };
@@ -145,10 +148,10 @@ async fn many_run_at_once(yard: &Yard, runner: &PodRunner) {
         names = names => names,
     };
     let refused = runner.run(script("ninth")).await.unwrap_err();
-    assert_eq!(refused.message(), "Too many scripts run already: 8");
+    assert_eq!(refused.message(), "Too many scripts are running: 8");
     let ends = async {
         for (code, name) in (0..).zip(&names) {
-            deployed::set(&yard.pods, name, &ended(code)).await;
+            deployed::set(&deployment.pods, name, &ended(code)).await;
         }
     };
     let (outcomes, ()) = tokio::join!(runs, ends);
@@ -156,57 +159,57 @@ async fn many_run_at_once(yard: &Yard, runner: &PodRunner) {
     assert_eq!(outcomes, expected);
 }
 
-async fn a_pod_that_somebody_deletes_is_lost(yard: &Yard, runner: &PodRunner) {
+async fn externally_deleted_pod_is_lost(deployment: &Deployment, runner: &PodRunner) {
     let thief = async {
-        let name = yard.pod_of("stolen").await;
-        yard.pods.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
+        let name = deployment.pod_of("stolen").await;
+        deployment.pods.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
     };
     let (outcome, ()) = tokio::join!(runner.run(script("stolen")), thief);
     assert_eq!(outcome.unwrap_err().message(), "The script's pod was lost: Deleted");
 }
 
-async fn options_that_the_server_does_not_take_are_told(yard: &Yard) {
+async fn rejected_options_are_reported(deployment: &Deployment) {
     for options in [
         PodOptions { cpu: "much".to_owned(), ..PodOptions::default() },
         PodOptions { memory: "-1".to_owned(), ..PodOptions::default() },
         PodOptions { namespace: "default".to_owned(), ..PodOptions::default() },
         PodOptions { call_label: "no label".to_owned(), ..PodOptions::default() },
     ] {
-        let error = yard.runner(options.clone()).check().await.unwrap_err();
-        assert_eq!(error.to_string(), "The cluster refuses the script's pod", "{options:?}");
+        let error = deployment.runner(options.clone()).check().await.unwrap_err();
+        assert_eq!(error.to_string(), "The cluster rejected the script's pod", "{options:?}");
     }
 }
 
-async fn orphans_are_deleted(yard: &Yard) {
+async fn orphans_are_deleted(deployment: &Deployment) {
     let ours = PodOptions { orphaned_after: Duration::ZERO, ..PodOptions::default() };
     let theirs = PodOptions { gateway: "other".to_owned(), ..ours.clone() };
-    let brief = Script { timeout: Duration::from_secs(1), ..script("orphan") };
+    let brief = PythonScript { timeout: Duration::from_secs(1), ..script("orphan") };
     for (script, options, first) in
         [(&brief, &ours, 'a'), (&brief, &theirs, 'b'), (&script("young"), &ours, 'c')]
     {
         let guid = GUID.replacen('0', &first.to_string(), 1);
-        yard.pods.create(&PostParams::default(), &pod(script, options, &guid)).await.unwrap();
+        deployment.pods.create(&PostParams::default(), &pod(script, options, &guid)).await.unwrap();
     }
-    // One that begins anew finds it by itself, once its time is over.
+    // A new runner deletes it after its lifetime.
     let mut runners = Vec::new();
-    let left = || async { yard.pods.list(&ListParams::default()).await.unwrap().items.len() };
+    let left = || async { deployment.pods.list(&ListParams::default()).await.unwrap().items.len() };
     while left().await == 3 {
-        runners.push(yard.runner(ours.clone()));
+        runners.push(deployment.runner(ours.clone()));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let left = yard.pods.list(&ListParams::default()).await.unwrap().items;
+    let left = deployment.pods.list(&ListParams::default()).await.unwrap().items;
     let whose: Vec<_> =
         left.iter().map(|pod| &pod.metadata.labels.as_ref().unwrap()["toolyard.dev/gateway"]).collect();
     assert_eq!(whose, ["other", "toolyard"]);
     assert_eq!(runners[0].sweep().await.unwrap(), 0);
 }
 
-/// The controller manager does not run, which says how much of a quota there is.
-async fn a_quota_is_no_outcome(yard: &Yard, runner: &PodRunner) {
-    let quotas = Api::<ResourceQuota>::namespaced(yard.admin.clone(), "rockbot-scripts");
+/// The controller manager, which updates quotas, does not run.
+async fn exhausted_quota_is_an_error(deployment: &Deployment, runner: &PodRunner) {
+    let quotas = Api::<ResourceQuota>::namespaced(deployment.admin.clone(), "rockbot-scripts");
     let full = Patch::Merge(json!({"status": {"hard": {"pods": "12"}, "used": {"pods": "12"}}}));
     quotas.patch_status("scripts", &PatchParams::default(), &full).await.unwrap();
-    // The server notices by and by.
+    // The server applies the quota with a delay.
     let mut refused = runner.check().await;
     while refused.is_ok() {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -217,9 +220,9 @@ async fn a_quota_is_no_outcome(yard: &Yard, runner: &PodRunner) {
 }
 
 #[tokio::test]
-async fn the_gateway_may_do_this_and_nothing_else() {
-    let yard = Yard::new().await;
-    let (admin, server) = (&yard.admin, &yard.server);
+async fn role_of_the_gateway_has_minimal_permissions() {
+    let deployment = Deployment::new().await;
+    let (admin, server) = (&deployment.admin, &deployment.server);
     let agents = Api::<ServiceAccount>::namespaced(admin.clone(), "default");
     let agent = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}});
     agents.create(&PostParams::default(), &serde_json::from_value(agent).unwrap()).await.unwrap();
@@ -232,7 +235,7 @@ async fn the_gateway_may_do_this_and_nothing_else() {
         for resource in resources {
             for verb in verbs {
                 assert!(!may(&agent, namespace, resource, verb).await, "an agent may {verb} {resource}");
-                if may(&yard.gateway, namespace, resource, verb).await {
+                if may(&deployment.gateway, namespace, resource, verb).await {
                     allowed.push(format!("{namespace}: {verb} {resource}"));
                 }
             }
@@ -249,13 +252,13 @@ async fn the_gateway_may_do_this_and_nothing_else() {
     "#);
     let runner = PodRunner::new(agent, PodOptions::default()).unwrap();
     let error = runner.run(script("agent")).await.unwrap_err();
-    assert_eq!(error.message(), "The cluster refuses the script's pod");
-    let runner = PodRunner::new(server::nobody(server), PodOptions::default()).unwrap();
+    assert_eq!(error.message(), "The cluster rejected the script's pod");
+    let runner = PodRunner::new(server::anonymous_client(server), PodOptions::default()).unwrap();
     assert!(runner.check().await.is_err());
     policies_find_the_pods(admin).await;
 }
 
-/// What the server itself says to whom it asks.
+/// Returns the server's own access review.
 async fn may(client: &Client, namespace: &str, resource: &str, verb: &str) -> bool {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let review = json!({
@@ -271,22 +274,22 @@ async fn may(client: &Client, namespace: &str, resource: &str, verb: &str) -> bo
     review.status.unwrap().allowed
 }
 
-/// The labels of policies and pods stand in different files.
+/// Labels of policies and pods are defined in different files.
 async fn policies_find_the_pods(admin: &Client) {
     let policies = Api::<NetworkPolicy>::namespaced(admin.clone(), "rockbot-scripts");
     let policies = policies.list(&ListParams::default()).await.unwrap().items;
-    let found = |pod: &Pod| -> Vec<String> {
+    let matching = |pod: &Pod| -> Vec<String> {
         let applies = |policy: &&NetworkPolicy| {
             selects(policy.spec.as_ref().unwrap().pod_selector.as_ref().unwrap(), pod)
         };
         policies.iter().filter(applies).map(|policy| policy.metadata.name.clone().unwrap()).collect()
     };
     let options = PodOptions::default();
-    let packed = Script { packages: vec!["numpy".to_owned()], ..script("a") };
-    assert_eq!(found(&pod(&script("a"), &options, GUID)), ["deny-all"]);
-    assert_eq!(found(&pod(&packed, &options, GUID)), ["deny-all", "packages"]);
+    let packed = PythonScript { packages: vec!["numpy".to_owned()], ..script("a") };
+    assert_eq!(matching(&pod(&script("a"), &options, GUID)), ["deny-all"]);
+    assert_eq!(matching(&pod(&packed, &options, GUID)), ["deny-all", "packages"]);
     let open = PodOptions { allow_network: true, ..options };
-    assert_eq!(found(&pod(&script("a"), &open, GUID)), ["deny-all", "packages"]);
+    assert_eq!(matching(&pod(&script("a"), &open, GUID)), ["deny-all", "packages"]);
     let denied = policies[0].spec.as_ref().unwrap();
     assert_eq!(denied.policy_types.as_deref().unwrap(), ["Ingress", "Egress"]);
     assert!(denied.egress.is_none() && denied.ingress.is_none());

@@ -1,20 +1,20 @@
-//! Scripts in pods: what keeps them from the network, for real; every answer of a cluster, by a mock of its client; and
-//! a real API server.
+//! Scripts in pods: the network filter on this kernel, all responses of a mocked cluster, and a real API server.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a failed helper fails the test")]
 
 mod answers;
 mod cluster;
 mod kubeconfig;
 mod mock;
-mod wall;
+mod network_filter;
+mod pip_wheels;
 
 use std::time::Duration;
 
-use toolyard_core::script::Script;
+use toolyard_core::script::PythonScript;
 
-fn script(call_id: &str) -> Script {
-    Script {
+fn script(call_id: &str) -> PythonScript {
+    PythonScript {
         call_id: call_id.to_owned(),
         source: "print(1)".to_owned(),
         input: None,

@@ -1,4 +1,4 @@
-//! A cluster that answers what a test says, and remembers what it was asked.
+//! A cluster with scripted responses, which records its requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,60 +13,60 @@ use tower_test::mock::{self, Handle};
 
 type Mock = Handle<Request<Body>, Response<Body>>;
 
-/// An answer: its status and its body. None never comes.
+/// Status and body of a response; `None` if it never arrives.
 pub(crate) type Answer = Option<(u16, Vec<u8>)>;
 
-pub(crate) struct Cluster {
-    asked: Arc<Mutex<Vec<String>>>,
+pub(crate) struct MockCluster {
+    requests: Arc<Mutex<Vec<String>>>,
     client: Client,
     task: JoinHandle<()>,
 }
 
-impl Drop for Cluster {
+impl Drop for MockCluster {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Cluster {
-    /// `answer` is given method, what follows the collection of pods, and how often the same was asked before.
+impl MockCluster {
+    /// `answer` gets the method and the path below the collection of pods, and the number of previous equal requests.
     pub(crate) fn new(answer: impl Fn(&str, usize) -> Answer + Send + 'static) -> Self {
         let (service, handle) = mock::pair::<Request<Body>, Response<Body>>();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let task = tokio::spawn(serve(handle, asked.clone(), answer));
-        Self { asked, client: Client::new(service, "default"), task }
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let task = tokio::spawn(serve(handle, requests.clone(), answer));
+        Self { requests, client: Client::new(service, "default"), task }
     }
 
     pub(crate) fn runner(&self, options: PodOptions) -> PodRunner {
         PodRunner::new(self.client.clone(), options).unwrap()
     }
 
-    /// What it was asked, without the look for orphans at the start.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap().clone();
-        asked.into_iter().filter(|asked| !asked.starts_with("GET ?&labelSelector")).collect()
+    /// Returns the requests, except for the sweep for orphans at the start.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let requests = self.requests.lock().unwrap().clone();
+        requests.into_iter().filter(|requests| !requests.starts_with("GET ?&labelSelector")).collect()
     }
 
-    /// Waits until it was asked something `count` times. The clock of the tests stands still while anybody works.
-    pub(crate) async fn was_asked(&self, what: &str, count: usize) {
-        let asked = async {
-            while self.asked().iter().filter(|asked| asked.starts_with(what)).count() < count {
+    /// Waits for `count` requests with a prefix. The clock of the tests is paused while tasks are busy.
+    pub(crate) async fn wait_for_requests(&self, what: &str, count: usize) {
+        let requests = async {
+            while self.requests().iter().filter(|requests| requests.starts_with(what)).count() < count {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let asked = tokio::time::timeout(Duration::from_secs(600), asked).await;
-        assert!(asked.is_ok(), "it was not asked {what}, but {:?}", self.asked());
+        let requests = tokio::time::timeout(Duration::from_secs(600), requests).await;
+        assert!(requests.is_ok(), "it was not asked {what}, but {:?}", self.requests());
     }
 }
 
-async fn serve(mut handle: Mock, asked: Arc<Mutex<Vec<String>>>, answer: impl Fn(&str, usize) -> Answer) {
+async fn serve(mut handle: Mock, requests: Arc<Mutex<Vec<String>>>, answer: impl Fn(&str, usize) -> Answer) {
     let mut unanswered = Vec::new();
     while let Some((request, send)) = handle.next_request().await {
         let line = line(&request);
         let before = {
-            let mut asked = asked.lock().unwrap();
-            asked.push(line.clone());
-            asked.iter().filter(|asked| **asked == line).count() - 1
+            let mut requests = requests.lock().unwrap();
+            requests.push(line.clone());
+            requests.iter().filter(|requests| **requests == line).count() - 1
         };
         if line.starts_with("GET ?&labelSelector") {
             send.send_response(response(200, pods(&[]).into()));
@@ -83,7 +83,7 @@ fn response(status: u16, body: Vec<u8>) -> Response<Body> {
     Response::builder().status(status).body(Body::from(body)).unwrap()
 }
 
-/// `POST ?`, `GET /NAME/log?&container=script`: the pod's own name is different each time.
+/// Formats a request: `POST ?`, `GET /NAME/log?&container=script`. The name of the pod is replaced.
 fn line(request: &Request<Body>) -> String {
     let path = request.uri().path_and_query().unwrap().as_str();
     let path = path.strip_prefix("/api/v1/namespaces/rockbot-scripts/pods").unwrap();
@@ -107,7 +107,7 @@ pub(crate) fn pod(status: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "resourceVersion": "7"}, "status": status})
 }
 
-/// A status of which the container `script` has this state.
+/// Returns a status with this state of the container `script`.
 pub(crate) fn status(phase: &str, state: &Value) -> Value {
     let container = json!({
         "name": "script", "state": state, "ready": false, "restartCount": 0, "image": "", "imageID": "",
@@ -124,13 +124,13 @@ pub(crate) fn ended(exit_code: i32) -> Value {
     status("Succeeded", &json!({"terminated": terminated}))
 }
 
-/// The events of a watch, one for each status.
-pub(crate) fn watched(statuses: &[Value]) -> Answer {
+/// Returns the events of a watch, one for each status.
+pub(crate) fn watch_events(statuses: &[Value]) -> Answer {
     let event = |status| format!("{}\n", json!({"type": "MODIFIED", "object": pod(status)}));
     Some((200, statuses.iter().map(event).collect::<String>().into()))
 }
 
-pub(crate) fn found(status: &Value) -> Answer {
+pub(crate) fn pod_response(status: &Value) -> Answer {
     Some((200, pod(status).to_string().into()))
 }
 

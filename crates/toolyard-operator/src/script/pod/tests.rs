@@ -5,8 +5,8 @@ use super::*;
 
 const GUID: &str = "0123456789abcdef0123456789abcdef";
 
-fn script() -> Script {
-    Script {
+fn script() -> PythonScript {
+    PythonScript {
         call_id: "Call_4711-äb".to_owned(),
         source: "print('$(HOME) costs 5$$')".to_owned(),
         input: Some("{\"a\": 1}".to_owned()),
@@ -15,19 +15,23 @@ fn script() -> Script {
     }
 }
 
-fn with_packages() -> Script {
-    Script { packages: vec!["numpy".to_owned(), "requests>=2".to_owned()], ..script() }
+fn with_packages() -> PythonScript {
+    PythonScript { packages: vec!["numpy".to_owned(), "requests>=2".to_owned()], ..script() }
 }
 
-/// What is sent, with the name of the file where the wall stands, and what fits into a line in one.
-fn shown(sent: &Value) -> String {
+/// Formats the request with the names of embedded files, and short values on one line.
+fn format_json(sent: &Value) -> String {
     let mut text = String::new();
     write(&mut text, sent, 0);
     text
 }
 
 fn write(text: &mut String, value: &Value, depth: usize) {
-    let line = value.to_string().replace(&serde_json::to_string(WALL).unwrap(), "\"<wall.py>\"");
+    let line = [(NETWORK_FILTER, "\"<network_filter.py>\""), (PIP_WHEELS_ONLY, "\"<wheels.py>\"")]
+        .into_iter()
+        .fold(value.to_string(), |line, (file, name)| {
+            line.replace(&serde_json::to_string(file).unwrap(), name)
+        });
     if line.len() <= 90 || !(value.is_object() || value.is_array()) {
         return text.push_str(&line);
     }
@@ -45,13 +49,13 @@ fn write(text: &mut String, value: &Value, depth: usize) {
     text.push_str(&format!("\n{}{}", "  ".repeat(depth), if value.is_object() { "}" } else { "]" }));
 }
 
-fn sent(script: &Script, options: &PodOptions) -> Value {
+fn sent(script: &PythonScript, options: &PodOptions) -> Value {
     serde_json::to_value(pod(script, options, GUID)).unwrap()
 }
 
 #[test]
-fn the_pod_of_a_script() {
-    insta::assert_snapshot!(shown(&sent(&script(), &PodOptions::default())), @r#"
+fn pod_of_a_script() {
+    insta::assert_snapshot!(format_json(&sent(&script(), &PodOptions::default())), @r#"
     {
       "apiVersion": "v1"
       "kind": "Pod"
@@ -71,7 +75,7 @@ fn the_pod_of_a_script() {
         "automountServiceAccountToken": false
         "containers": [
           {
-            "command": ["python","-I","-c","<wall.py>"]
+            "command": ["python","-I","-c","<network_filter.py>"]
             "env": [
               {"name":"HOME","value":"/tmp"}
               {"name":"PYTHONDONTWRITEBYTECODE","value":"1"}
@@ -107,19 +111,21 @@ fn the_pod_of_a_script() {
 }
 
 #[test]
-fn packages_are_installed_by_a_container_without_the_script() {
+fn package_container_has_no_script() {
     let sent = sent(&with_packages(), &PodOptions::default());
     let installer = &sent["spec"]["initContainers"][0];
-    insta::assert_snapshot!(shown(installer), @r#"
+    insta::assert_snapshot!(format_json(installer), @r#"
     {
       "command": [
         "python"
-        "-m"
-        "pip"
+        "-I"
+        "-c"
+        "<wheels.py>"
         "install"
         "--no-input"
         "--no-cache-dir"
         "--disable-pip-version-check"
+        "--only-binary=:all:"
         "--progress-bar"
         "off"
         "--target"
@@ -148,7 +154,7 @@ fn packages_are_installed_by_a_container_without_the_script() {
         "mounts": container["volumeMounts"],
         "volumes": sent["spec"]["volumes"],
     });
-    insta::assert_snapshot!(shown(&part), @r#"
+    insta::assert_snapshot!(format_json(&part), @r#"
     {
       "labels": {
         "app": "rockbot-script"
@@ -180,7 +186,7 @@ fn packages_are_installed_by_a_container_without_the_script() {
 }
 
 #[test]
-fn every_option_has_its_place() {
+fn options_appear_in_the_pod() {
     let options = PodOptions {
         namespace: "scripts".to_owned(),
         prefix: "yard".to_owned(),
@@ -200,8 +206,8 @@ fn every_option_has_its_place() {
         start_time: Duration::from_secs(7),
         ..PodOptions::default()
     };
-    let usual = shown(&sent(&with_packages(), &PodOptions::default()));
-    let changed = shown(&sent(&with_packages(), &options));
+    let usual = format_json(&sent(&with_packages(), &PodOptions::default()));
+    let changed = format_json(&sent(&with_packages(), &options));
     let changed: Vec<_> = changed.lines().filter(|line| !usual.contains(line)).map(str::trim).collect();
     insta::assert_snapshot!(changed.join("\n"), @r#"
     "app": "yard"
@@ -224,9 +230,21 @@ fn every_option_has_its_place() {
 }
 
 #[test]
-fn names_and_labels_are_such() {
+fn packages_are_built_if_permitted() {
+    let options = PodOptions { build_from_source: true, ..PodOptions::default() };
+    let sent = sent(&with_packages(), &options);
+    let command = &sent["spec"]["initContainers"][0]["command"];
+    let expected =
+        ["python", "-m", "pip", "install", "--no-input", "--no-cache-dir", "--disable-pip-version-check"];
+    assert_eq!(command.as_array().unwrap()[..7], expected);
+    assert!(!command.to_string().contains("--only-binary"), "{command}");
+}
+
+#[test]
+fn names_and_labels_are_valid() {
     let check = |call_id: &str, name: &str, label: &str| {
-        let pod = pod(&Script { call_id: call_id.to_owned(), ..script() }, &PodOptions::default(), GUID);
+        let pod =
+            pod(&PythonScript { call_id: call_id.to_owned(), ..script() }, &PodOptions::default(), GUID);
         assert_eq!(pod.metadata.name.unwrap(), format!("rockbot-script-{name}-{GUID}"), "{call_id}");
         assert_eq!(pod.metadata.labels.unwrap()["rockbot.dev/tool-call-id"], label, "{call_id}");
     };
@@ -239,7 +257,7 @@ fn names_and_labels_are_such() {
 }
 
 #[test]
-fn the_longest_prefix_leaves_room_for_the_number() {
+fn longest_prefix_leaves_room_for_the_number() {
     let options = PodOptions { prefix: "p".repeat(21), ..PodOptions::default() };
     options.check().unwrap();
     let name = pod(&script(), &options, GUID).metadata.name.unwrap();
@@ -248,7 +266,7 @@ fn the_longest_prefix_leaves_room_for_the_number() {
 }
 
 #[test]
-fn options_of_which_no_name_can_be_made_are_refused() {
+fn invalid_name_options_are_refused() {
     let check = |prefix: &str| {
         let options = PodOptions { prefix: prefix.to_owned(), ..PodOptions::default() };
         assert!(options.check().is_err(), "{prefix}");
@@ -267,9 +285,9 @@ fn options_of_which_no_name_can_be_made_are_refused() {
 }
 
 #[test]
-fn a_deadline_is_rounded_up_never_zero_and_a_day_at_most() {
+fn deadline_is_rounded_up_and_at_most_a_day() {
     let check = |millis, seconds| {
-        let script = Script { timeout: Duration::from_millis(millis), ..script() };
+        let script = PythonScript { timeout: Duration::from_millis(millis), ..script() };
         assert_eq!(deadline(&script, &PodOptions::default()).as_secs(), seconds, "{millis} ms");
     };
     check(0, 1);
@@ -281,30 +299,35 @@ fn a_deadline_is_rounded_up_never_zero_and_a_day_at_most() {
 }
 
 #[test]
-fn what_a_pod_cannot_take_is_refused() {
-    let check = |script: Script, expected: &str| {
+fn script_unfit_for_a_pod_is_refused() {
+    let check = |script: PythonScript, expected: &str| {
         let message = super::check(&script).map_or_else(|error| error.to_string(), |()| "fine".to_owned());
         assert_eq!(message, expected);
     };
     let text = |length| "x".repeat(length);
     check(script(), "fine");
     check(with_packages(), "fine");
-    check(Script { source: text(131_056), ..script() }, "fine");
-    check(Script { source: text(131_057), ..script() }, "The script is longer than 131056 bytes");
-    check(Script { input: Some(text(131_057)), ..script() }, "The input is longer than 131056 bytes");
-    check(Script { source: "a\0".to_owned(), ..script() }, "The script has a zero character");
-    check(Script { input: Some("\0".to_owned()), ..script() }, "The input has a zero character");
-    let package = |package: &str| Script { packages: vec![package.to_owned()], ..script() };
-    check(package("--index-url=http://x"), "This is no package: --index-url=http://x");
-    check(package(" -r/etc/passwd"), "This is no package:  -r/etc/passwd");
-    check(package("./x"), "This is no package: ./x");
-    check(package(""), "This is no package: ");
-    check(package("a\nb"), "This is no package: a\\nb");
-    let many = Script { packages: vec!["a".to_owned(); 101], ..script() };
+    check(PythonScript { source: text(131_056), ..script() }, "fine");
+    check(PythonScript { source: text(131_057), ..script() }, "The script is longer than 131056 bytes");
+    check(PythonScript { input: Some(text(131_057)), ..script() }, "The input is longer than 131056 bytes");
+    check(PythonScript { source: "a\0".to_owned(), ..script() }, "The script has a zero character");
+    check(PythonScript { input: Some("\0".to_owned()), ..script() }, "The input has a zero character");
+    let package = |package: &str| PythonScript { packages: vec![package.to_owned()], ..script() };
+    check(package("--index-url=http://x"), "Invalid requirement: --index-url=http://x");
+    check(package(" -r/etc/passwd"), "Invalid requirement:  -r/etc/passwd");
+    check(package("./x"), "Invalid requirement: ./x");
+    check(package(""), "Invalid requirement: ");
+    check(package("a\nb"), "Invalid requirement: a\\nb");
+    check(package("a --pre"), "Invalid requirement: a --pre");
+    check(package("a @ http://x"), "Invalid requirement: a @ http://x");
+    check(package("a/b.whl"), "Invalid requirement: a/b.whl");
+    check(package("a\\b"), "Invalid requirement: a\\\\b");
+    check(package("a[b]>=1,<2 ; os_name == '/@'"), "fine");
+    let many = PythonScript { packages: vec!["a".to_owned(); 101], ..script() };
     check(many, "A script has at most 100 packages");
 }
 
-/// What a kubelet makes of a value, with `variables` before it: written after what Kubernetes documents of it.
+/// Expands a value as a kubelet does, according to the documentation of Kubernetes.
 fn expanded(value: &str, variables: &[(&str, &str)]) -> String {
     let (mut rest, mut text) = (value, String::new());
     while let Some((before, after)) = rest.split_once('$') {
@@ -316,8 +339,10 @@ fn expanded(value: &str, variables: &[(&str, &str)]) -> String {
                 escaped
             }
             (None, Some((name, behind))) => {
-                let found = variables.iter().find(|(known, _)| *known == name);
-                text.push_str(&found.map_or_else(|| format!("$({name})"), |(_, value)| (*value).to_owned()));
+                let variable = variables.iter().find(|(known, _)| *known == name);
+                text.push_str(
+                    &variable.map_or_else(|| format!("$({name})"), |(_, value)| (*value).to_owned()),
+                );
                 behind
             }
             (None, None) => {
@@ -335,14 +360,14 @@ fn value_of(pod: &Pod, name: &str) -> String {
 }
 
 #[test]
-fn a_kubelet_would_change_a_script_that_is_written_as_it_is() {
+fn unescaped_script_would_be_expanded() {
     assert_eq!(expanded("$(HOME) $$ $(X) $x $", &[("HOME", "/tmp")]), "/tmp $ $(X) $x $");
 }
 
 proptest! {
     #[test]
-    fn a_script_and_its_input_come_as_they_were_written(text in r"([$()]|HOME|ROCKBOT_SCRIPT|\PC){0,40}") {
-        let script = Script { source: text.clone(), input: Some(text.clone()), ..script() };
+    fn script_and_input_are_preserved(text in r"([$()]|HOME|ROCKBOT_SCRIPT|\PC){0,40}") {
+        let script = PythonScript { source: text.clone(), input: Some(text.clone()), ..script() };
         let pod = pod(&script, &PodOptions::default(), GUID);
         let variables = [("HOME", "/tmp"), ("ROCKBOT_SCRIPT", "secret")];
         for name in ["ROCKBOT_SCRIPT", "ROCKBOT_INPUT", "TOOLYARD_INPUT"] {
@@ -351,8 +376,8 @@ proptest! {
     }
 
     #[test]
-    fn any_call_id_gives_a_name_and_a_label_that_the_cluster_takes(call_id in r"\PC{0,80}") {
-        let pod = pod(&Script { call_id, ..script() }, &PodOptions::default(), GUID);
+    fn any_call_id_gives_a_valid_name_and_label(call_id in r"\PC{0,80}") {
+        let pod = pod(&PythonScript { call_id, ..script() }, &PodOptions::default(), GUID);
         let name = pod.metadata.name.unwrap();
         let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         prop_assert!(name.len() <= 63 && name.bytes().all(is_name) && !name.ends_with('-'), "{}", name);
@@ -365,15 +390,15 @@ proptest! {
 }
 
 #[test]
-fn nothing_of_the_commands_is_a_reference_to_a_variable() {
-    for command in [WALL, UNWALLED] {
+fn commands_contain_no_variable_references() {
+    for command in [NETWORK_FILTER, PIP_WHEELS_ONLY, UNFILTERED_COMMAND] {
         assert_eq!(expanded(&literal(command), &[("ROCKBOT_SCRIPT", "x")]), command);
     }
 }
 
 #[test]
-fn without_input_the_variables_are_empty() {
-    let pod = pod(&Script { input: None, ..script() }, &PodOptions::default(), GUID);
+fn variables_are_empty_without_input() {
+    let pod = pod(&PythonScript { input: None, ..script() }, &PodOptions::default(), GUID);
     let value: Value = serde_json::to_value(&pod).unwrap();
     let env = value["spec"]["containers"][0]["env"].as_array().unwrap();
     let inputs: Vec<_> =

@@ -3,17 +3,19 @@ use toolyard_core::ToolError;
 
 use super::*;
 
-/// What a state is, in a line, and what a caller would be told.
-fn shown(state: State) -> String {
+/// Formats the progress and the message for callers on one line.
+fn describe(state: PodProgress) -> String {
     match state {
-        State::Waiting(Wait { reason, detail }) => format!("waits: {reason} ({detail})"),
-        State::Running => "runs".to_owned(),
-        State::Ended(Ending { exit_code, note }) => {
+        PodProgress::Waiting(WaitReason { reason, detail }) => format!("waits: {reason} ({detail})"),
+        PodProgress::Running => "runs".to_owned(),
+        PodProgress::Ended(ScriptEnding { exit_code, note }) => {
             format!("ended {exit_code}{}", note.map(|note| format!(": {note}")).unwrap_or_default())
         }
-        State::Overdue { has_begun } => format!("overdue, {}", if has_begun { "begun" } else { "not begun" }),
-        State::NoPackages(exit_code) => format!("no packages: {exit_code}"),
-        State::Failed(error) => {
+        PodProgress::Overdue { has_begun } => {
+            format!("overdue, {}", if has_begun { "begun" } else { "not begun" })
+        }
+        PodProgress::NoPackages(exit_code) => format!("no packages: {exit_code}"),
+        PodProgress::Failed(error) => {
             let error = ToolError::from(error);
             let may_have_run = if error.may_have_run() { "may have run" } else { "has not run" };
             format!("{} {error} ({may_have_run})", error.code().row().wire)
@@ -24,10 +26,10 @@ fn shown(state: State) -> String {
 #[track_caller]
 fn check(status: Value, expected: &str) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "status": status.clone()});
-    assert_eq!(shown(State::of(&serde_json::from_value(pod).unwrap())), expected, "{status}");
+    assert_eq!(describe(PodProgress::of(&serde_json::from_value(pod).unwrap())), expected, "{status}");
 }
 
-/// A status with the state of the script's container.
+/// Returns a status with this state of the script's container.
 fn script(phase: &str, state: Value) -> Value {
     json!({"phase": phase, "containerStatuses": [status("script", state)]})
 }
@@ -58,7 +60,7 @@ fn running() -> Value {
 }
 
 #[test]
-fn a_script_waits_for_its_pod() {
+fn pending_pod_is_waiting() {
     check(json!({}), "waits: Pending ()");
     check(json!({"phase": "Pending"}), "waits: Pending ()");
     let unscheduled = json!([
@@ -73,18 +75,18 @@ fn a_script_waits_for_its_pod() {
 }
 
 #[test]
-fn a_script_runs_and_ends() {
+fn running_and_ended_scripts_are_recognised() {
     check(script("Running", running()), "runs");
     check(script("Running", ended(0, "Completed")), "ended 0");
     check(script("Succeeded", ended(0, "Completed")), "ended 0");
     check(script("Failed", ended(3, "Error")), "ended 3");
     check(script("Failed", ended(139, "Error")), "ended 139");
-    check(script("Failed", ended(137, "OOMKilled")), "ended 137: It took more memory than it may");
+    check(script("Failed", ended(137, "OOMKilled")), "ended 137: It exceeded its memory limit");
 }
 
 #[test]
-fn an_image_that_cannot_be_had_is_not_waited_for() {
-    for reason in HOPELESS {
+fn missing_image_is_a_failure() {
+    for reason in PERMANENT_WAIT_REASONS {
         let expected = format!("unavailable The script's pod did not start: {reason} (has not run)");
         check(script("Pending", waiting(reason)), &expected);
         check(packages("Pending", waiting(reason)), &expected);
@@ -92,8 +94,8 @@ fn an_image_that_cannot_be_had_is_not_waited_for() {
 }
 
 #[test]
-fn a_program_that_is_not_in_the_image_was_not_started() {
-    for reason in UNSTARTED {
+fn missing_program_is_a_failed_start() {
+    for reason in START_FAILURES {
         let expected = format!("unavailable The script's pod did not start: {reason} (has not run)");
         check(script("Failed", ended(128, reason)), &expected);
         check(packages("Failed", ended(128, reason)), &expected);
@@ -101,7 +103,7 @@ fn a_program_that_is_not_in_the_image_was_not_started() {
 }
 
 #[test]
-fn packages_that_cannot_be_installed_are_no_end_of_the_script() {
+fn failed_packages_are_not_an_end_of_the_script() {
     check(packages("Failed", ended(1, "Error")), "no packages: 1");
     check(packages("Failed", ended(137, "OOMKilled")), "no packages: 137");
 }
@@ -113,20 +115,20 @@ fn with_reason(mut status: Value, reason: &str, message: &str) -> Value {
 }
 
 #[test]
-fn a_deadline_is_told_from_an_end() {
+fn deadline_differs_from_an_end() {
     let check = |status, expected| check(with_reason(status, "DeadlineExceeded", "active"), expected);
     check(script("Failed", ended(137, "Error")), "overdue, begun");
     check(script("Failed", running()), "overdue, begun");
     check(script("Failed", waiting("ContainerCreating")), "overdue, not begun");
     check(json!({"phase": "Failed"}), "overdue, not begun");
-    // A node makes this of a container that it never had.
+    // A node reports this for a container that it never had.
     let never = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}});
     check(script("Failed", never), "overdue, not begun");
     check(packages("Failed", ended(137, "Error")), "overdue, not begun");
 }
 
 #[test]
-fn a_script_that_fills_its_disk_has_ended_by_that() {
+fn script_evicted_for_its_disk_usage_has_ended() {
     let check = |message, expected| {
         check(with_reason(script("Failed", ended(137, "Error")), "Evicted", message), expected);
     };
@@ -146,14 +148,14 @@ fn a_script_that_fills_its_disk_has_ended_by_that() {
 }
 
 #[test]
-fn packages_that_fill_the_disk_are_no_end_of_the_script() {
+fn packages_evicted_for_disk_usage_are_not_an_end() {
     let message = r#"Usage of EmptyDir volume "packages" exceeds the limit "512Mi". "#;
     let status = with_reason(packages("Failed", ended(137, "Error")), "Evicted", message);
     check(status, "unavailable The script's pod did not start: Evicted (has not run)");
 }
 
 #[test]
-fn a_node_that_is_lost_leaves_the_end_open() {
+fn lost_node_leaves_the_outcome_unknown() {
     let lost = |reason: &str| format!("unavailable The script's pod was lost: {reason} (may have run)");
     check(with_reason(script("Running", running()), "NodeLost", "gone"), &lost("NodeLost"));
     for reason in ["Terminated", "NodeShutdown", "Preempting"] {
@@ -165,7 +167,7 @@ fn a_node_that_is_lost_leaves_the_end_open() {
 }
 
 #[test]
-fn a_node_that_does_not_take_a_pod_has_not_run_it() {
+fn pod_rejected_by_its_node_has_not_run() {
     for reason in ["OutOfcpu", "OutOfmemory", "NodeAffinity", "UnexpectedAdmissionError"] {
         let expected = format!("unavailable The script's pod did not start: {reason} (has not run)");
         check(json!({"phase": "Failed", "reason": reason, "message": "said"}), &expected);
@@ -173,11 +175,11 @@ fn a_node_that_does_not_take_a_pod_has_not_run_it() {
 }
 
 #[test]
-fn a_pod_that_somebody_else_deletes_is_lost() {
+fn deleted_pod_is_lost() {
     let pod = json!({
         "metadata": {"deletionTimestamp": "2026-11-01T00:00:00Z"},
         "status": {"phase": "Pending"},
     });
-    let state = State::of(&serde_json::from_value(pod).unwrap());
-    assert_eq!(shown(state), "unavailable The script's pod was lost: Deleted (may have run)");
+    let state = PodProgress::of(&serde_json::from_value(pod).unwrap());
+    assert_eq!(describe(state), "unavailable The script's pod was lost: Deleted (may have run)");
 }

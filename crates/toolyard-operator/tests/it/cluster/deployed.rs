@@ -1,4 +1,4 @@
-//! `deploy/kubernetes/scripts.yaml`, given to a server as `kubectl apply` gives it.
+//! Application of `deploy/kubernetes/scripts.yaml`, as `kubectl apply` does.
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(crate) const MANIFEST: &str = include_str!("../../../../../deploy/kubernetes/scripts.yaml");
 
-/// Applies every document, and gives back what the server has made of each.
+/// Applies all documents and returns the responses of the server.
 pub(crate) async fn apply(admin: &Client) -> Vec<Value> {
     let mut applied = Vec::new();
     for document in MANIFEST.split("\n---\n") {
@@ -35,7 +35,7 @@ fn path(document: &str) -> String {
     format!("{version}{}/{plural}/{name}", namespace.unwrap_or_default())
 }
 
-/// A token of a service account, as its pods are given one.
+/// Returns a token of a service account, as mounted in pods.
 pub(crate) async fn token(admin: &Client, namespace: &str, account: &str) -> String {
     let accounts = Api::<ServiceAccount>::namespaced(admin.clone(), namespace);
     let request = json!({
@@ -46,7 +46,7 @@ pub(crate) async fn token(admin: &Client, namespace: &str, account: &str) -> Str
     answer.status.unwrap().token.unwrap()
 }
 
-/// Says of a pod what its node would say.
+/// Sets the status of a pod in the role of its node.
 pub(crate) async fn set(pods: &Api<Pod>, name: &str, status: &Value) {
     let patch = Patch::Merge(json!({ "status": status }));
     pods.patch_status(name, &PatchParams::default(), &patch).await.unwrap();

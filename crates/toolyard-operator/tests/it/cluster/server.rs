@@ -1,5 +1,5 @@
-//! etcd and an API server of Kubernetes, which end with the test that started them. No kubelet runs: the test says what
-//! becomes of pods.
+//! etcd and an API server of Kubernetes, which end with the test that started them. No kubelet runs; the test sets the
+//! status of pods.
 
 #![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
 
@@ -16,10 +16,10 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolyard_operator::Cluster;
+use toolyard_operator::ClusterConfig;
 
 pub(crate) struct Server {
-    // In the order in which they end.
+    // Dropped in this order.
     _api: Program,
     _etcd: Program,
     folder: TempDir,
@@ -36,11 +36,11 @@ impl Drop for Program {
     }
 }
 
-/// How long it may take to start on a busy machine.
+/// Time limit of the start on a busy machine.
 const STARTING: Duration = Duration::from_secs(90);
 
 impl Server {
-    /// One that answers. Whoever else takes a port that was free a moment ago is given way to.
+    /// Starts a server and waits until it responds. Retries if another process has taken a port.
     pub(crate) async fn start() -> Self {
         for _ in 0..3 {
             if let Some(server) = Self::try_to_start().await {
@@ -58,10 +58,10 @@ impl Server {
         let etcd = etcd(folder.path(), etcd_port);
         let api = api_server(folder.path(), etcd_port, port);
         let mut server = Self { _api: api, _etcd: etcd, folder, port, authority };
-        server.answers().await.then_some(server)
+        server.is_ready().await.then_some(server)
     }
 
-    async fn answers(&mut self) -> bool {
+    async fn is_ready(&mut self) -> bool {
         let client = self.admin().await;
         let started = tokio::time::Instant::now();
         while started.elapsed() < STARTING {
@@ -80,7 +80,7 @@ impl Server {
         )
     }
 
-    /// Who may do everything.
+    /// Returns a client with all permissions.
     pub(crate) async fn admin(&self) -> Client {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
@@ -95,7 +95,7 @@ impl Server {
         self.client(&user).await
     }
 
-    /// Whoever has a token.
+    /// Returns a client with a token.
     pub(crate) async fn with_token(&self, token: &str) -> Client {
         self.client(&json!({ "token": token })).await
     }
@@ -111,12 +111,12 @@ impl Server {
             "users": [{"name": "test", "user": user}],
         });
         std::fs::write(&path, config.to_string()).unwrap();
-        Cluster::Kubeconfig { path, context: None }.client().await.unwrap()
+        ClusterConfig::Kubeconfig { path, context: None }.client().await.unwrap()
     }
 }
 
-/// Somebody who shows nothing.
-pub(crate) fn nobody(server: &Server) -> Client {
+/// Returns a client without credentials.
+pub(crate) fn anonymous_client(server: &Server) -> Client {
     let mut config = Config::new(format!("https://127.0.0.1:{}", server.port).parse().unwrap());
     config.accept_invalid_certs = true;
     Client::try_from(config).unwrap()
@@ -147,12 +147,12 @@ fn api_server(folder: &Path, etcd_port: u16, port: u16) -> Program {
     server.args(["--service-account-issuer=https://kubernetes.default.svc", "--cert-dir=certificates"]);
     server.args(["--service-account-key-file=account.pub", "--service-account-signing-key-file=account.key"]);
     server.args(["--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC"]);
-    // It would wait for tokens that the controller manager makes, which does not run.
+    // It would wait for tokens of the controller manager, which does not run.
     server.arg("--disable-admission-plugins=ServiceAccount");
     start(server, folder, "api.log")
 }
 
-/// The kernel ends it with the thread of the test, however that ends.
+/// The kernel kills the process when the thread of the test ends.
 fn program(path: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(path);
@@ -190,17 +190,17 @@ fn write_keys(folder: &Path, authority: &CertifiedIssuer<'static, KeyPair>) {
     }
 }
 
-/// A peer, by its path among them.
+/// Returns the path of a peer.
 #[track_caller]
 fn peer(path: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let folder = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
     let peer = root.join(folder).join(path);
-    assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peers`", peer.display());
+    assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peer-software`", peer.display());
     peer
 }
 
-/// A port on which nobody listened a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -1,8 +1,8 @@
-# Takes away the network from this process and all that it starts, and becomes the script. Policies of a cluster
-# hold for all containers of a pod, and only where its network enforces them.
+# Blocks the network for this process and its descendants, and executes the script. Network policies apply to all
+# containers of a pod, and only if the cluster's network enforces them.
 import ctypes, os, struct, sys
 
-# What the audit calls the architecture, the number of socket(), and where numbers of another ABI begin.
+# Audit architecture, number of socket(), and first number of another ABI.
 KNOWN = {"x86_64": (0xC000003E, 41, 0x40000000), "aarch64": (0xC00000B7, 198, 0xFFFFFFFF)}
 IO_URING_SETUP, AF_UNIX, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = 425, 1, 38, 22, 2
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
@@ -13,7 +13,7 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def wall():
+def install_filter():
     arch, socket, foreign = KNOWN[os.uname().machine]
     steps = [
         (LOAD, 0, 0, 4),
@@ -38,7 +38,7 @@ def wall():
 
 
 try:
-    wall()
+    install_filter()
 except Exception as problem:
-    sys.exit(f"The network cannot be taken away from scripts here: {problem!r}")
+    sys.exit(f"Cannot block the network for scripts: {problem!r}")
 os.execv(sys.executable, ["python", "-c", os.environ["ROCKBOT_SCRIPT"]])
