@@ -1,16 +1,16 @@
-//! The Model Context Protocol, in both directions and both eras.
+//! The Model Context Protocol, as client and as server, in both eras.
 //!
-//! *Legacy* revisions (2025-11-25 and older) open a session with `initialize`; the *modern* one
-//! (2026-07-28) is stateless and says everything in each request. Both are spoken on one endpoint to
-//! clients, and each server behind the gateway is spoken to in its own.
+//! *Legacy* revisions (2025-11-25 and older) open a session with `initialize`. The *modern* revision (2026-07-28) is
+//! stateless: each request carries everything. The server endpoint accepts both eras; the client uses the era of each
+//! upstream server.
 //!
 //! - [`wire`]: messages, revisions, errors, names; no I/O;
 //! - [`server`]: the frontend, which turns messages of clients into calls;
-//! - [`client`]: the backend, which turns calls into messages for a server;
-//! - [`seal`]: state that travels through a client.
+//! - [`client`]: the backend, which turns calls into requests to an upstream server;
+//! - [`seal`]: encrypted state that travels through a client.
 //!
-//! Payloads (arguments, results, definitions) are never turned into typed values here: they are
-//! relayed as they came.
+//! Payloads (arguments, results, definitions) are relayed unchanged and are never turned into typed values. relayed as
+//! they came.
 
 pub mod client;
 mod lines;

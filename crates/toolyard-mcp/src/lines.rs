@@ -1,69 +1,104 @@
-//! Messages on a stream of bytes: one a line (basic/transports/stdio).
+//! Newline-delimited messages on a byte stream (basic/transports/stdio).
 
 use std::io;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_MESSAGE};
 
-/// Reads lines of a bounded length. Dropping a read loses nothing.
-pub(crate) struct Lines<R> {
+/// Reads lines of limited length. Cancel safe: dropping a read loses nothing.
+pub(crate) struct LineReader<R> {
     reader: R,
     buffer: BytesMut,
-    /// How much of the buffer has no line break in it.
+    /// Length of the part of the buffer that contains no line break.
     searched: usize,
     limit: usize,
-    /// The beginning of a line that is too long, while its end is looked for.
+    /// Beginning of an overlong line whose end has not been read yet.
     beginning: Option<Bytes>,
+    budget: ByteBudget,
+    /// True if a line waits for its part of the budget, and with it all that come after it.
+    can_wait: bool,
+    /// Reserved bytes for the buffered part of a large line.
+    reserved: ByteReservation,
+    /// True while skipping a line that did not fit the memory budget.
+    has_no_memory: bool,
 }
 
-/// A line without its break.
+/// A line without its line break.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// As it came.
+pub(crate) enum InputLine {
+    /// A complete line.
     Whole(Bytes),
-    /// The beginning and the end of one that is too long, [`KEPT`] bytes of each.
-    Cut(Bytes),
+    /// The first and the last [`END_BYTES`] bytes of a line over the limit.
+    TooLong(Bytes),
+    /// The first and the last [`END_BYTES`] bytes of a line that did not fit the memory budget.
+    NoMemory(Bytes),
 }
 
-/// How much is read at once, in bytes.
+/// Bytes per read.
 const CHUNK: usize = 16 * 1024;
 
-/// How much is kept of the beginning and of the end of a line that is too long, in bytes.
-pub(crate) const KEPT: usize = 64;
+/// Bytes kept of each end of an overlong line.
+pub(crate) const END_BYTES: usize = 64;
 
-impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most `limit` bytes.
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// Creates a reader of lines of at most `limit` bytes.
     pub(crate) fn new(reader: R, limit: usize) -> Self {
-        Self { reader, buffer: BytesMut::new(), searched: 0, limit, beginning: None }
+        let (budget, reserved) = (ByteBudget::default(), ByteReservation::default());
+        let (buffer, searched, beginning) = (BytesMut::new(), 0, None);
+        Self {
+            reader,
+            buffer,
+            searched,
+            limit,
+            beginning,
+            budget,
+            can_wait: true,
+            reserved,
+            has_no_memory: false,
+        }
     }
 
-    /// How many bytes a line may have.
+    /// Reserves the bytes of large lines from `budget`.
+    pub(crate) fn with_budget(self, budget: ByteBudget) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Skips a line at once for which there is no memory: other lines wait behind it.
+    pub(crate) fn without_waiting(self) -> Self {
+        Self { can_wait: false, ..self }
+    }
+
+    /// Returns the maximum length of a line in bytes.
     pub(crate) const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// The next line that is not blank; `None` at the end. A last line without a break counts. One that is too long is
-    /// passed over, but for its ends.
+    /// Reads the next line that is not blank; `None` at the end. The last line may lack a line break. Of an overlong
+    /// line only the ends are returned.
     ///
     /// # Errors
-    /// When the stream breaks.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+    /// When the stream fails.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
-            // Who writes without end would otherwise keep the thread for itself.
+            // A writer that never pauses would otherwise occupy the thread.
             tokio::task::consume_budget().await;
-            match (self.whole(), self.beginning.take()) {
-                (Some(line), Some(beginning)) => return Ok(Some(cut(&beginning, &line))),
-                (Some(line), None) if line.len() > self.limit => return Ok(Some(cut(&line, &line))),
+            match (self.take_line(), self.beginning.take()) {
+                (Some(line), Some(beginning)) => return Ok(Some(self.skipped(&beginning, &line))),
+                (Some(line), None) if line.len() > self.limit => {
+                    return Ok(Some(self.skipped(&line, &line)));
+                }
                 (Some(line), None) if is_blank(&line) => {}
-                (Some(line), None) => return Ok(Some(Line::Whole(line))),
+                (Some(line), None) => return Ok(Some(InputLine::Whole(self.hold(line)))),
                 (None, beginning) => {
                     self.beginning = beginning;
-                    self.forget_middle();
+                    self.reserve_room().await;
+                    self.discard_middle();
                     if !self.read().await? {
                         let beginning = self.beginning.take();
-                        return Ok(self.last().map(|line| match beginning {
-                            Some(beginning) => cut(&beginning, &line),
-                            None => Line::Whole(line),
+                        return Ok(self.take_rest().map(|line| match beginning {
+                            Some(beginning) => self.skipped(&beginning, &line),
+                            None => InputLine::Whole(line),
                         }));
                     }
                 }
@@ -71,37 +106,75 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Of a line that is too long, only what may be its end stays.
-    fn forget_middle(&mut self) {
-        let most = if self.beginning.is_some() { CHUNK } else { self.limit };
-        if self.buffer.len() > most {
-            let beginning = || Bytes::copy_from_slice(&self.buffer[..KEPT.min(self.buffer.len())]);
-            self.beginning = self.beginning.take().or_else(|| Some(beginning()));
-            self.buffer.advance(self.buffer.len().saturating_sub(KEPT));
-            self.searched = self.buffer.len();
+    /// Reserves bytes for the next read. If the budget is exhausted, the line is skipped.
+    async fn reserve_room(&mut self) {
+        let needed = self.buffer.len() + CHUNK;
+        if needed <= 2 * SMALL_MESSAGE || needed <= self.reserved.bytes() {
+            return;
+        }
+        let missing = needed - self.reserved.bytes();
+        let reserved = match self.can_wait {
+            true => self.budget.reserve(missing).await,
+            false => self.budget.try_reserve(missing),
+        };
+        match reserved {
+            Ok(more) => self.reserved.add(more),
+            Err(BudgetExhausted) => self.has_no_memory = true,
         }
     }
 
-    /// Reads some more; whether there was any.
-    async fn read(&mut self) -> io::Result<bool> {
-        self.buffer.reserve(CHUNK);
-        Ok(self.reader.read_buf(&mut self.buffer).await? > 0)
+    /// Attaches the reservation of a line to its bytes.
+    fn hold(&mut self, line: Bytes) -> Bytes {
+        let line = self.reserved.split(line.len()).hold(line);
+        self.reserved.shrink(self.buffer.len());
+        line
     }
 
-    /// What is left at the end.
-    fn last(&mut self) -> Option<Bytes> {
+    fn skipped(&mut self, beginning: &[u8], end: &[u8]) -> InputLine {
+        self.reserved.shrink(self.buffer.len());
+        let ends = ends(beginning, end);
+        if std::mem::take(&mut self.has_no_memory) {
+            InputLine::NoMemory(ends)
+        } else {
+            InputLine::TooLong(ends)
+        }
+    }
+
+    /// Discards the middle of an overlong line.
+    fn discard_middle(&mut self) {
+        let limit =
+            if self.beginning.is_some() || self.has_no_memory { CHUNK.min(self.limit) } else { self.limit };
+        if self.buffer.len() > limit {
+            let beginning = || Bytes::copy_from_slice(&self.buffer[..END_BYTES.min(self.buffer.len())]);
+            self.beginning = self.beginning.take().or_else(|| Some(beginning()));
+            self.buffer.advance(self.buffer.len().saturating_sub(END_BYTES));
+            self.searched = self.buffer.len();
+            self.reserved = ByteReservation::default();
+        }
+    }
+
+    /// Reads more bytes; `false` at the end of the stream.
+    async fn read(&mut self) -> io::Result<bool> {
+        self.buffer.reserve(CHUNK);
+        // Read no more than was reserved, even if the buffer has more capacity.
+        let mut room = (&mut self.buffer).limit(CHUNK);
+        Ok(self.reader.read_buf(&mut room).await? > 0)
+    }
+
+    /// Takes the rest of the buffer at the end of the stream.
+    fn take_rest(&mut self) -> Option<Bytes> {
         self.searched = 0;
         let rest = self.buffer.split().freeze();
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// A whole line, if there is one.
-    fn whole(&mut self) -> Option<Bytes> {
-        let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+    /// Takes a complete line from the buffer, if there is one.
+    fn take_line(&mut self) -> Option<Bytes> {
+        let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             return None;
         };
-        let mut line = self.buffer.split_to(self.searched + found + 1);
+        let mut line = self.buffer.split_to(self.searched + at + 1);
         line.truncate(line.len() - 1);
         self.searched = 0;
         Some(line.freeze())
@@ -112,14 +185,14 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
 }
 
-fn cut(beginning: &[u8], end: &[u8]) -> Line {
-    let (first, last) = (KEPT.min(beginning.len()), end.len().saturating_sub(KEPT));
-    Line::Cut([&beginning[..first], &end[last..]].concat().into())
+fn ends(beginning: &[u8], end: &[u8]) -> Bytes {
+    let (first, last) = (END_BYTES.min(beginning.len()), end.len().saturating_sub(END_BYTES));
+    [&beginning[..first], &end[last..]].concat().into()
 }
 
-/// Writes the pieces of one message, and what ends it.
+/// Writes the pieces of a message and a line break.
 pub(crate) async fn write<W: AsyncWrite + Unpin>(writer: &mut W, message: &[Bytes]) -> io::Result<()> {
-    // One write for what is small: a pipe wakes its reader at each.
+    // A single write: each write wakes the reader of a pipe.
     let mut line = BytesMut::with_capacity(message.iter().map(Bytes::len).sum::<usize>() + 1);
     message.iter().for_each(|piece| line.extend_from_slice(piece));
     line.extend_from_slice(b"\n");
@@ -133,40 +206,61 @@ mod tests {
 
     #[tokio::test]
     async fn lines_are_read_up_to_the_limit() {
-        let mut lines = Lines::new(&b"one\r\n\n  \ntwo\nlast"[..], 5);
+        let mut lines = LineReader::new(&b"one\r\n\n  \ntwo\nlast"[..], 5);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             read.push(line);
         }
-        assert_eq!(read, ["one\r", "two", "last"].map(|line| Line::Whole(line.into())));
+        assert_eq!(read, ["one\r", "two", "last"].map(|line| InputLine::Whole(line.into())));
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_is_passed_over_but_for_its_ends() {
+    async fn overlong_line_is_skipped_except_its_ends() {
         let limit = 3 * CHUNK;
         let ends = |length: usize| -> Bytes {
             let line = [vec![b'a'; length / 2], vec![b'z'; length - length / 2]].concat();
-            [&line[..KEPT], &line[length - KEPT..]].concat().into()
+            [&line[..END_BYTES], &line[length - END_BYTES..]].concat().into()
         };
         for length in [limit + 1, limit + CHUNK, 20 * CHUNK] {
             let line = "a".repeat(length / 2) + &"z".repeat(length - length / 2);
             for (rest, after) in [("\n\nnext\n", Some("next")), ("", None)] {
                 let text = line.clone() + rest;
-                let mut lines = Lines::new(text.as_bytes(), limit);
-                assert_eq!(lines.next().await.unwrap(), Some(Line::Cut(ends(length))), "{length}");
+                let mut lines = LineReader::new(text.as_bytes(), limit);
+                assert_eq!(lines.next().await.unwrap(), Some(InputLine::TooLong(ends(length))), "{length}");
                 let next = lines.next().await.unwrap();
-                assert_eq!(next, after.map(|line| Line::Whole(line.into())), "{length}");
+                assert_eq!(next, after.map(|line| InputLine::Whole(line.into())), "{length}");
             }
         }
-        let mut lines = Lines::new(&b"123456\n12345"[..], 5);
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Cut("123456123456".into())));
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole("12345".into())));
+        let mut lines = LineReader::new(&b"123456\n12345"[..], 5);
+        assert_eq!(lines.next().await.unwrap(), Some(InputLine::TooLong("123456123456".into())));
+        assert_eq!(lines.next().await.unwrap(), Some(InputLine::Whole("12345".into())));
     }
 
-    /// What can be read at once would otherwise be taken at once, however much it is.
+    #[tokio::test(start_paused = true)]
+    async fn line_over_the_budget_is_skipped() {
+        const KIB: usize = 1 << 10;
+        let budget = ByteBudget::new(256 * KIB);
+        let long = |size: usize| "x".repeat(size);
+        let text = format!("{}\n{}\nshort\n{}\n", long(100 * KIB), long(100 * KIB), long(100 * KIB));
+        let mut lines = LineReader::new(text.as_bytes(), 1 << 20).with_budget(budget.clone());
+        let Some(InputLine::Whole(first)) = lines.next().await.unwrap() else { panic!("no line") };
+        assert!((100 * KIB..=116 * KIB).contains(&budget.used()), "{}", budget.used());
+        let _others = budget.try_reserve(120 * KIB).unwrap();
+        assert!(
+            matches!(lines.next().await.unwrap(), Some(InputLine::NoMemory(ends)) if ends.len() == 2 * END_BYTES)
+        );
+        assert_eq!(lines.next().await.unwrap(), Some(InputLine::Whole("short".into())));
+        drop(first);
+        let Some(InputLine::Whole(last)) = lines.next().await.unwrap() else { panic!("no line") };
+        assert_eq!(last.len(), 100 * KIB);
+        drop((last, lines));
+        assert_eq!(budget.used(), 120 * KIB);
+    }
+
+    /// Without a yield, all readable lines would be read in one poll.
     #[tokio::test]
-    async fn a_flood_of_lines_lets_others_run() {
-        let mut lines = Lines::new(std::io::Cursor::new("nobody asked\n".repeat(10_000)), 100);
+    async fn flood_of_lines_yields() {
+        let mut lines = LineReader::new(std::io::Cursor::new("nobody asked\n".repeat(10_000)), 100);
         let reading = tokio::spawn(async move { while let Ok(Some(_)) = lines.next().await {} });
         tokio::task::yield_now().await;
         assert!(!reading.is_finished());

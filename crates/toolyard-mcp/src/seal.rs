@@ -1,8 +1,7 @@
-//! Text that travels through a client and comes back as it went: nobody reads it on the way, and nobody
-//! changes it unnoticed.
+//! Text that travels through a client: encrypted and authenticated, so that the client can neither read nor change it.
 //!
-//! MCP 2026-07-28 (basic/patterns/mrtr, server requirements 4 and 5) wants the state of a call that asks its
-//! client bound to who asked for what, and good for a short time only.
+//! MCP 2026-07-28 (basic/patterns/mrtr, server requirements 4 and 5) requires that the state of a call that asks for
+//! input is bound to the caller and the call, and expires.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,54 +12,53 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::error::Unspecified;
 use ring::hkdf::{HKDF_SHA256, Salt};
 use serde_json::{Value, json};
-use toolyard_core::{Caller, Json, Reference, Target};
+use toolyard_core::{CallTarget, Caller, CompletionReference, Json};
 
-/// The first byte of what is sealed, so that another way of sealing can be told from this one.
+/// First byte of a sealed text: the version of the format.
 const VERSION: u8 = 1;
 
-/// Each text is sealed with a key of its own, made of the sealer's and of as many random bytes: two processes
-/// that share a key may seal any number of texts without ever using a key and a nonce together twice.
+/// Each text is sealed with a key of its own, derived from the sealer's key and this many random bytes. So two
+/// processes with the same key can seal any number of texts without repeating a pair of key and nonce.
 const SALT_LEN: usize = 16;
 
-/// What keys are made for.
-const PURPOSE: &[u8] = b"toolyard seal";
+/// The HKDF info of derived keys.
+const KEY_INFO: &[u8] = b"toolyard seal";
 
-/// Seals texts, and opens what it or another one with the same key has sealed. AES-256-GCM.
+/// Seals texts, and opens texts that were sealed with the same key (AES-256-GCM).
 #[derive(Clone)]
-pub struct Sealer {
-    /// `None` where the system had no random bytes to make one of: then nothing opens.
+pub struct StateSealer {
+    /// `None` if the system provides no random bytes; then no text opens.
     key: Option<[u8; 32]>,
 }
 
-/// Why a text does not open.
+/// The reason why a sealed text cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unsealed {
-    /// It was not sealed with this key, or for this context, or it was changed since.
-    #[error("it was not sealed here, not for this, or it was changed")]
+pub enum UnsealError {
+    /// Sealed with another key or for another context, or modified.
+    #[error("the sealed text is invalid")]
     Tampered,
-    /// Its time is up.
-    #[error("it has expired")]
+    /// Expired.
+    #[error("the sealed text has expired")]
     Expired,
 }
 
-impl Sealer {
-    /// A sealer with a key that nobody else has: what it seals is worthless after a restart.
+impl StateSealer {
+    /// Creates a sealer with a random key. Its texts do not survive a restart.
     #[must_use]
     pub fn random() -> Self {
         Self { key: random_bytes().ok() }
     }
 
-    /// A sealer with this key, which several processes may share. It has to be as hard to guess as 32 random
-    /// bytes are.
+    /// Creates a sealer with a key that several processes may share. The key needs the entropy of 32 random bytes.
     #[must_use]
     pub const fn with_key(key: [u8; 32]) -> Self {
         Self { key: Some(key) }
     }
 
-    /// Seals `payload` for this long. The text is made of letters, digits, `-` and `_`, and is different each
-    /// time. It opens for the same `context` only, which does not travel with it: say there who called what.
+    /// Seals `payload` for `ttl`. The text consists of letters, digits, `-` and `_`, and differs each time. It opens
+    /// only for the same `context`, which is not part of the text: use it for the caller and the call.
     ///
-    /// Where that cannot be done, because the system has no random bytes, the text is empty and opens nowhere.
+    /// Returns an empty text, which never opens, if the system provides no random bytes.
     #[must_use]
     pub fn seal(&self, context: &[u8], payload: &[u8], ttl: Duration) -> String {
         self.try_seal(context, payload, ttl).unwrap_or_default()
@@ -70,18 +68,18 @@ impl Sealer {
         let salt: [u8; SALT_LEN] = random_bytes()?;
         let mut sealed = now().saturating_add(millis(ttl)).to_be_bytes().to_vec();
         sealed.extend_from_slice(payload);
-        self.key_of(&salt)?.seal_in_place_append_tag(nonce(), Aad::from(context), &mut sealed)?;
+        self.derive_key(&salt)?.seal_in_place_append_tag(nonce(), Aad::from(context), &mut sealed)?;
         Ok(BASE64.encode([&[VERSION], &salt[..], &sealed].concat()))
     }
 
-    /// What was sealed for this context.
+    /// Opens a text that was sealed for `context`.
     ///
     /// # Errors
-    /// When the text was not sealed so, or its time is up.
-    pub fn open(&self, context: &[u8], text: &str) -> Result<Vec<u8>, Unsealed> {
-        let (expires, payload) = self.try_open(context, text).ok_or(Unsealed::Tampered)?;
+    /// When the text was not sealed with this key for this context, or has expired.
+    pub fn open(&self, context: &[u8], text: &str) -> Result<Vec<u8>, UnsealError> {
+        let (expires, payload) = self.try_open(context, text).ok_or(UnsealError::Tampered)?;
         if now() >= expires {
-            return Err(Unsealed::Expired);
+            return Err(UnsealError::Expired);
         }
         Ok(payload)
     }
@@ -90,48 +88,49 @@ impl Sealer {
         let bytes = BASE64.decode(text).ok()?;
         let (salt, sealed) = bytes.strip_prefix(&[VERSION])?.split_first_chunk::<SALT_LEN>()?;
         let mut sealed = sealed.to_vec();
-        let opened = self.key_of(salt).ok()?.open_in_place(nonce(), Aad::from(context), &mut sealed).ok()?;
-        let (expires, payload) = opened.split_first_chunk()?;
+        let plaintext =
+            self.derive_key(salt).ok()?.open_in_place(nonce(), Aad::from(context), &mut sealed).ok()?;
+        let (expires, payload) = plaintext.split_first_chunk()?;
         Some((u64::from_be_bytes(*expires), payload.to_vec()))
     }
 
-    fn key_of(&self, salt: &[u8; SALT_LEN]) -> Result<LessSafeKey, Unspecified> {
+    fn derive_key(&self, salt: &[u8; SALT_LEN]) -> Result<LessSafeKey, Unspecified> {
         let secret = Salt::new(HKDF_SHA256, salt).extract(&self.key.ok_or(Unspecified)?);
-        let key = secret.expand(&[PURPOSE], &AES_256_GCM).map(UnboundKey::from)?;
+        let key = secret.expand(&[KEY_INFO], &AES_256_GCM).map(UnboundKey::from)?;
         Ok(LessSafeKey::new(key))
     }
 }
 
-/// What a state is bound to that belongs to a call: who calls what, and with what. How the arguments are written makes
-/// no difference, so that who relays the call may write them anew.
+/// The binding of a call's state: the caller, the target and the arguments. The formatting of the arguments makes no
+/// difference, so that an intermediary may rewrite them.
 #[must_use]
-pub fn binding(target: &Target, arguments: Option<&Json>, caller: &Caller) -> Vec<u8> {
+pub fn binding(target: &CallTarget, arguments: Option<&Json>, caller: &Caller) -> Vec<u8> {
     let mut arguments = arguments.map_or_else(|| json!({}), Json::to_value);
     arguments.sort_all_objects();
     let caller = [caller.session.as_deref(), caller.principal.as_deref()];
-    let binding: Value = json!(["state", kind(target), &**target.name(), caller, arguments]);
+    let binding: Value = json!(["state", target_kind(target), &**target.name(), caller, arguments]);
     binding.to_string().into_bytes()
 }
 
-const fn kind(target: &Target) -> &'static str {
+const fn target_kind(target: &CallTarget) -> &'static str {
     match target {
-        Target::Tool(_) => "tool",
-        Target::Prompt(_) => "prompt",
-        Target::Resource(_) => "resource",
-        Target::Completion(Reference::Prompt(_)) => "prompt argument",
-        Target::Completion(Reference::Template(_)) => "template variable",
-        Target::Task(_) => "task",
-        Target::Function(_) => "function",
+        CallTarget::Tool(_) => "tool",
+        CallTarget::Prompt(_) => "prompt",
+        CallTarget::Resource(_) => "resource",
+        CallTarget::Completion(CompletionReference::Prompt(_)) => "prompt argument",
+        CallTarget::Completion(CompletionReference::Template(_)) => "template variable",
+        CallTarget::Task(_) => "task",
+        CallTarget::Function(_) => "function",
     }
 }
 
-impl fmt::Debug for Sealer {
+impl fmt::Debug for StateSealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sealer")
     }
 }
 
-/// Always the same one: no key seals twice.
+/// The constant nonce: no derived key is used twice.
 fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; NONCE_LEN])
 }
@@ -142,7 +141,7 @@ fn random_bytes<const N: usize>() -> Result<[u8; N], Unspecified> {
     Ok(bytes)
 }
 
-/// Milliseconds since 1970.
+/// Milliseconds since the Unix epoch.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, millis)
 }
@@ -158,22 +157,22 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn what_was_sealed_opens_for_the_same_context() {
-        let one = Sealer::with_key([7; 32]);
-        let other = Sealer::with_key([7; 32]);
+    fn sealed_text_opens_for_the_same_context() {
+        let one = StateSealer::with_key([7; 32]);
+        let other = StateSealer::with_key([7; 32]);
         for payload in [&b""[..], b"state", &[0; 10_000]] {
             for context in [&b""[..], b"tool greet", &[255; 300]] {
                 let text = one.seal(context, payload, HOUR);
                 assert_eq!(other.open(context, &text).as_deref(), Ok(payload));
             }
         }
-        let random = Sealer::random();
+        let random = StateSealer::random();
         assert_eq!(random.open(b"c", &random.seal(b"c", b"p", Duration::MAX)).as_deref(), Ok(&b"p"[..]));
     }
 
     #[test]
-    fn a_text_is_made_of_letters_and_never_the_same() {
-        let sealer = Sealer::random();
+    fn sealed_texts_are_printable_and_unique() {
+        let sealer = StateSealer::random();
         let texts = [(); 2].map(|()| sealer.seal(b"c", b"secret state", HOUR));
         assert_ne!(texts[0], texts[1]);
         for text in texts {
@@ -184,43 +183,43 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_does_not_open() {
-        let sealer = Sealer::with_key([7; 32]);
+    fn modified_text_does_not_open() {
+        let sealer = StateSealer::with_key([7; 32]);
         let text = sealer.seal(b"context", b"state", HOUR);
         let bytes = BASE64.decode(&text).unwrap();
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            let opened = sealer.open(b"context", &BASE64.encode(changed));
-            assert_eq!(opened, Err(Unsealed::Tampered), "byte {at}");
-            assert_eq!(sealer.open(b"context", &BASE64.encode(&bytes[..at])), Err(Unsealed::Tampered));
+            let plaintext = sealer.open(b"context", &BASE64.encode(changed));
+            assert_eq!(plaintext, Err(UnsealError::Tampered), "byte {at}");
+            assert_eq!(sealer.open(b"context", &BASE64.encode(&bytes[..at])), Err(UnsealError::Tampered));
         }
         for text in ["", "!", "AQ", &format!("{text}AA"), &format!("{text}=")] {
-            assert_eq!(sealer.open(b"context", text), Err(Unsealed::Tampered), "{text}");
+            assert_eq!(sealer.open(b"context", text), Err(UnsealError::Tampered), "{text}");
         }
     }
 
     #[test]
     fn another_context_key_or_time_does_not_open() {
-        let sealer = Sealer::with_key([7; 32]);
+        let sealer = StateSealer::with_key([7; 32]);
         let text = sealer.seal(b"context", b"state", HOUR);
-        assert_eq!(sealer.open(b"contexT", &text), Err(Unsealed::Tampered));
-        assert_eq!(Sealer::with_key([8; 32]).open(b"context", &text), Err(Unsealed::Tampered));
-        assert_eq!(Sealer::random().open(b"context", &text), Err(Unsealed::Tampered));
+        assert_eq!(sealer.open(b"contexT", &text), Err(UnsealError::Tampered));
+        assert_eq!(StateSealer::with_key([8; 32]).open(b"context", &text), Err(UnsealError::Tampered));
+        assert_eq!(StateSealer::random().open(b"context", &text), Err(UnsealError::Tampered));
         let text = sealer.seal(b"context", b"state", Duration::ZERO);
-        assert_eq!(sealer.open(b"context", &text), Err(Unsealed::Expired));
+        assert_eq!(sealer.open(b"context", &text), Err(UnsealError::Expired));
         assert_eq!(
             sealer.open(b"other", &text),
-            Err(Unsealed::Tampered),
+            Err(UnsealError::Tampered),
             "who may not read it learns nothing"
         );
     }
 
     #[test]
     fn without_a_key_nothing_opens() {
-        let sealer = Sealer { key: None };
+        let sealer = StateSealer { key: None };
         assert_eq!(sealer.seal(b"c", b"p", HOUR), "");
-        assert_eq!(sealer.open(b"c", ""), Err(Unsealed::Tampered));
-        assert_eq!(format!("{:?}", Sealer::with_key([7; 32])), "Sealer");
+        assert_eq!(sealer.open(b"c", ""), Err(UnsealError::Tampered));
+        assert_eq!(format!("{:?}", StateSealer::with_key([7; 32])), "Sealer");
     }
 }

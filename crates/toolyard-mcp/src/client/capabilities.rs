@@ -1,80 +1,80 @@
-//! What a server says that it can do.
+//! The capabilities of an upstream server.
 
-use toolyard_core::registry::Kind;
+use toolyard_core::registry::EntryKind;
 use toolyard_core::{Json, Object};
 
-/// The capabilities of a server. One that has not told them yet may have all of them.
+/// The capabilities of a server. Unknown capabilities, `None`, count as present.
 #[derive(Debug, Default)]
-pub(super) struct Capabilities(Option<Object>);
+pub(super) struct ServerCapabilities(Option<Object>);
 
-impl Capabilities {
-    /// Those that a result of `initialize` or `server/discover` names.
+impl ServerCapabilities {
+    /// Reads the capabilities from the result of `initialize` or `server/discover`.
     pub(super) fn of(result: &Object) -> Self {
         Self(result.get("capabilities").and_then(|capabilities| capabilities.detach().to_object().ok()))
     }
 
-    /// Takes away what means nothing at a server that says nothing by itself.
-    pub(super) fn leave_to_connections(&mut self) {
-        let Some(known) = &mut self.0 else { return };
-        known.remove("logging");
-        let resources = known.get("resources").and_then(|resources| resources.to_object().ok());
+    /// Removes the capabilities that need messages from the server, which a hosted function cannot send.
+    pub(super) fn drop_unsolicited(&mut self) {
+        let Some(declared) = &mut self.0 else { return };
+        declared.remove("logging");
+        let resources = declared.get("resources").and_then(|resources| resources.to_object().ok());
         if let Some(mut resources) = resources {
             resources.remove("subscribe");
-            known.set("resources", resources.to_json());
+            declared.set("resources", resources.to_json());
         }
     }
 
-    /// Whether the server may have lists of this kind. Some have tools and do not say so.
-    pub(super) fn may_list(&self, kind: Kind) -> bool {
-        kind == Kind::Tools || self.may(feature(kind))
+    /// True if the server may have lists of this kind. Some servers have tools without declaring the capability.
+    pub(super) fn may_list(&self, kind: EntryKind) -> bool {
+        kind == EntryKind::Tools || self.has_feature(feature(kind))
     }
 
-    /// Whether it says that it tells of changes of this list.
-    pub(super) fn announces(&self, kind: Kind) -> bool {
-        self.0.as_ref().is_some_and(|known| declares(known, feature(kind), "listChanged"))
+    /// True if the server declares that it announces changes of this list.
+    pub(super) fn announces(&self, kind: EntryKind) -> bool {
+        self.0.as_ref().is_some_and(|declared| declares(declared, feature(kind), "listChanged"))
     }
 
-    /// Whether it says that it has resources. It may have more of them than it lists.
+    /// True if the server declares resources. It may have more resources than it lists.
     pub(super) fn has_resources(&self) -> bool {
-        self.0.is_some() && self.may("resources")
+        self.0.is_some() && self.has_feature("resources")
     }
 
-    /// Whether it may tell of changes of single resources.
+    /// True if the server may announce updates of single resources.
     pub(super) fn may_subscribe(&self) -> bool {
-        self.0.as_ref().is_none_or(|known| declares(known, "resources", "subscribe"))
+        self.0.as_ref().is_none_or(|declared| declares(declared, "resources", "subscribe"))
     }
 
-    /// Whether it may be told how much to log.
+    /// True if the server may accept a log level.
     pub(super) fn may_log(&self) -> bool {
-        self.may("logging")
+        self.has_feature("logging")
     }
 
-    /// Whether it runs tools as tasks (2025-11-25, basic/utilities/tasks, capabilities).
+    /// True if the server runs tools as tasks (2025-11-25, basic/utilities/tasks, capabilities).
     pub(super) fn has_tasks(&self) -> bool {
         let member = |of: Option<&Json>, name: &str| of?.to_object().ok()?.get(name).map(Json::detach);
-        let tasks = self.0.as_ref().and_then(|known| known.get("tasks"));
+        let tasks = self.0.as_ref().and_then(|declared| declared.get("tasks"));
         let requests = member(tasks, "requests");
         let tools = member(requests.as_ref(), "tools");
         member(tools.as_ref(), "call").is_some()
     }
 
-    /// Whether it may have this feature.
-    fn may(&self, feature: &str) -> bool {
-        self.0.as_ref().is_none_or(|known| known.get(feature).is_some_and(Json::is_object))
+    /// True if the server may have this feature.
+    fn has_feature(&self, feature: &str) -> bool {
+        self.0.as_ref().is_none_or(|declared| declared.get(feature).is_some_and(Json::is_object))
     }
 }
 
-/// Whether a part of a feature is there.
-fn declares(known: &Object, feature: &str, part: &str) -> bool {
-    let feature = known.get(feature).and_then(|feature| feature.to_object().ok());
+/// True if a part of a feature is declared.
+fn declares(declared: &Object, feature: &str, part: &str) -> bool {
+    let feature = declared.get(feature).and_then(|feature| feature.to_object().ok());
     feature.is_some_and(|feature| feature.get(part).and_then(Json::to_bool) == Some(true))
 }
 
-/// The capability that a list belongs to.
-const fn feature(kind: Kind) -> &'static str {
+/// Returns the capability that a list belongs to.
+const fn feature(kind: EntryKind) -> &'static str {
     match kind {
-        Kind::Tools => "tools",
-        Kind::Prompts => "prompts",
-        Kind::Resources | Kind::Templates => "resources",
+        EntryKind::Tools => "tools",
+        EntryKind::Prompts => "prompts",
+        EntryKind::Resources | EntryKind::Templates => "resources",
     }
 }

@@ -1,4 +1,4 @@
-//! One server, spoken to in its own era.
+//! A connection to one upstream server, in the server's era.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -9,276 +9,287 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::registry::Kind;
+use toolyard_core::registry::EntryKind;
 use toolyard_core::{Call, Client, Json, NoClient, Object, Outcome};
 use toolyard_net::trace;
 
-use super::asked::Callers;
-use super::capabilities::Capabilities;
-use super::followed::Followed;
-use super::repeat::Failure;
-use super::stale::{Lists, Stale};
-use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
-use super::{ClientOptions, convert, exchange};
+use super::capabilities::ServerCapabilities;
+use super::followed_resources::FollowedResources;
+use super::list_invalidation::{ListInvalidation, ListSet};
+use super::retry::AttemptError;
+use super::server_requests::ServerRequestRouter;
+use super::transport::{ClientTransport, ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
+use super::{ClientOptions, convert, function_transport};
+use crate::server::owner_of;
 use crate::wire::headers::{self, HeaderParam};
-use crate::wire::{Era, Id, Revision, RpcError, error, message, method, method_for};
+use crate::wire::{
+    ProtocolEra, ProtocolRevision, RequestId, RpcError, error, message, method, target_method,
+};
 
-/// Why there is no connection.
+/// The reason why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum OpenError {
+pub(super) enum ConnectError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     #[error(transparent)]
     Spawn(#[from] toolyard_process::SpawnError),
     #[error("the server refused {method}: {error}")]
     Refused { method: &'static str, error: String },
-    #[error("the server speaks no revision that is spoken here: {0}")]
-    Revision(String),
-    #[error("the server's answer to {0} is malformed")]
+    #[error("unsupported protocol version {0}")]
+    UnsupportedVersion(String),
+    #[error("the server's response to {0} is malformed")]
     Malformed(&'static str),
-    #[error("the server took too long to connect")]
-    TooSlow,
-    /// Whatever answers may be a server somewhere else, or of another transport.
+    #[error("connecting to the server timed out")]
+    Timeout,
+    /// The peer may be a server of another transport, or at another URL.
     #[error("{0}")]
-    NotHere(&'static str),
-    #[error("the server's stream names no endpoint of its own origin")]
-    Endpoint,
-    #[error("there is no MCP server: {0}")]
-    Nowhere(String),
+    WrongTransport(&'static str),
+    #[error("the server's endpoint event names no URL of the same origin")]
+    InvalidEndpoint,
+    #[error("no MCP server found: {0}")]
+    NoServerFound(String),
 }
 
-impl OpenError {
-    /// Whether the server may be spoken to somewhere else, or in another way
-    /// (2025-03-26, basic/transports, backwards compatibility).
-    pub(super) fn is_elsewhere(&self) -> bool {
-        const SAID_SO: [StatusCode; 3] =
+impl ConnectError {
+    /// True if the server may be found at another URL or with another transport (2025-03-26, basic/transports,
+    /// backwards compatibility).
+    pub(super) fn allows_next_route(&self) -> bool {
+        const REFUSALS: [StatusCode; 3] =
             [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         match self {
-            Self::Transport(TransportError::Status(status)) => SAID_SO.contains(status),
-            Self::NotHere(_) => true,
+            Self::Transport(TransportError::Status(status)) => REFUSALS.contains(status),
+            Self::WrongTransport(_) => true,
             _ => false,
         }
     }
 }
 
-/// An open connection. Dropping it closes it; a process ends with it.
-pub(super) struct Connection {
-    pub(super) transport: Transport,
-    pub(super) revision: Revision,
-    /// What the server says that it can do.
-    pub(super) capabilities: Capabilities,
+/// An open connection. Dropping it closes the connection and stops a server process.
+pub(super) struct UpstreamConnection {
+    pub(super) transport: ClientTransport,
+    pub(super) revision: ProtocolRevision,
+    /// The capabilities that the server declares.
+    pub(super) capabilities: ServerCapabilities,
     pub(super) info: Json,
     pub(super) options: Arc<ClientOptions>,
     pub(super) ids: Arc<AtomicU64>,
-    /// The arguments that tools of a modern HTTP server want mirrored, by the tool's name.
-    pub(super) mirrored: RwLock<HashMap<Arc<str>, Vec<HeaderParam>>>,
-    pub(super) signals: Arc<Signals>,
-    /// Whether the server has forgotten the session.
-    pub(super) is_forgotten: AtomicBool,
-    /// How much log a legacy server was asked for: a place in [`LogLevel::ALL`], or behind the last one.
+    /// The arguments that a modern HTTP server wants in headers, by tool.
+    pub(super) header_params: RwLock<HashMap<Arc<str>, Vec<HeaderParam>>>,
+    pub(super) signals: Arc<ConnectionSignals>,
+    /// True once the server has lost the session.
+    pub(super) is_session_lost: AtomicBool,
+    /// Log level of a legacy server: an index of [`LogLevel::ALL`], or past the end if it was never set.
     pub(super) log_level: AtomicUsize,
-    /// Whether the log says already which names of the filter mean no tool.
-    pub(super) has_checked: AtomicBool,
-    /// Whom the server may ask.
-    pub(super) callers: Arc<Callers>,
-    /// Follows the stream of changes.
-    pub(super) follower: JoinSet<()>,
+    /// True once the log has a warning about names of the filter that match no tool.
+    pub(super) has_warned_of_filter: AtomicBool,
+    /// Requests of the server to clients.
+    pub(super) server_requests: Arc<ServerRequestRouter>,
+    /// The task that reads the stream of list changes.
+    pub(super) list_listener: JoinSet<()>,
     pub(super) name: Arc<str>,
 }
 
-/// How long a server may take to answer what is arranged with it beside its calls.
-pub(super) const ARRANGE_TIME: Duration = Duration::from_secs(10);
+/// Timeout of requests that accompany calls, such as subscriptions.
+pub(super) const SIDE_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the end of a session may take.
-const END_TIME: Duration = Duration::from_secs(1);
+/// Timeout of ending a session.
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
 
-impl Connection {
-    pub(super) const fn revision(&self) -> Revision {
+impl UpstreamConnection {
+    pub(super) const fn revision(&self) -> ProtocolRevision {
         self.revision
     }
 
-    /// Whether the server was asked for something that it may keep, or ask again.
-    pub(super) fn has_asked(&self) -> bool {
-        self.callers.has_asked()
+    /// True once the server has sent a request whose answer it may keep, or that it may repeat.
+    pub(super) fn has_requested(&self) -> bool {
+        self.server_requests.has_requested()
     }
 
-    /// What the server holds for who uses this connection: a process has a memory, and so has a session.
+    /// True if the server keeps state for the user of this connection, as processes and sessions do.
     pub(super) fn has_state(&self) -> bool {
         match self.transport {
-            Transport::Stdio(_) => true,
-            Transport::Exchange(_) => false,
-            Transport::Http(_) | Transport::Sse(_) => self.revision.era() == Era::Legacy,
+            ClientTransport::Stdio(_) => true,
+            ClientTransport::Function(_) => false,
+            ClientTransport::Http(_) | ClientTransport::Sse(_) => self.revision.era() == ProtocolEra::Legacy,
         }
     }
 
-    /// Tells the server that the client's folders are others, if it knows the ones that were.
+    /// Tells the server that the client's roots have changed, if it has requested them.
     pub(super) fn roots_changed(&self) {
-        if self.callers.knows_roots() {
-            self.transport.post(vec![message::notification(method::ROOTS_CHANGED, &Object::new())]);
+        if self.server_requests.has_requested_roots() {
+            self.transport.enqueue(vec![message::notification(method::ROOTS_CHANGED, &Object::new())]);
         }
     }
 
-    /// How many messages have come by themselves, or as answers, where that can be told.
-    pub(super) fn heard(&self) -> u64 {
-        self.signals.heard.load(Ordering::Relaxed)
+    /// Returns the number of messages received so far, if the transport counts them.
+    pub(super) fn received(&self) -> u64 {
+        self.signals.received.load(Ordering::Relaxed)
     }
 
-    /// Asks the server whether it is there. That it does not know the question is an answer.
+    /// Checks that the server responds. An error response counts.
     ///
     /// # Errors
-    /// When it did not answer.
+    /// When no response came.
     pub(super) async fn ping(&self) -> Result<(), TransportError> {
         let method = match self.revision.era() {
-            Era::Legacy => method::PING,
-            Era::Modern => method::DISCOVER,
+            ProtocolEra::Legacy => method::PING,
+            ProtocolEra::Modern => method::DISCOVER,
         };
-        self.ask(method, Object::new()).await.map(drop)
+        self.request(method, Object::new()).await.map(drop)
     }
 
-    /// The lists that may have changed.
-    pub(super) fn stale(&self) -> &Stale {
-        &self.signals.stale
+    /// Returns the lists that may have changed.
+    pub(super) fn list_invalidation(&self) -> &ListInvalidation {
+        &self.signals.list_invalidation
     }
 
-    /// The resources that somebody follows.
-    pub(super) fn followed(&self) -> &Arc<Followed> {
-        &self.signals.followed
+    /// Returns the resources that are followed.
+    pub(super) fn followed_resources(&self) -> &Arc<FollowedResources> {
+        &self.signals.followed_resources
     }
 
-    /// Waits until the connection is of no use any more.
-    pub(super) async fn lost(&self) {
-        self.signals.lost.notified().await;
+    /// Waits until the connection is lost.
+    pub(super) async fn wait_until_lost(&self) {
+        self.signals.connection_lost.notified().await;
     }
 
-    /// Whether there is nobody any more who could answer a call. The keeper learns of it a moment later.
-    pub(super) fn is_over(&self) -> bool {
+    /// True if no call can be answered any more. The keeper notices a moment later.
+    pub(super) fn is_closed(&self) -> bool {
         let is_closed = match &self.transport {
-            Transport::Http(_) | Transport::Exchange(_) => false,
-            Transport::Sse(sse) => sse.is_over(),
-            Transport::Stdio(stdio) => stdio.is_over(),
+            ClientTransport::Http(_) | ClientTransport::Function(_) => false,
+            ClientTransport::Sse(sse) => sse.is_closed(),
+            ClientTransport::Stdio(stdio) => stdio.is_closed(),
         };
-        is_closed || self.is_forgotten()
+        is_closed || self.is_session_lost()
     }
 
-    /// Whether the server has forgotten the session.
-    pub(super) fn is_forgotten(&self) -> bool {
-        self.is_forgotten.load(Ordering::Acquire)
+    /// True once the server has lost the session.
+    pub(super) fn is_session_lost(&self) -> bool {
+        self.is_session_lost.load(Ordering::Acquire)
     }
 
-    /// Ends the process, or the session.
+    /// Ends the process or the session.
     pub(super) async fn close(&self) {
         match &self.transport {
-            Transport::Stdio(stdio) => stdio.close().await,
-            Transport::Http(http) => {
-                let _too_slow = timeout(END_TIME, http.end_session()).await;
+            ClientTransport::Stdio(stdio) => stdio.close().await,
+            ClientTransport::Http(http) => {
+                let _too_slow = timeout(SESSION_END_TIMEOUT, http.end_session()).await;
             }
-            // The session is its stream, and goes with the last call.
-            Transport::Sse(_) => {}
-            // There is none.
-            Transport::Exchange(_) => {}
+            // The session is the stream, and ends with the last call.
+            ClientTransport::Sse(_) => {}
+            // There is no session.
+            ClientTransport::Function(_) => {}
         }
     }
 
-    /// Waits until nothing is left of a server that is a process: there is never one beside its successor.
+    /// Waits until the server process has ended, so that it never runs beside its successor.
     pub(super) async fn end_process(&self) {
-        if let Transport::Stdio(stdio) = &self.transport {
+        if let ClientTransport::Stdio(stdio) = &self.transport {
             stdio.close().await;
         }
     }
 
-    /// Runs a call.
-    pub(super) async fn call(&self, call: Call) -> Result<Outcome, Failure> {
-        self.ask_for_log(&*call.client).await;
-        let method = method_for(&call.target);
-        // Only who is sent headers refuses for them.
-        let again = self.mirrors_headers().then(|| call.clone());
-        let mut answer = self.exchange(method, call).await?;
+    /// Performs a call.
+    pub(super) async fn invoke(&self, call: Call) -> Result<Outcome, AttemptError> {
+        self.raise_log_level(&*call.client).await;
+        let method = target_method(&call.target);
+        // A call without headers is never refused because of them.
+        let retry = self.mirrors_headers().then(|| call.clone());
+        let mut answer = self.call_request(method, call).await?;
         if answer.as_ref().is_err_and(|error| error.code == error::HEADER_MISMATCH) {
-            // The annotations are not what they were when the tools were listed: it was refused unread.
-            self.signals.stale.note(Lists::of(&[Kind::Tools]));
-            if let Some(again) = again
-                && Box::pin(self.mirror_anew()).await
+            // The annotations have changed since the tools were listed. The server has not executed the call.
+            self.signals.list_invalidation.invalidate(ListSet::of(&[EntryKind::Tools]));
+            if let Some(again) = retry
+                && Box::pin(self.refresh_header_params()).await
             {
-                answer = Box::pin(self.exchange(method, again)).await?;
+                answer = Box::pin(self.call_request(method, again)).await?;
             }
         }
         Ok(convert::outcome(answer, self.revision.era())?)
     }
 
-    /// Sends a request of a call. What the server says and asks meanwhile is for the call's client.
-    pub(super) async fn exchange(&self, method: &'static str, call: Call) -> Result<Answer, TransportError> {
+    /// Sends a request on behalf of a call. Notifications and requests of the server meanwhile go to the call's client.
+    pub(super) async fn call_request(
+        &self,
+        method: &'static str,
+        call: Call,
+    ) -> Result<UpstreamResult, TransportError> {
         let client = call.client.clone();
-        self.callers.called_by(&client);
+        self.server_requests.record_caller(&client);
         let id = self.next_id();
         let (trace, deadline) = (self.trace_headers(&call.meta), call.deadline);
+        let owner = Some(owner_of(&call)).filter(|owner| !owner.is_empty());
         let (name, mut params) = convert::call_params(call, id, self.revision, &self.info);
-        if let Transport::Exchange(_) = self.transport {
-            exchange::complete(method, &mut params);
+        if let ClientTransport::Function(_) = self.transport {
+            function_transport::fill_arguments(method, &mut params);
         }
         let mut headers = self.call_headers(method, &name, &params);
         headers.extend(trace);
-        let message = message::request(&Id::number(id), method, &params);
-        // A modern server asks in its results, and whatever else it sends is nobody's.
-        let is_legacy = self.revision.era() == Era::Legacy;
-        let attended = is_legacy.then(|| self.callers.begin(id, &client, &self.transport)).flatten();
-        let spoken = self.signals.spoken.load(Ordering::Relaxed);
-        let outgoing = Outgoing { id, message, headers, deadline };
+        let message = message::request(&RequestId::number(id), method, &params);
+        // A modern server sends its requests in results; everything else it sends belongs to no client.
+        let is_legacy = self.revision.era() == ProtocolEra::Legacy;
+        let interactive =
+            is_legacy.then(|| self.server_requests.begin_call(id, &client, &self.transport)).flatten();
+        let unsolicited = self.signals.unsolicited.load(Ordering::Relaxed);
+        let outgoing = OutgoingRequest { id, message, headers, deadline, owner };
         let mut request = pin!(self.transport.request(outgoing, &client));
-        let answer = match attended {
-            Some(attended) => attended.until(|| Box::pin(self.ping()), request.as_mut()).await,
+        let answer = match interactive {
+            Some(interactive) => interactive.answer_until(|| Box::pin(self.ping()), request.as_mut()).await,
             None => request.await,
         };
         let answer = answer.map_err(|error| match error {
-            // It was at work already, for this call or for another one.
-            TransportError::Broken(error) if self.signals.spoken.load(Ordering::Relaxed) != spoken => {
+            // The server was already working on this call or on another one.
+            TransportError::Broken(error)
+                if self.signals.unsolicited.load(Ordering::Relaxed) != unsolicited =>
+            {
                 TransportError::Interrupted(error)
             }
             error => error,
         });
         if let Ok(Err(error)) = &answer {
-            self.callers.visits.refused(error, &client);
+            self.server_requests.url_elicitations.record_error(error, &client);
         }
-        answer.inspect_err(|error| self.note_failure(error))
+        answer.inspect_err(|error| self.record_failure(error))
     }
 
-    /// Whether the connection is of use after this is for its keeper to know.
-    pub(super) fn note_failure(&self, error: &TransportError) {
-        // Calls that come now wait for the next session.
-        let is_forgotten = matches!(error, TransportError::SessionOver | TransportError::SessionLost);
-        self.is_forgotten.fetch_or(is_forgotten, Ordering::Release);
+    /// Records a failure, so that the keeper replaces a connection that is of no use.
+    pub(super) fn record_failure(&self, error: &TransportError) {
+        // New calls wait for the next session.
+        let is_forgotten = matches!(error, TransportError::SessionExpired | TransportError::SessionLost);
+        self.is_session_lost.fetch_or(is_forgotten, Ordering::Release);
         if is_forgotten || matches!(error, TransportError::Unreachable(_)) {
-            self.signals.lost.notify_one();
+            self.signals.connection_lost.notify_one();
         }
     }
 
-    /// Sees to it that a legacy server logs as much as this client wants; a modern one is told with each request. That
-    /// others want less is no reason to ask for less again: what a client does not want does not reach it.
-    pub(super) async fn ask_for_log(&self, client: &dyn Client) {
+    /// Raises the log level of a legacy server to that of the client; a modern server receives it with each request.
+    /// The level is never lowered: messages that a client does not want are filtered.
+    pub(super) async fn raise_log_level(&self, client: &dyn Client) {
         let Some(level) = client.log_level() else { return };
         let is_enough = || self.log_level.load(Ordering::Relaxed) <= level as usize;
-        if self.revision.era() == Era::Modern || !self.capabilities.may_log() || is_enough() {
+        if self.revision.era() == ProtocolEra::Modern || !self.capabilities.may_log() || is_enough() {
             return;
         }
         let params = Object::new().with("level", Json::string(level.as_str()));
-        Box::pin(self.arrange(method::SET_LEVEL, params)).await;
+        Box::pin(self.request_best_effort(method::SET_LEVEL, params)).await;
         // A server that refuses is not asked again.
         self.log_level.fetch_min(level as usize, Ordering::Relaxed);
     }
 
-    /// Asks for something that nobody waits for the result of.
-    pub(super) async fn arrange(&self, method: &'static str, params: Object) {
-        match timeout(ARRANGE_TIME, self.ask(method, params)).await {
+    /// Sends a request whose result is ignored.
+    pub(super) async fn request_best_effort(&self, method: &'static str, params: Object) {
+        match timeout(SIDE_REQUEST_TIMEOUT, self.request(method, params)).await {
             Ok(Ok(Ok(_))) => {}
             Ok(Ok(Err(error))) => {
                 let error = self.options.secrets.brief(error.body().as_text());
-                tracing::debug!(handler = %self.name, method, %error, "the server refuses");
+                tracing::debug!(handler = %self.name, method, %error, "the server refused the request");
             }
-            Ok(Err(error)) => self.note_failure(&error),
-            Err(_) => tracing::debug!(handler = %self.name, method, "the server does not answer"),
+            Ok(Err(error)) => self.record_failure(&error),
+            Err(_) => tracing::debug!(handler = %self.name, method, "the server did not respond"),
         }
     }
 
-    /// What a modern HTTP server wants mirrored of a call.
+    /// Returns the headers of a call to a modern HTTP server.
     fn call_headers(&self, method: &'static str, name: &Arc<str>, params: &Object) -> HeaderMap {
         let mut headers = self.method_headers(method);
         if headers.is_empty() || method == method::COMPLETE {
@@ -288,7 +299,7 @@ impl Connection {
         if method != method::TOOLS_CALL {
             return headers;
         }
-        let mirrored = self.mirrored.read().unwrap_or_else(PoisonError::into_inner);
+        let mirrored = self.header_params.read().unwrap_or_else(PoisonError::into_inner);
         let Some(mirrored) = mirrored.get(name) else { return headers };
         let arguments = params.get("arguments").and_then(|arguments| arguments.to_object().ok());
         let arguments = arguments.unwrap_or_default();
@@ -300,47 +311,49 @@ impl Connection {
         headers
     }
 
-    /// Which trace a call belongs to, for what stands between the gateway and the server: the server reads `_meta`.
+    /// Returns the trace headers of a call for intermediaries: the server itself reads `_meta`.
     fn trace_headers(&self, meta: &Object) -> HeaderMap {
         match &self.transport {
-            Transport::Http(_) => trace::headers(|name| meta.get_str(name)),
-            Transport::Sse(_) | Transport::Stdio(_) | Transport::Exchange(_) => HeaderMap::new(),
+            ClientTransport::Http(_) => trace::context_headers(|name| meta.get_str(name)),
+            ClientTransport::Sse(_) | ClientTransport::Stdio(_) | ClientTransport::Function(_) => {
+                HeaderMap::new()
+            }
         }
     }
 
-    /// Whether what requests say stands in headers as well.
+    /// True if parts of requests are mirrored in headers.
     fn mirrors_headers(&self) -> bool {
-        matches!((&self.transport, self.revision.era()), (Transport::Http(_), Era::Modern))
+        matches!((&self.transport, self.revision.era()), (ClientTransport::Http(_), ProtocolEra::Modern))
     }
 
     fn method_headers(&self, method: &'static str) -> HeaderMap {
         match self.mirrors_headers() {
-            true => headers::of_method(self.revision, method),
+            true => headers::method_headers(self.revision, method),
             false => HeaderMap::new(),
         }
     }
 
-    /// A request of the gateway itself.
-    pub(super) async fn ask(
+    /// Sends a request of the gateway itself.
+    pub(super) async fn request(
         &self,
         method: &'static str,
         mut params: Object,
-    ) -> Result<Answer, TransportError> {
-        let request = self.outgoing(method, |id, info| {
+    ) -> Result<UpstreamResult, TransportError> {
+        let request = self.build_request(method, |id, info| {
             convert::set_meta(&mut params, Object::new(), id, self.revision, info, &NoClient);
             params
         });
         self.transport.request(request, &no_client()).await
     }
 
-    pub(super) fn outgoing(
+    pub(super) fn build_request(
         &self,
         method: &'static str,
         params: impl FnOnce(u64, &Json) -> Object,
-    ) -> Outgoing {
+    ) -> OutgoingRequest {
         let id = self.next_id();
-        let message = message::request(&Id::number(id), method, &params(id, &self.info));
-        Outgoing { id, message, headers: self.method_headers(method), deadline: None }
+        let message = message::request(&RequestId::number(id), method, &params(id, &self.info));
+        OutgoingRequest { id, message, headers: self.method_headers(method), deadline: None, owner: None }
     }
 
     pub(super) fn next_id(&self) -> u64 {
@@ -352,6 +365,6 @@ pub(super) fn no_client() -> Arc<dyn Client> {
     Arc::new(NoClient)
 }
 
-pub(super) fn refused(method: &'static str, error: &RpcError) -> OpenError {
-    OpenError::Refused { method, error: error.body().as_text().to_owned() }
+pub(super) fn refusal_error(method: &'static str, error: &RpcError) -> ConnectError {
+    ConnectError::Refused { method, error: error.body().as_text().to_owned() }
 }

@@ -1,4 +1,4 @@
-//! A server at a URL: what its requests carry, and where it turned out to be.
+//! A server at a URL: the headers of its requests, and the route on which it was found.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,74 +8,74 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use toolyard_net::auth::Auth;
-use toolyard_net::client::{Client, RequestError};
+use toolyard_net::auth::UpstreamCredentials;
+use toolyard_net::client::{HttpClient, RequestError};
 
 use super::transport::TransportError;
 
-/// A server at a URL. Clones are the same server: what one finds out all know.
+/// A server at a URL. Clones share the route on which the server was found.
 ///
-/// A URL without a path stands for the usual one as well, and a server may turn out to speak the other style than
-/// the one that was expected: the places where it may be are tried in turn.
+/// A URL without a path also stands for the default path, and a server may use another transport than expected: the
+/// candidate routes are tried in turn.
 #[derive(Clone)]
 pub struct HttpEndpoint {
-    route: Route,
-    client: Client,
+    route: HttpRoute,
+    client: HttpClient,
     headers: HeaderMap,
-    auth: Option<Arc<Auth>>,
-    found: Arc<Mutex<Option<Route>>>,
+    auth: Option<Arc<UpstreamCredentials>>,
+    known_route: Arc<Mutex<Option<HttpRoute>>>,
 }
 
-/// The two ways in which MCP uses HTTP.
+/// The two HTTP transports of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpStyle {
-    /// One URL for everything (since 2025-03-26).
+    /// Streamable HTTP: one URL (since 2025-03-26).
     Streamable,
-    /// A stream at one URL, messages to another (2024-11-05).
+    /// HTTP+SSE: a stream at one URL, messages to another (2024-11-05).
     Sse,
 }
 
-/// One place where a server may be.
+/// A candidate URL and transport of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Route {
+pub(super) struct HttpRoute {
     pub(super) url: Uri,
     pub(super) style: HttpStyle,
 }
 
 impl HttpEndpoint {
-    /// A server that is expected to speak streamable HTTP, and requires nothing of its clients.
+    /// Creates an endpoint with streamable HTTP and without credentials.
     #[must_use]
-    pub fn new(url: Uri, client: Client) -> Self {
-        let route = Route { url, style: HttpStyle::Streamable };
-        Self { route, client, headers: HeaderMap::new(), auth: None, found: Arc::default() }
+    pub fn new(url: Uri, client: HttpClient) -> Self {
+        let route = HttpRoute { url, style: HttpStyle::Streamable };
+        Self { route, client, headers: HeaderMap::new(), auth: None, known_route: Arc::default() }
     }
 
-    /// With a style that is tried first.
+    /// Sets the transport that is tried first.
     #[must_use]
     pub fn with_style(self, style: HttpStyle) -> Self {
-        self.on(Route { style, url: self.route.url.clone() })
+        self.with_route(HttpRoute { style, url: self.route.url.clone() })
     }
 
-    /// With headers for every request. Where the protocol has a header of the same name, that counts.
+    /// Adds headers to every request. A header of the protocol with the same name wins.
     #[must_use]
     pub fn with_headers(self, headers: HeaderMap) -> Self {
         Self { headers, ..self }
     }
 
-    /// With credentials for every request. They go to this URL's own origin, and nowhere else.
+    /// Adds credentials to every request. They are sent only to the origin of this URL.
     #[must_use]
-    pub fn with_auth(self, auth: Auth) -> Self {
+    pub fn with_auth(self, auth: UpstreamCredentials) -> Self {
         Self { auth: Some(Arc::new(auth)), ..self }
     }
 
-    /// Where the server may be, the likeliest place first: where it was found the last time, then what was said of
-    /// it, then the other style (2025-03-26, basic/transports, backwards compatibility).
-    pub(super) fn routes(&self) -> Vec<Route> {
+    /// Returns the candidate routes, the most likely first: where the server was found last, then the configured
+    /// transport, then the other one (2025-03-26, basic/transports, backwards compatibility).
+    pub(super) fn routes(&self) -> Vec<HttpRoute> {
         let mut routes: Vec<_> = self.lock().iter().cloned().collect();
         for style in [self.route.style, self.route.style.other()] {
-            let usual = self.is_bare().then(|| self.at(style.usual_path()));
-            for url in usual.into_iter().chain([self.route.url.clone()]) {
-                let route = Route { url, style };
+            let default = self.has_no_path().then(|| self.with_path(style.default_path()));
+            for url in default.into_iter().chain([self.route.url.clone()]) {
+                let route = HttpRoute { url, style };
                 if !routes.contains(&route) {
                     routes.push(route);
                 }
@@ -84,43 +84,43 @@ impl HttpEndpoint {
         routes
     }
 
-    /// The same server on this route.
-    pub(super) fn on(&self, route: Route) -> Self {
+    /// Returns the same server on this route.
+    pub(super) fn with_route(&self, route: HttpRoute) -> Self {
         Self { route, ..self.clone() }
     }
 
-    /// Where it is looked for, and how it is spoken to.
-    pub(super) const fn route(&self) -> &Route {
+    /// Returns the route.
+    pub(super) const fn route(&self) -> &HttpRoute {
         &self.route
     }
 
-    /// Remembers where the server is.
-    pub(super) fn remember(&self, name: &str, route: &Route) {
+    /// Records the route on which the server was found.
+    pub(super) fn remember_route(&self, name: &str, route: &HttpRoute) {
         let before = self.lock().replace(route.clone());
         if before.as_ref() != Some(route) && route.style != self.route.style {
-            tracing::info!(handler = %name, style = %route.style, "the server speaks another transport than was said");
+            tracing::info!(handler = %name, style = %route.style, "the server uses another transport than configured");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Route>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<HttpRoute>> {
+        self.known_route.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_bare(&self) -> bool {
+    fn has_no_path(&self) -> bool {
         matches!(self.route.url.path(), "" | "/")
     }
 
-    /// The same URL with this path.
-    fn at(&self, path: &'static str) -> Uri {
+    /// Returns the same URL with this path.
+    fn with_path(&self, path: &'static str) -> Uri {
         let mut parts = self.route.url.clone().into_parts();
-        let whole = self.route.url.query().map_or(path.to_owned(), |query| format!("{path}?{query}"));
-        // Both halves have been parts of a URL before.
-        parts.path_and_query = PathAndQuery::try_from(whole).ok();
+        let joined = self.route.url.query().map_or(path.to_owned(), |query| format!("{path}?{query}"));
+        // Both parts come from a valid URL.
+        parts.path_and_query = PathAndQuery::try_from(joined).ok();
         Uri::from_parts(parts).unwrap_or_else(|_| self.route.url.clone())
     }
 
-    /// Sends a request and waits for the head of the response. Redirects are not followed: credentials are for
-    /// the server that the configuration names.
+    /// Sends an HTTP request and waits for the head of the response. Redirects are not followed: the credentials are
+    /// for the configured server.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -154,8 +154,8 @@ impl HttpStyle {
         }
     }
 
-    /// Where servers of this style are unless somebody says otherwise.
-    const fn usual_path(self) -> &'static str {
+    /// Returns the default path of servers with this transport.
+    const fn default_path(self) -> &'static str {
         match self {
             Self::Streamable => "/mcp",
             Self::Sse => "/sse",
@@ -163,7 +163,7 @@ impl HttpStyle {
     }
 }
 
-/// As manifests write it.
+/// Writes the name that manifests use.
 impl fmt::Display for HttpStyle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -178,21 +178,21 @@ mod tests {
     use super::*;
 
     fn endpoint(url: &'static str) -> HttpEndpoint {
-        HttpEndpoint::new(Uri::from_static(url), Client::without_roots().unwrap())
+        HttpEndpoint::new(Uri::from_static(url), HttpClient::without_roots().unwrap())
     }
 
     #[track_caller]
     fn check(endpoint: &HttpEndpoint, expect: &[&str]) {
         let routes = endpoint.routes();
-        let shown: Vec<_> = routes.iter().map(|route| format!("{} {}", route.style, route.url)).collect();
-        assert_eq!(shown, expect);
+        let lines: Vec<_> = routes.iter().map(|route| format!("{} {}", route.style, route.url)).collect();
+        assert_eq!(lines, expect);
     }
 
     #[test]
-    fn where_a_server_may_be() {
-        let whole = ["streamable-http http://a/x", "sse http://a/x"];
-        check(&endpoint("http://a/x"), &whole);
-        check(&endpoint("http://a/x").with_style(HttpStyle::Sse), &[whole[1], whole[0]]);
+    fn candidate_routes() {
+        let joined = ["streamable-http http://a/x", "sse http://a/x"];
+        check(&endpoint("http://a/x"), &joined);
+        check(&endpoint("http://a/x").with_style(HttpStyle::Sse), &[joined[1], joined[0]]);
         let bare = [
             "streamable-http http://a/mcp",
             "streamable-http http://a/",
@@ -213,9 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn where_it_was_is_tried_first() {
+    fn known_route_is_tried_first() {
         let endpoint = endpoint("http://a/x");
-        endpoint.clone().remember("a", &endpoint.routes()[1]);
+        endpoint.clone().remember_route("a", &endpoint.routes()[1]);
         check(&endpoint, &["sse http://a/x", "streamable-http http://a/x"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The events of a response that is a stream, and where it breaks off.
+//! The events of a response stream, and the position for resuming it.
 
 use std::time::Duration;
 
@@ -6,95 +6,120 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use hyper::body::Incoming;
 use toolyard_net::body;
-use toolyard_net::sse::{Decoder, Event};
+use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_MESSAGE};
+use toolyard_net::sse::{SseDecoder, SseEvent};
 
-use super::transport::{TransportError, parse};
-use crate::wire::Message;
+use super::transport::{TransportError, parse_message};
+use crate::wire::RpcMessage;
 use crate::wire::headers::LAST_EVENT_ID;
 
-/// How long a server that does not say is left alone before it is asked for the rest of a stream.
-const WAIT: Duration = Duration::from_secs(1);
+/// Delay before resuming a stream if the server sets none.
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
-/// The shortest wait, so that a server that ends every stream at once is not asked all the time, and the longest.
-const WAITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(300));
+/// Range of that delay: a server that ends every stream at once must not cause a busy loop.
+const RETRY_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(300));
 
-/// A stream of events, each of them bounded.
-pub(super) struct Events {
+/// Reads a stream of events of limited size.
+pub(super) struct SseEventReader {
     stream: Incoming,
-    decoder: Decoder,
+    decoder: SseDecoder,
+    budget: ByteBudget,
+    /// Reserved bytes for a large event that is not complete yet.
+    reserved: ByteReservation,
 }
 
-/// Where a stream has got to, and when its server wants to be asked for the rest.
+/// The position in a stream, and the delay before resuming it.
 #[derive(Debug, Default)]
-pub(super) struct Position {
+pub(super) struct StreamPosition {
     last_id: Option<HeaderValue>,
     retry: Option<Duration>,
 }
 
-impl Position {
-    /// Goes on to where these events have got.
-    pub(super) fn advance(&mut self, events: &Events) {
+impl StreamPosition {
+    /// Advances to the position that `events` has reached.
+    pub(super) fn advance(&mut self, events: &SseEventReader) {
         if let Some(id) = events.decoder.last_id() {
-            // What no header can carry, or is empty, is no place to go on from.
+            // An empty id, or one that no header can carry, cannot be resumed from.
             self.last_id = HeaderValue::from_bytes(id.as_bytes()).ok().filter(|id| !id.is_empty());
         }
         self.retry = events.decoder.retry().or(self.retry);
     }
 
-    /// Whether there is a place to go on from.
-    pub(super) const fn is_known(&self) -> bool {
+    /// True if the stream can be resumed.
+    pub(super) const fn is_resumable(&self) -> bool {
         self.last_id.is_some()
     }
 
-    /// What asks for the rest.
+    /// Returns the headers of a request that resumes the stream.
     pub(super) fn headers(&self) -> HeaderMap {
         self.last_id.iter().map(|id| (LAST_EVENT_ID, id.clone())).collect()
     }
 
-    /// How long to wait before that.
-    pub(super) fn wait(&self) -> Duration {
-        self.retry.unwrap_or(WAIT).clamp(WAITS.0, WAITS.1)
+    /// Returns the delay before resuming the stream.
+    pub(super) fn retry_delay(&self) -> Duration {
+        self.retry.unwrap_or(DEFAULT_RETRY).clamp(RETRY_RANGE.0, RETRY_RANGE.1)
     }
 }
 
-/// Whether a response with this head is a stream of events.
-pub(super) fn is_stream(headers: &HeaderMap) -> bool {
+/// True if the headers announce a stream of events.
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.starts_with("text/event-stream")
 }
 
-/// Whether an event carries a message. The first event of a resumable stream has an id and no data; other types
-/// are not ours.
-pub(super) fn is_message(event: &Event) -> bool {
+/// True if an event carries a message. The first event of a resumable stream has an id and no data; other event types
+/// are not part of MCP.
+pub(super) fn is_message(event: &SseEvent) -> bool {
     !event.data.is_empty() && matches!(&*event.kind, "" | "message")
 }
 
-impl Events {
-    pub(super) fn new(stream: Incoming, event_bytes: usize) -> Self {
-        Self { stream, decoder: Decoder::new(event_bytes) }
+impl SseEventReader {
+    pub(super) fn new(stream: Incoming, event_bytes: usize, budget: ByteBudget) -> Self {
+        Self { stream, decoder: SseDecoder::new(event_bytes), budget, reserved: ByteReservation::default() }
     }
 
-    /// The next event, whatever it is; `None` at the end.
-    pub(super) async fn event(&mut self) -> Result<Option<Event>, TransportError> {
+    /// Reads the next event of any type; `None` at the end.
+    pub(super) async fn next_event(&mut self) -> Result<Option<SseEvent>, TransportError> {
         loop {
             if let Some(event) =
                 self.decoder.next_event().map_err(|error| TransportError::TooLarge(error.0))?
             {
-                return Ok(Some(event));
+                return Ok(Some(self.hold(event)));
             }
             match body::next_data(&mut self.stream).await {
-                Ok(Some(bytes)) => self.decoder.push(&bytes),
+                Ok(Some(bytes)) => {
+                    self.reserve_room(bytes.len()).await?;
+                    self.decoder.push(&bytes);
+                }
                 Ok(None) => return Ok(None),
                 Err(error) => return Err(TransportError::Interrupted(error.into())),
             }
         }
     }
 
-    /// The next message; `None` at the end.
-    pub(super) async fn message(&mut self) -> Result<Option<Message>, TransportError> {
-        while let Some(event) = self.event().await? {
+    /// Reserves memory for `more` bytes.
+    async fn reserve_room(&mut self, more: usize) -> Result<(), BudgetExhausted> {
+        let needed = self.decoder.buffered_len() + more;
+        if needed > SMALL_MESSAGE && needed > self.reserved.bytes() {
+            self.reserved.add(self.budget.reserve(needed - self.reserved.bytes()).await?);
+        }
+        Ok(())
+    }
+
+    /// Attaches the reservation of an event to its data.
+    fn hold(&mut self, mut event: SseEvent) -> SseEvent {
+        if event.data.len() > SMALL_MESSAGE {
+            event.data = self.reserved.split(event.data.len()).hold(event.data);
+        }
+        self.reserved.shrink(self.decoder.buffered_len());
+        event
+    }
+
+    /// Reads the next message; `None` at the end.
+    pub(super) async fn next_message(&mut self) -> Result<Option<RpcMessage>, TransportError> {
+        while let Some(event) = self.next_event().await? {
             if is_message(&event) {
-                return parse(event.data).map(Some);
+                return parse_message(event.data).map(Some);
             }
         }
         Ok(None)

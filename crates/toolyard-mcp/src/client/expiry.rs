@@ -1,53 +1,55 @@
-//! For how long the lists of a modern server may be kept (2026-07-28, server/utilities/caching).
+//! Expiry of the lists of a modern server (2026-07-28, server/utilities/caching).
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use toolyard_core::registry::Kind;
+use toolyard_core::registry::EntryKind;
 use toolyard_core::{CacheHint, CacheScope, Object};
 
-use super::capabilities::Capabilities;
-use super::stale::Lists;
+use super::capabilities::ServerCapabilities;
+use super::list_invalidation::ListSet;
 
-/// For how long a list is kept at least. Calls are looked up in it, so that it is always kept; a server that wants it
-/// kept for no time, as most do that have not thought about it, must not be asked without end.
-const SHORTEST: Duration = Duration::from_secs(5);
+/// Minimum time between two listings. Servers that set no time to live, as most do that do not care, must not be listed
+/// in a busy loop.
+const MIN_TTL: Duration = Duration::from_secs(5);
 
-/// What a page of a list says of that. Where it does not say what it must, it may be kept for no time, and by nobody
-/// else.
-pub(super) fn said_by(page: &Object) -> CacheHint {
+/// Reads the cache hint of a page of a list. A missing time to live counts as zero, a missing scope as private.
+pub(super) fn cache_hint(page: &Object) -> CacheHint {
     let ttl = page.get("ttlMs").and_then(|ttl| ttl.to_value().as_u64());
     let is_public = page.get_str("cacheScope").is_some_and(|scope| scope == "public");
     let scope = if is_public { CacheScope::Public } else { CacheScope::Private };
     CacheHint { ttl: Duration::from_millis(ttl.unwrap_or(0)), scope }
 }
 
-/// When each list is to be asked for again, though nobody says that it has changed.
+/// The time at which each list is fetched again without a notification of a change.
 #[derive(Debug, Default)]
-pub(super) struct Expiry([Option<Instant>; 4]);
+pub(super) struct ListExpiry([Option<Instant>; 4]);
 
-impl Expiry {
-    /// Notes for how long these lists, which have just been asked for, may be kept. Those whose changes are announced
-    /// are not asked for again.
+impl ListExpiry {
+    /// Sets the expiry of lists that were just fetched. A list whose changes are announced does not expire.
     pub(super) fn renew(
         &mut self,
-        lists: Lists,
-        capabilities: &Capabilities,
+        lists: ListSet,
+        capabilities: &ServerCapabilities,
         hints: &[Option<CacheHint>; 4],
     ) {
         let now = Instant::now();
-        for kind in Kind::ALL.into_iter().filter(|kind| lists.has(*kind)) {
+        for kind in EntryKind::ALL.into_iter().filter(|kind| lists.contains(*kind)) {
             let hint = hints[kind as usize].filter(|_| !capabilities.announces(kind));
-            self.0[kind as usize] = hint.and_then(|hint| now.checked_add(hint.ttl.max(SHORTEST)));
+            self.0[kind as usize] = hint.and_then(|hint| now.checked_add(hint.ttl.max(MIN_TTL)));
         }
     }
 
-    /// Waits until some are to be asked for again.
-    pub(super) async fn wait(&self) -> Lists {
+    /// Waits until some lists have expired.
+    pub(super) async fn wait_until_due(&self) -> ListSet {
         let Some(next) = self.0.iter().flatten().min() else { return std::future::pending().await };
         sleep_until(*next).await;
-        let is_over = |kind: &Kind| self.0[*kind as usize].is_some_and(|end| end <= Instant::now());
-        Kind::ALL.into_iter().filter(is_over).map(|kind| Lists::of(&[kind])).fold(Lists::NONE, Lists::and)
+        let is_over = |kind: &EntryKind| self.0[*kind as usize].is_some_and(|end| end <= Instant::now());
+        EntryKind::ALL
+            .into_iter()
+            .filter(is_over)
+            .map(|kind| ListSet::of(&[kind]))
+            .fold(ListSet::NONE, ListSet::union)
     }
 }
 
@@ -62,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_says() {
+    fn cache_hints_of_pages() {
         let cases = [
             (r#"{"ttlMs":7,"cacheScope":"public"}"#, 7, CacheScope::Public),
             (r#"{"ttlMs":7,"cacheScope":"private"}"#, 7, CacheScope::Private),
@@ -72,48 +74,51 @@ mod tests {
         ];
         for (page, ttl, scope) in cases {
             assert_eq!(
-                said_by(&object(page)),
+                cache_hint(&object(page)),
                 CacheHint { ttl: Duration::from_millis(ttl), scope },
                 "{page}"
             );
         }
     }
 
-    /// Which lists are asked for again, and after how many seconds.
+    /// The expired lists and the seconds after which they expire.
     #[tokio::test(start_paused = true)]
-    async fn when_a_list_is_over() {
+    async fn lists_expire_after_their_ttl() {
         const SILENT: &str =
             r#"{"tools":{},"prompts":{"listChanged":false},"resources":{"listChanged":true}}"#;
-        let [tools, prompts] = [Lists::of(&[Kind::Tools]), Lists::of(&[Kind::Prompts])];
+        let [tools, prompts] = [ListSet::of(&[EntryKind::Tools]), ListSet::of(&[EntryKind::Prompts])];
         let cases = [
             ([Some(30), Some(60), None, None], Some((30, tools))),
             ([Some(60), Some(30), None, None], Some((30, prompts))),
-            ([Some(30), Some(30), Some(10), Some(10)], Some((30, tools.and(prompts)))),
-            ([Some(0), Some(4), None, None], Some((5, tools.and(prompts)))),
+            ([Some(30), Some(30), Some(10), Some(10)], Some((30, tools.union(prompts)))),
+            ([Some(0), Some(4), None, None], Some((5, tools.union(prompts)))),
             ([None, Some(7), Some(0), Some(0)], Some((7, prompts))),
             ([None, None, Some(7), Some(7)], None),
             ([Some(u64::MAX), None, None, None], None),
         ];
         for (ttls, expected) in cases {
             let of = |seconds| CacheHint { ttl: Duration::from_secs(seconds), scope: CacheScope::Public };
-            let capabilities = Capabilities::of(&object(&format!(r#"{{"capabilities":{SILENT}}}"#)));
-            let mut expiry = Expiry::default();
-            expiry.renew(Lists::ALL, &capabilities, &ttls.map(|ttl| ttl.map(of)));
-            let (since, most) = (Instant::now(), Duration::from_secs(1000));
-            let over = tokio::time::timeout(most, expiry.wait()).await;
-            assert_eq!(over.ok().map(|lists| (since.elapsed().as_secs(), lists)), expected, "{ttls:?}");
+            let capabilities = ServerCapabilities::of(&object(&format!(r#"{{"capabilities":{SILENT}}}"#)));
+            let mut expiry = ListExpiry::default();
+            expiry.renew(ListSet::ALL, &capabilities, &ttls.map(|ttl| ttl.map(of)));
+            let (since, limit) = (Instant::now(), Duration::from_secs(1000));
+            let expired = tokio::time::timeout(limit, expiry.wait_until_due()).await;
+            assert_eq!(expired.ok().map(|lists| (since.elapsed().as_secs(), lists)), expected, "{ttls:?}");
         }
     }
 
-    /// A list that has been asked for is kept anew; the others are not.
+    /// Fetching one list does not extend the others.
     #[tokio::test(start_paused = true)]
-    async fn each_list_has_a_time_of_its_own() {
+    async fn lists_expire_independently() {
         let hint = CacheHint { ttl: Duration::from_secs(10), scope: CacheScope::Public };
-        let mut expiry = Expiry::default();
-        expiry.renew(Lists::ALL, &Capabilities::default(), &[Some(hint); 4]);
+        let mut expiry = ListExpiry::default();
+        expiry.renew(ListSet::ALL, &ServerCapabilities::default(), &[Some(hint); 4]);
         tokio::time::advance(Duration::from_secs(6)).await;
-        let tools = Lists::of(&[Kind::Tools]);
-        expiry.renew(tools, &Capabilities::default(), &[Some(hint); 4]);
-        assert_eq!(expiry.wait().await, Lists::of(&[Kind::Prompts, Kind::Resources, Kind::Templates]));
+        let tools = ListSet::of(&[EntryKind::Tools]);
+        expiry.renew(tools, &ServerCapabilities::default(), &[Some(hint); 4]);
+        assert_eq!(
+            expiry.wait_until_due().await,
+            ListSet::of(&[EntryKind::Prompts, EntryKind::Resources, EntryKind::Templates])
+        );
     }
 }

@@ -1,24 +1,24 @@
-//! Which tools of a server are served.
+//! The selection of the tools that are served.
 
 use std::collections::BTreeSet;
 
-/// A choice among the tools of a server. Names are compared exactly.
+/// A selection among the tools of a server. Names are compared exactly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolFilter {
-    /// These and no others, whatever `block` says. Empty, it allows all.
+pub struct UpstreamToolFilter {
+    /// Only these tools, regardless of `block`. Empty: all tools.
     pub allow: Vec<String>,
-    /// All but these.
+    /// All tools but these.
     pub block: Vec<String>,
 }
 
-impl ToolFilter {
-    /// Whether a tool of this name is served.
+impl UpstreamToolFilter {
+    /// True if a tool with this name is served.
     pub(super) fn admits(&self, name: &str) -> bool {
-        let named = |names: &[String]| names.iter().any(|other| other == name);
-        if self.allow.is_empty() { !named(&self.block) } else { named(&self.allow) }
+        let contains = |names: &[String]| names.iter().any(|other| other == name);
+        if self.allow.is_empty() { !contains(&self.block) } else { contains(&self.allow) }
     }
 
-    /// The names in it.
+    /// Returns all names of the filter.
     pub(super) fn names(&self) -> BTreeSet<&str> {
         self.allow.iter().chain(&self.block).map(String::as_str).collect()
     }
@@ -31,13 +31,13 @@ mod tests {
     #[track_caller]
     fn check(allow: &[&str], block: &[&str], admitted: &[&str]) {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        let filter = ToolFilter { allow: names(allow), block: names(block) };
+        let filter = UpstreamToolFilter { allow: names(allow), block: names(block) };
         let got: Vec<_> = ["a", "A", "b"].into_iter().filter(|name| filter.admits(name)).collect();
         assert_eq!(got, admitted);
     }
 
     #[test]
-    fn the_list_of_the_allowed_wins() {
+    fn allow_list_wins() {
         check(&[], &[], &["a", "A", "b"]);
         check(&[], &["a", "c"], &["A", "b"]);
         check(&["a", "B"], &[], &["a"]);

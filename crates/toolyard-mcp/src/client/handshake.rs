@@ -1,4 +1,4 @@
-//! The beginning of a connection: which era the server is of, and the session where it wants one.
+//! Opening a connection: detects the era of the server, and opens a session with a legacy server.
 
 use std::sync::Arc;
 use std::sync::RwLock;
@@ -8,208 +8,217 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::registry::Kind;
+use toolyard_core::registry::EntryKind;
 use toolyard_core::{Json, LogLevel, NoClient, Object};
 
-use super::asked::Callers;
-use super::capabilities::Capabilities;
-use super::connection::{Connection, OpenError, no_client, refused};
-use super::declared::Declared;
+use super::capabilities::ServerCapabilities;
+use super::change_stream::follow_changes;
+use super::connection::{ConnectError, UpstreamConnection, no_client, refusal_error};
+use super::declared_capabilities::DeclaredCapabilities;
 use super::endpoint::HttpStyle;
-use super::exchange::Answerer;
-use super::follow::follow;
-use super::http::Http;
-use super::sse::Sse;
-use super::stale::Lists;
-use super::stdio::Stdio;
-use super::transport::{Answer, Outgoing, Signals, Transport, TransportError};
-use super::{ClientOptions, Endpoint, convert};
-use crate::wire::{Era, Id, Revision, RpcError, error, headers, message, method};
+use super::function_transport::FunctionTransport;
+use super::http::HttpTransport;
+use super::list_invalidation::ListSet;
+use super::server_requests::ServerRequestRouter;
+use super::sse::SseTransport;
+use super::stdio::StdioTransport;
+use super::transport::{ClientTransport, ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
+use super::{ClientOptions, ServerEndpoint, convert};
+use crate::wire::{ProtocolEra, ProtocolRevision, RequestId, RpcError, error, headers, message, method};
 
-/// How long the first call of a client that can be asked waits until its questions have a way.
-const LISTEN_TIME: Duration = Duration::from_secs(2);
+/// Maximum time that the first call of a client with capabilities waits for the stream of requests from the server.
+const LIST_STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a server says to the first question.
-enum Probe {
-    /// It is of the modern era, and can do this.
-    Modern(Capabilities),
-    /// It is not, or speaks older revisions only.
+/// The era of a server, as `server/discover` reveals it.
+enum ServerEra {
+    /// The modern era, with these capabilities.
+    Modern(ServerCapabilities),
+    /// The legacy era, or a modern server that supports older revisions only.
     Legacy,
 }
 
-impl Connection {
-    /// Opens a connection to wherever the server is.
+impl UpstreamConnection {
+    /// Opens a connection on the first route on which the server is found.
     ///
     /// # Errors
-    /// Those of [`Connection::open`], and [`OpenError::Nowhere`] when it is at none of the places where it may be.
-    pub(super) async fn find(
+    /// Those of [`UpstreamConnection::open`], and [`ConnectError::NoServerFound`] if no route leads to a server.
+    pub(super) async fn connect(
         name: &Arc<str>,
-        endpoint: &Endpoint,
+        endpoint: &ServerEndpoint,
         options: &Arc<ClientOptions>,
-        declared: &Declared,
-        known: Option<Era>,
-    ) -> Result<Self, OpenError> {
-        let Endpoint::Http(http) = endpoint else {
-            return Self::open(name, endpoint, options.clone(), declared, known).await;
+        declared: &DeclaredCapabilities,
+        known_era: Option<ProtocolEra>,
+    ) -> Result<Self, ConnectError> {
+        let ServerEndpoint::Http(http) = endpoint else {
+            return Self::open(name, endpoint, options.clone(), declared, known_era).await;
         };
         let mut refusals = Vec::new();
         for route in http.routes() {
-            let there = Endpoint::Http(http.on(route.clone()));
-            match Self::open(name, &there, options.clone(), declared, known).await {
+            let there = ServerEndpoint::Http(http.with_route(route.clone()));
+            match Self::open(name, &there, options.clone(), declared, known_era).await {
                 Ok(connection) => {
-                    http.remember(name, &route);
+                    http.remember_route(name, &route);
                     return Ok(connection);
                 }
-                Err(error) if error.is_elsewhere() => refusals.push(format!("{}: {error}", route.style)),
+                Err(error) if error.allows_next_route() => refusals.push(format!("{}: {error}", route.style)),
                 Err(error) => return Err(error),
             }
         }
-        Err(OpenError::Nowhere(refusals.join("; ")))
+        Err(ConnectError::NoServerFound(refusals.join("; ")))
     }
 
-    /// Finds out the era of the server, unless it is `known`, and opens a session where it wants one
-    /// (2026-07-28, basic/versioning, backward compatibility). A legacy server is told what is `declared`.
+    /// Detects the era of the server, unless it is known, and opens a session with a legacy server (2026-07-28,
+    /// basic/versioning, backward compatibility). A legacy server is told the `declared` capabilities.
     pub(super) async fn open(
         name: &Arc<str>,
-        endpoint: &Endpoint,
+        endpoint: &ServerEndpoint,
         options: Arc<ClientOptions>,
-        declared: &Declared,
-        known: Option<Era>,
-    ) -> Result<Self, OpenError> {
-        let mut connection = Self::dial(name, endpoint, options.clone(), declared).await?;
-        // Only the legacy era has HTTP+SSE, and functions begin with its handshake.
-        let is_legacy = matches!(connection.transport, Transport::Sse(_) | Transport::Exchange(_));
-        if known == Some(Era::Legacy) || is_legacy {
+        declared: &DeclaredCapabilities,
+        known_era: Option<ProtocolEra>,
+    ) -> Result<Self, ConnectError> {
+        let mut connection = Self::create(name, endpoint, options.clone(), declared).await?;
+        // HTTP+SSE exists in the legacy era only, and functions start with its handshake.
+        let is_legacy =
+            matches!(connection.transport, ClientTransport::Sse(_) | ClientTransport::Function(_));
+        if known_era == Some(ProtocolEra::Legacy) || is_legacy {
             connection.initialize().await?;
             return Ok(connection);
         }
-        match timeout(options.probe_time, connection.probe()).await {
-            Ok(Ok(Probe::Modern(capabilities))) => connection.be_modern(capabilities),
-            Ok(Err(error @ OpenError::Revision(_))) => return Err(error),
-            // A process may have died of a question that it did not know.
-            Ok(Err(OpenError::Transport(TransportError::Broken(_))))
-                if matches!(endpoint, Endpoint::Stdio { .. }) =>
+        match timeout(options.discover_timeout, connection.discover()).await {
+            Ok(Ok(ServerEra::Modern(capabilities))) => connection.start_modern(capabilities),
+            Ok(Err(error @ ConnectError::UnsupportedVersion(_))) => return Err(error),
+            // A process may have died of the unknown request.
+            Ok(Err(ConnectError::Transport(TransportError::Broken(_))))
+                if matches!(endpoint, ServerEndpoint::Stdio { .. }) =>
             {
-                connection = Self::dial(name, endpoint, options, declared).await?;
+                connection = Self::create(name, endpoint, options, declared).await?;
                 connection.initialize().await?;
             }
-            Ok(Err(OpenError::Transport(
+            Ok(Err(ConnectError::Transport(
                 error @ (TransportError::Unreachable(_) | TransportError::Broken(_)),
             ))) => return Err(error.into()),
-            Ok(Ok(Probe::Legacy) | Err(_)) | Err(_) => connection.initialize().await?,
+            Ok(Ok(ServerEra::Legacy) | Err(_)) | Err(_) => connection.initialize().await?,
         }
         Ok(connection)
     }
 
-    async fn dial(
+    async fn create(
         name: &Arc<str>,
-        endpoint: &Endpoint,
+        endpoint: &ServerEndpoint,
         options: Arc<ClientOptions>,
-        declared: &Declared,
-    ) -> Result<Self, OpenError> {
-        let signals = Arc::new(Signals::default());
-        let callers = Arc::new(Callers::new(declared.clone()));
+        declared: &DeclaredCapabilities,
+    ) -> Result<Self, ConnectError> {
+        let signals = Arc::new(ConnectionSignals::default());
+        let server_requests = Arc::new(ServerRequestRouter::new(declared.clone()));
         let transport = match endpoint {
-            Endpoint::Http(http) => match http.route().style {
+            ServerEndpoint::Http(http) => match http.route().style {
                 HttpStyle::Streamable => {
-                    Transport::Http(Http::new(http.clone(), options.message_bytes, callers.clone()))
+                    ClientTransport::Http(HttpTransport::new(http.clone(), &options, server_requests.clone()))
                 }
                 HttpStyle::Sse => {
-                    let (signals, callers) = (signals.clone(), callers.clone());
-                    Transport::Sse(Sse::open(name, http, &options, signals, callers).await?)
+                    let (signals, server_requests) = (signals.clone(), server_requests.clone());
+                    ClientTransport::Sse(
+                        SseTransport::open(name, http, &options, signals, server_requests).await?,
+                    )
                 }
             },
-            Endpoint::Stdio { program, processes } => {
-                let (signals, callers) = (signals.clone(), callers.clone());
-                Transport::Stdio(Stdio::start(name, processes, program, &options, signals, callers).await?)
+            ServerEndpoint::Stdio { program, processes } => {
+                let (signals, server_requests) = (signals.clone(), server_requests.clone());
+                ClientTransport::Stdio(
+                    StdioTransport::start(name, processes, program, &options, signals, server_requests)
+                        .await?,
+                )
             }
-            Endpoint::Exchange(exchange) => {
-                Transport::Exchange(Answerer::new(exchange.clone(), options.message_bytes))
+            ServerEndpoint::Function(exchange) => {
+                ClientTransport::Function(FunctionTransport::new(exchange.clone(), &options))
             }
         };
         let info = Object::new().with("name", Json::string(&options.name));
         let info = info.with("version", Json::string(&options.version)).to_json();
         Ok(Self {
             transport,
-            revision: Revision::LATEST_MODERN,
-            capabilities: Capabilities::default(),
+            revision: ProtocolRevision::LATEST_MODERN,
+            capabilities: ServerCapabilities::default(),
             info,
             options,
             ids: Arc::new(AtomicU64::new(1)),
-            mirrored: RwLock::default(),
+            header_params: RwLock::default(),
             signals,
-            is_forgotten: AtomicBool::new(false),
+            is_session_lost: AtomicBool::new(false),
             log_level: AtomicUsize::new(LogLevel::ALL.len()),
-            has_checked: AtomicBool::new(false),
-            callers,
-            follower: JoinSet::new(),
+            has_warned_of_filter: AtomicBool::new(false),
+            server_requests,
+            list_listener: JoinSet::new(),
             name: name.clone(),
         })
     }
 
-    async fn probe(&self) -> Result<Probe, OpenError> {
-        match self.ask(method::DISCOVER, Object::new()).await? {
+    async fn discover(&self) -> Result<ServerEra, ConnectError> {
+        match self.request(method::DISCOVER, Object::new()).await? {
             Ok(result) => {
                 let result = result.to_object().unwrap_or_default();
-                chosen(result.get("supportedVersions"), Capabilities::of(&result))
+                era_of_versions(result.get("supportedVersions"), ServerCapabilities::of(&result))
             }
-            Err(error) => said_by(&error),
+            Err(error) => era_of_error(&error),
         }
     }
 
-    fn be_modern(&mut self, capabilities: Capabilities) {
-        let filter = filter(&capabilities);
+    fn start_modern(&mut self, capabilities: ServerCapabilities) {
+        let filter = list_change_filter(&capabilities);
         self.capabilities = capabilities;
         self.signals.is_modern.store(true, Ordering::Relaxed);
         match &self.transport {
-            Transport::Stdio(stdio) => stdio.post(vec![listen(&self.ids, &self.info, &filter).message]),
-            Transport::Http(http) => {
+            ClientTransport::Stdio(stdio) => {
+                stdio.enqueue(vec![listen_request(&self.ids, &self.info, &filter).message])
+            }
+            ClientTransport::Http(http) => {
                 let (ids, info) = (self.ids.clone(), self.info.clone());
                 let (name, signals) = (self.name.clone(), self.signals.clone());
-                let listen = move || Some(listen(&ids, &info, &filter));
-                self.follower.spawn(follow_lists(name, http.clone(), signals, listen));
+                let listen = move || Some(listen_request(&ids, &info, &filter));
+                self.list_listener.spawn(follow_list_changes(name, http.clone(), signals, listen));
             }
-            // It has but one stream, and that is followed.
-            Transport::Sse(_) => {}
-            // It says nothing by itself.
-            Transport::Exchange(_) => {}
+            // HTTP+SSE has a single stream, which is read already.
+            ClientTransport::Sse(_) => {}
+            // A function sends no notifications.
+            ClientTransport::Function(_) => {}
         }
     }
 
-    /// Opens a session, where the server does not turn out to be of the modern era.
-    async fn initialize(&mut self) -> Result<(), OpenError> {
+    /// Opens a session, unless the server turns out to be modern.
+    async fn initialize(&mut self) -> Result<(), ConnectError> {
         let params = Object::new()
-            .with("protocolVersion", Json::string(Revision::LATEST_LEGACY.as_str()))
-            .with("capabilities", self.callers.declared().to_json())
+            .with("protocolVersion", Json::string(ProtocolRevision::LATEST_LEGACY.as_str()))
+            .with("capabilities", self.server_requests.declared().to_json())
             .with("clientInfo", self.info.clone());
-        self.revision = Revision::LATEST_LEGACY;
-        let request = self.outgoing(method::INITIALIZE, |_, _| params);
+        self.revision = ProtocolRevision::LATEST_LEGACY;
+        let request = self.build_request(method::INITIALIZE, |_, _| params);
         let (answer, head) = match &self.transport {
-            Transport::Http(http) => http.exchange(request, &no_client()).await?,
-            Transport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
-            Transport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
-            Transport::Exchange(answerer) => (answerer.request(request).await?, HeaderMap::new()),
+            ClientTransport::Http(http) => http.request_with_headers(request, &no_client()).await?,
+            ClientTransport::Sse(sse) => (sse.request(request, &no_client()).await?, HeaderMap::new()),
+            ClientTransport::Stdio(stdio) => (stdio.request(request, &no_client()).await?, HeaderMap::new()),
+            ClientTransport::Function(answerer) => (answerer.request(request).await?, HeaderMap::new()),
         };
-        if answer.as_ref().is_err_and(|error| matches!(said_by(error), Ok(Probe::Modern(_)))) {
-            // It was slow to start: its late answer to the first question has committed it to the modern era.
-            self.revision = Revision::LATEST_MODERN;
-            self.be_modern(Capabilities::default());
+        if answer.as_ref().is_err_and(|error| matches!(era_of_error(error), Ok(ServerEra::Modern(_)))) {
+            // A slow start: the late answer to `server/discover` has committed the server to the modern era.
+            self.revision = ProtocolRevision::LATEST_MODERN;
+            self.start_modern(ServerCapabilities::default());
             return Ok(());
         }
-        (self.revision, self.capabilities) = agreed(answer)?;
+        (self.revision, self.capabilities) = negotiated(answer)?;
         let ready = message::notification(method::INITIALIZED, &Object::new());
         match &mut self.transport {
-            Transport::Stdio(stdio) => stdio.tell(vec![ready]).await?,
-            Transport::Sse(sse) => sse.tell(ready).await?,
-            Transport::Exchange(_) => self.capabilities.leave_to_connections(),
-            Transport::Http(http) => {
-                *http = http.clone().with_fixed(session_headers(&head, self.revision));
-                http.tell(ready).await?;
+            ClientTransport::Stdio(stdio) => stdio.notify(vec![ready]).await?,
+            ClientTransport::Sse(sse) => sse.notify(ready).await?,
+            ClientTransport::Function(_) => self.capabilities.drop_unsolicited(),
+            ClientTransport::Http(http) => {
+                *http = http.clone().with_session_headers(session_headers(&head, self.revision));
+                http.notify(ready).await?;
                 let (name, signals) = (self.name.clone(), self.signals.clone());
-                self.follower.spawn(follow_lists(name, http.clone(), signals, || None));
-                if !self.callers.declared().is_nothing() {
-                    // Questions come there, too, and servers drop what nobody would hear.
-                    let _too_slow = timeout(LISTEN_TIME, self.signals.listens.notified()).await;
+                self.list_listener.spawn(follow_list_changes(name, http.clone(), signals, || None));
+                if !self.server_requests.declared().is_empty() {
+                    // The server sends its requests on this stream as well, and drops them while it is closed.
+                    let _too_slow =
+                        timeout(LIST_STREAM_TIMEOUT, self.signals.list_stream_opened.notified()).await;
                 }
             }
         }
@@ -217,73 +226,76 @@ impl Connection {
     }
 }
 
-/// The changes of lists that are to be told of.
-fn filter(capabilities: &Capabilities) -> Object {
+/// Returns the filter of the list changes to subscribe to.
+fn list_change_filter(capabilities: &ServerCapabilities) -> Object {
     let each = [
-        (Kind::Tools, "toolsListChanged"),
-        (Kind::Prompts, "promptsListChanged"),
-        (Kind::Resources, "resourcesListChanged"),
+        (EntryKind::Tools, "toolsListChanged"),
+        (EntryKind::Prompts, "promptsListChanged"),
+        (EntryKind::Resources, "resourcesListChanged"),
     ];
-    let wanted = each.into_iter().filter(|(kind, _)| capabilities.may_list(*kind));
-    wanted.fold(Object::new(), |filter, (_, name)| filter.with(name, Json::boolean(true)))
+    let listable = each.into_iter().filter(|(kind, _)| capabilities.may_list(*kind));
+    listable.fold(Object::new(), |filter, (_, name)| filter.with(name, Json::boolean(true)))
 }
 
-/// Follows what a server says of its lists, and whatever else belongs to no request.
-async fn follow_lists(
+/// Reads the stream of list changes and of other messages that belong to no request.
+async fn follow_list_changes(
     name: Arc<str>,
-    http: Http,
-    signals: Arc<Signals>,
-    listen: impl Fn() -> Option<Outgoing>,
+    http: HttpTransport,
+    signals: Arc<ConnectionSignals>,
+    listen: impl Fn() -> Option<OutgoingRequest>,
 ) {
-    let missed = || signals.stale.note(Lists::ALL);
-    follow(name, http, signals.clone(), signals.listens.clone(), listen, missed).await;
+    let missed = || signals.list_invalidation.invalidate(ListSet::ALL);
+    follow_changes(name, http, signals.clone(), signals.list_stream_opened.clone(), listen, missed).await;
 }
 
-/// A request for a stream of changes.
-pub(super) fn listen(ids: &AtomicU64, info: &Json, filter: &Object) -> Outgoing {
+/// Builds a `subscriptions/listen` request.
+pub(super) fn listen_request(ids: &AtomicU64, info: &Json, filter: &Object) -> OutgoingRequest {
     let id = ids.fetch_add(1, Ordering::Relaxed);
     let mut params = Object::new().with("notifications", filter.to_json());
-    convert::set_meta(&mut params, Object::new(), id, Revision::LATEST_MODERN, info, &NoClient);
-    let message = message::request(&Id::number(id), method::LISTEN, &params);
-    let headers = headers::of_method(Revision::LATEST_MODERN, method::LISTEN);
-    Outgoing { id, message, headers, deadline: None }
+    convert::set_meta(&mut params, Object::new(), id, ProtocolRevision::LATEST_MODERN, info, &NoClient);
+    let message = message::request(&RequestId::number(id), method::LISTEN, &params);
+    let headers = headers::method_headers(ProtocolRevision::LATEST_MODERN, method::LISTEN);
+    OutgoingRequest { id, message, headers, deadline: None, owner: None }
 }
 
-/// The era of a server that refused the first question.
-fn said_by(error: &RpcError) -> Result<Probe, OpenError> {
+/// Returns the era of a server that answered `server/discover` with an error.
+fn era_of_error(error: &RpcError) -> Result<ServerEra, ConnectError> {
     if error.code == error::UNSUPPORTED_VERSION {
         let data = error.body().to_object().ok().and_then(|body| body.get("data")?.to_object().ok());
         let supported = data.and_then(|data| data.get("supported").cloned());
-        return chosen(supported.as_ref(), Capabilities::default());
+        return era_of_versions(supported.as_ref(), ServerCapabilities::default());
     }
     let is_modern = error::is_modern(error.code.into());
-    Ok(if is_modern { Probe::Modern(Capabilities::default()) } else { Probe::Legacy })
+    Ok(if is_modern { ServerEra::Modern(ServerCapabilities::default()) } else { ServerEra::Legacy })
 }
 
-/// The era to speak with a server that offers these revisions.
-fn chosen(offered: Option<&Json>, capabilities: Capabilities) -> Result<Probe, OpenError> {
-    let offered = offered.ok_or(OpenError::Malformed(method::DISCOVER))?;
-    let versions = offered.to_items().map_err(|_| OpenError::Malformed(method::DISCOVER))?;
-    let known = |version: &Json| Revision::parse(&version.to_str()?);
-    match versions.iter().filter_map(known).max().map(Revision::era) {
-        Some(Era::Modern) => Ok(Probe::Modern(capabilities)),
-        Some(Era::Legacy) => Ok(Probe::Legacy),
-        None => Err(OpenError::Revision(offered.as_text().to_owned())),
+/// Returns the era to use with a server that supports these revisions.
+fn era_of_versions(
+    offered: Option<&Json>,
+    capabilities: ServerCapabilities,
+) -> Result<ServerEra, ConnectError> {
+    let offered = offered.ok_or(ConnectError::Malformed(method::DISCOVER))?;
+    let versions = offered.to_items().map_err(|_| ConnectError::Malformed(method::DISCOVER))?;
+    let parse = |version: &Json| ProtocolRevision::parse(&version.to_str()?);
+    match versions.iter().filter_map(parse).max().map(ProtocolRevision::era) {
+        Some(ProtocolEra::Modern) => Ok(ServerEra::Modern(capabilities)),
+        Some(ProtocolEra::Legacy) => Ok(ServerEra::Legacy),
+        None => Err(ConnectError::UnsupportedVersion(offered.as_text().to_owned())),
     }
 }
 
-/// The revision that a server has agreed on in `initialize`, and what it can do.
-fn agreed(answer: Answer) -> Result<(Revision, Capabilities), OpenError> {
-    let result = answer.map_err(|error| refused(method::INITIALIZE, &error))?;
-    let result = result.to_object().map_err(|_| OpenError::Malformed(method::INITIALIZE))?;
-    let version = result.get_str("protocolVersion").ok_or(OpenError::Malformed(method::INITIALIZE))?;
-    let revision = Revision::parse(&version).filter(|revision| revision.era() == Era::Legacy);
-    let revision = revision.ok_or_else(|| OpenError::Revision(version.into_owned()))?;
-    Ok((revision, Capabilities::of(&result)))
+/// Returns the revision and the capabilities that a server has negotiated in `initialize`.
+fn negotiated(answer: UpstreamResult) -> Result<(ProtocolRevision, ServerCapabilities), ConnectError> {
+    let result = answer.map_err(|error| refusal_error(method::INITIALIZE, &error))?;
+    let result = result.to_object().map_err(|_| ConnectError::Malformed(method::INITIALIZE))?;
+    let version = result.get_str("protocolVersion").ok_or(ConnectError::Malformed(method::INITIALIZE))?;
+    let revision = ProtocolRevision::parse(&version).filter(|revision| revision.era() == ProtocolEra::Legacy);
+    let revision = revision.ok_or_else(|| ConnectError::UnsupportedVersion(version.into_owned()))?;
+    Ok((revision, ServerCapabilities::of(&result)))
 }
 
-/// What every further request of a session carries.
-fn session_headers(head: &HeaderMap, revision: Revision) -> HeaderMap {
+/// Returns the headers of all further requests of a session.
+fn session_headers(head: &HeaderMap, revision: ProtocolRevision) -> HeaderMap {
     let mut fixed = HeaderMap::new();
     fixed.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
     if let Some(session) = head.get(headers::SESSION_ID) {

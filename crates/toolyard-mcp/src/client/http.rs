@@ -1,6 +1,6 @@
-//! Streamable HTTP, as a client of either era.
+//! Streamable HTTP, for servers of both eras.
 
-mod running;
+mod progress_routes;
 mod streams;
 
 use std::sync::Arc;
@@ -11,121 +11,130 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 use toolyard_core::Client;
-use toolyard_net::body::{self, ReadError};
+use toolyard_net::body::{self, BodyReadError};
+use toolyard_net::budget::ByteBudget;
 
-use running::Running;
+use progress_routes::ProgressRoutes;
 
-use super::asked::Callers;
+use super::ClientOptions;
 use super::endpoint::HttpEndpoint;
 use super::events;
-use super::session;
-use super::transport::{Answer, Outgoing, TransportError, cancelled, parse};
+use super::server_requests::ServerRequestRouter;
+use super::session_errors;
+use super::transport::{OutgoingRequest, TransportError, UpstreamResult, cancel_params, parse_message};
 use crate::wire::headers::{PROTOCOL_VERSION, SESSION_ID};
-use crate::wire::{Id, Message, message, method};
+use crate::wire::{RequestId, RpcMessage, message, method};
 
-/// A server at a URL.
+/// A server with streamable HTTP.
 #[derive(Clone)]
-pub(super) struct Http {
+pub(super) struct HttpTransport {
     endpoint: HttpEndpoint,
-    message_bytes: usize,
-    /// What every request carries once the handshake is over.
-    fixed: HeaderMap,
-    /// Whom the server may ask.
-    callers: Arc<Callers>,
-    /// Who is told of progress.
-    running: Running,
+    max_message_bytes: usize,
+    budget: ByteBudget,
+    /// Headers of every request after the handshake.
+    session_headers: HeaderMap,
+    /// Requests of the server to clients.
+    server_requests: Arc<ServerRequestRouter>,
+    /// Clients that receive progress.
+    progress_routes: ProgressRoutes,
 }
 
-/// The response to a request, opened as far as its kind of body.
-enum Opened {
+/// The body of a response.
+enum HttpResponseBody {
     Json(Bytes),
     Stream(Incoming),
 }
 
-impl Http {
-    pub(super) fn new(endpoint: HttpEndpoint, message_bytes: usize, callers: Arc<Callers>) -> Self {
-        Self { endpoint, message_bytes, fixed: HeaderMap::new(), callers, running: Running::default() }
+impl HttpTransport {
+    pub(super) fn new(
+        endpoint: HttpEndpoint,
+        options: &ClientOptions,
+        server_requests: Arc<ServerRequestRouter>,
+    ) -> Self {
+        let (max_message_bytes, budget) = (options.max_message_bytes, options.budget.clone());
+        let (session_headers, progress_routes) = (HeaderMap::new(), ProgressRoutes::default());
+        Self { endpoint, max_message_bytes, budget, session_headers, server_requests, progress_routes }
     }
 
-    /// The same server, with headers that every further request is to carry.
-    pub(super) fn with_fixed(mut self, fixed: HeaderMap) -> Self {
-        self.fixed = fixed;
+    /// Sets the headers of all further requests.
+    pub(super) fn with_session_headers(mut self, session_headers: HeaderMap) -> Self {
+        self.session_headers = session_headers;
         self
     }
 
     pub(super) async fn request(
         &self,
-        request: Outgoing,
+        request: OutgoingRequest,
         client: &Arc<dyn Client>,
-    ) -> Result<Answer, TransportError> {
-        self.exchange(request, client).await.map(|(answer, _)| answer)
+    ) -> Result<UpstreamResult, TransportError> {
+        self.request_with_headers(request, client).await.map(|(answer, _)| answer)
     }
 
-    /// Sends a request; gives the answer and the head that it came with.
-    pub(super) async fn exchange(
+    /// Sends a request and returns the answer with the headers of the response.
+    pub(super) async fn request_with_headers(
         &self,
-        request: Outgoing,
+        request: OutgoingRequest,
         client: &Arc<dyn Client>,
-    ) -> Result<(Answer, HeaderMap), TransportError> {
-        let mut withdrawal = Withdrawal { http: self, id: Some(request.id) };
-        let answer = self.attempt(request, client).await;
-        // It came to an end of its own.
-        withdrawal.id = None;
+    ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
+        let mut cancel_guard = HttpCancelGuard { http: self, id: Some(request.id) };
+        let answer = self.send_request(request, client).await;
+        // The request is done: there is nothing to cancel.
+        cancel_guard.id = None;
         answer
     }
 
-    async fn attempt(
+    async fn send_request(
         &self,
-        request: Outgoing,
+        request: OutgoingRequest,
         client: &Arc<dyn Client>,
-    ) -> Result<(Answer, HeaderMap), TransportError> {
-        let id = request.id;
-        let _runs = self.running.enter(id, client);
-        let response = self.send(Method::POST, request.message, &request.headers).await?;
+    ) -> Result<(UpstreamResult, HeaderMap), TransportError> {
+        let (id, budget) = (request.id, request.answer_budget(&self.budget));
+        let _progress_route = self.progress_routes.register(id, client);
+        let response = self.send_message(Method::POST, request.message, &request.headers).await?;
         let (head, response) = response.into_parts();
-        let answer = match self.open(id, head.status, &head.headers, response).await? {
-            Opened::Json(text) => answer_to(id, parse(text)?)?,
-            Opened::Stream(stream) => self.read_answer(id, stream, &**client).await?,
+        let answer = match self.read_body(id, head.status, &head.headers, response, &budget).await? {
+            HttpResponseBody::Json(text) => match_response(id, parse_message(text)?)?,
+            HttpResponseBody::Stream(stream) => self.read_answer(id, stream, &**client, &budget).await?,
         };
         Ok((answer, head.headers))
     }
 
-    /// Sends what wants no answer: a notification, or a response.
-    pub(super) async fn tell(&self, message: Bytes) -> Result<(), TransportError> {
-        let response = self.send(Method::POST, message, &HeaderMap::new()).await?;
+    /// Sends a notification or a response.
+    pub(super) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
+        let response = self.send_message(Method::POST, message, &HeaderMap::new()).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
-            status => Err(self.failure(status, &Bytes::new())),
+            status => Err(self.status_error(status, &Bytes::new())),
         }
     }
 
-    /// Answers what the server asks. Where that is not delivered, the server is the one to mind.
-    pub(super) async fn answer(&self, response: Vec<Bytes>) {
-        let told = timeout(TELL_TIME, self.tell(response.concat().into())).await;
-        if !matches!(told, Ok(Ok(()))) {
-            tracing::debug!("a server's request could not be answered");
+    /// Sends the response to a request of the server. A failure is only logged.
+    pub(super) async fn respond(&self, response: Vec<Bytes>) {
+        let delivered = timeout(DELIVERY_TIMEOUT, self.notify(response.concat().into())).await;
+        if !matches!(delivered, Ok(Ok(()))) {
+            tracing::debug!("failed to answer a request of the server");
         }
     }
 
-    /// Sends what wants no answer, and does not wait until it is there. It is the one thing that outlives its call.
-    pub(super) fn post(&self, message: Bytes) {
+    /// Sends a message in the background. Only such a message outlives its call.
+    pub(super) fn enqueue(&self, message: Bytes) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let http = self.clone();
         runtime.spawn(async move {
-            if !matches!(timeout(TELL_TIME, http.tell(message)).await, Ok(Ok(()))) {
-                tracing::debug!("a message to a server was not delivered");
+            if !matches!(timeout(DELIVERY_TIMEOUT, http.notify(message)).await, Ok(Ok(()))) {
+                tracing::debug!("failed to deliver a message to the server");
             }
         });
     }
 
-    /// Ends the session, where there is one. A server need not allow it.
+    /// Ends the session, if there is one. Servers may refuse.
     pub(super) async fn end_session(&self) {
-        if self.in_session() {
-            let _refused = self.send(Method::DELETE, Bytes::new(), &HeaderMap::new()).await.map(drop);
+        if self.has_session() {
+            let _refused = self.send_message(Method::DELETE, Bytes::new(), &HeaderMap::new()).await.map(drop);
         }
     }
 
-    async fn send(
+    async fn send_message(
         &self,
         method: Method,
         body: Bytes,
@@ -135,84 +144,87 @@ impl Http {
             Method::GET => HeaderValue::from_static("text/event-stream"),
             _ => HeaderValue::from_static("application/json, text/event-stream"),
         };
-        let mut whole = self.fixed.clone();
-        whole.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        whole.insert(header::ACCEPT, accept);
-        whole.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        self.endpoint.send(method, &self.endpoint.route().url, body, &whole).await
+        let mut all_headers = self.session_headers.clone();
+        all_headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        all_headers.insert(header::ACCEPT, accept);
+        all_headers.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self.endpoint.send(method, &self.endpoint.route().url, body, &all_headers).await
     }
 
-    async fn open(
+    async fn read_body(
         &self,
         id: u64,
         status: StatusCode,
         headers: &HeaderMap,
         response: Incoming,
-    ) -> Result<Opened, TransportError> {
-        if status.is_success() && events::is_stream(headers) {
-            return Ok(Opened::Stream(response));
+        budget: &ByteBudget,
+    ) -> Result<HttpResponseBody, TransportError> {
+        if status.is_success() && events::is_event_stream(headers) {
+            return Ok(HttpResponseBody::Stream(response));
         }
-        // An error of JSON-RPC may come with any status of failure.
-        match body::read(response, self.message_bytes).await {
-            Ok(text) if status.is_success() || answers(id, &text) => Ok(Opened::Json(text)),
-            Ok(text) => Err(self.failure(status, &text)),
-            Err(ReadError::TooLarge(limit)) => Err(TransportError::TooLarge(limit)),
-            Err(error @ ReadError::Broken(_)) => Err(TransportError::Interrupted(error.into())),
+        // A JSON-RPC error may come with any error status.
+        match body::read_within(response, self.max_message_bytes, budget).await {
+            Ok(text) if status.is_success() || is_answer_to(id, &text) => Ok(HttpResponseBody::Json(text)),
+            Ok(text) => Err(self.status_error(status, &text)),
+            Err(BodyReadError::TooLarge(limit)) => Err(TransportError::TooLarge(limit)),
+            Err(BodyReadError::UsedUp(used_up, _)) => Err(TransportError::NoMemory(used_up)),
+            Err(error @ (BodyReadError::Broken(_) | BodyReadError::Stalled)) => {
+                Err(TransportError::Interrupted(error.into()))
+            }
         }
     }
 
-    /// What a failure means that is no answer to the request.
-    fn failure(&self, status: StatusCode, text: &Bytes) -> TransportError {
-        match self.in_session() && session::is_refused(status, text) {
-            true => TransportError::SessionOver,
+    /// Returns the error for a status of failure whose body does not answer the request.
+    fn status_error(&self, status: StatusCode, text: &Bytes) -> TransportError {
+        match self.has_session() && session_errors::is_session_refusal(status, text) {
+            true => TransportError::SessionExpired,
             false => TransportError::Status(status),
         }
     }
 
-    /// Whether a stream that breaks off can be asked for again. The modern era has nothing like it, nor has the
-    /// handshake.
-    fn may_resume(&self) -> bool {
-        self.fixed.contains_key(PROTOCOL_VERSION)
+    /// True if an interrupted stream can be resumed, which neither the modern era nor the handshake supports.
+    fn can_resume(&self) -> bool {
+        self.session_headers.contains_key(PROTOCOL_VERSION)
     }
 
-    /// Whether the server has opened a session. Without one nothing can be over.
-    pub(super) fn in_session(&self) -> bool {
-        self.fixed.contains_key(SESSION_ID)
+    /// True if the server has opened a session, which it may lose.
+    pub(super) fn has_session(&self) -> bool {
+        self.session_headers.contains_key(SESSION_ID)
     }
 }
 
-/// Whether the body of a failed request answers it. Without the request's own id it is about something
-/// else: a lost session, for one.
-fn answers(id: u64, text: &Bytes) -> bool {
-    let answered = Message::parse(text.clone());
-    matches!(answered, Ok(Message::Response { id: Some(answered), answer: Err(_) }) if answered == Id::number(id))
+/// True if the body of a failed request answers it. A body without the id of the request is about something else, such
+/// as a lost session.
+fn is_answer_to(id: u64, text: &Bytes) -> bool {
+    let parsed = RpcMessage::parse(text.clone());
+    matches!(parsed, Ok(RpcMessage::Response { id: Some(parsed), answer: Err(_) }) if parsed == RequestId::number(id))
 }
 
-fn answer_to(expected: u64, message: Message) -> Result<Answer, TransportError> {
+fn match_response(expected: u64, message: RpcMessage) -> Result<UpstreamResult, TransportError> {
     match message {
-        Message::Response { id, answer }
-            if id.as_ref().is_none_or(|id| id.to_number_or_text() == Some(expected)) =>
+        RpcMessage::Response { id, answer }
+            if id.as_ref().is_none_or(|id| id.to_lenient_number() == Some(expected)) =>
         {
             Ok(answer)
         }
-        _ => Err(TransportError::Malformed("not the response to the request".to_owned())),
+        _ => Err(TransportError::Malformed("not a response to the request".to_owned())),
     }
 }
 
-/// How long the delivery of what wants no answer is tried.
-pub(super) const TELL_TIME: Duration = Duration::from_secs(5);
+/// Timeout of delivering a message without a response.
+pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Tells a legacy server that a request is not wanted any more, when it is dropped: there, unlike in the
-/// modern era, a closed connection does not say so.
-struct Withdrawal<'a> {
-    http: &'a Http,
-    /// The request, for as long as there is something to withdraw.
+/// Cancels a request when it is dropped. In the legacy era, unlike in the modern one, closing the connection does not
+/// cancel the request.
+struct HttpCancelGuard<'a> {
+    http: &'a HttpTransport,
+    /// The request; `None` once there is nothing to cancel.
     id: Option<u64>,
 }
 
-impl Drop for Withdrawal<'_> {
+impl Drop for HttpCancelGuard<'_> {
     fn drop(&mut self) {
-        let Some(id) = self.id.filter(|_| self.http.in_session()) else { return };
-        self.http.post(message::notification(method::CANCELLED, &cancelled(id)));
+        let Some(id) = self.id.filter(|_| self.http.has_session()) else { return };
+        self.http.enqueue(message::notification(method::CANCELLED, &cancel_params(id)));
     }
 }

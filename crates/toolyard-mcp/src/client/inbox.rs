@@ -1,5 +1,4 @@
-//! What a server says on the one stream that all its answers share: which request an answer is for, and who hears
-//! of the rest.
+//! Messages of a server that share a single stream: matches responses with requests, and dispatches the rest.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -7,79 +6,88 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use toolyard_core::{Client, Notice, Object};
+use toolyard_core::{Client, ClientNotification, Object};
+use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
 
-use super::asked::Callers;
-use super::transport::{Answer, Signals, TransportError, cancelled, parse, request_of};
-use crate::wire::{Message, message, method};
+use super::server_requests::ServerRequestRouter;
+use super::transport::{
+    ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult, cancel_params, parse_message,
+    progress_request,
+};
+use crate::wire::{RpcMessage, message, method};
 
-/// The requests that the server has not answered, by their ids; `None` once nothing will be.
-pub(super) struct Waiting {
-    requests: Mutex<Option<HashMap<u64, Request>>>,
+/// The unanswered requests by id; `None` once no response can come any more.
+pub(super) struct PendingRequests {
+    requests: Mutex<Option<HashMap<u64, PendingRequest>>>,
 }
 
-struct Request {
-    answer: oneshot::Sender<Result<Answer, TransportError>>,
+struct PendingRequest {
+    answer: oneshot::Sender<Result<UpstreamResult, TransportError>>,
     client: Arc<dyn Client>,
+    /// Name of the caller that the answer is for, if it has one.
+    owner: Option<Arc<str>>,
 }
 
-/// One request that waits. Dropping it unanswered tells the server that it is not wanted any more.
-pub(super) struct Awaited<'a> {
-    waiting: &'a Waiting,
+/// A wait for a response. Dropping it before the response cancels the request.
+pub(super) struct ResponseWaiter<'a> {
+    pending: &'a PendingRequests,
     outbox: &'a mpsc::Sender<Vec<Bytes>>,
     id: u64,
-    answer: oneshot::Receiver<Result<Answer, TransportError>>,
+    answer: oneshot::Receiver<Result<UpstreamResult, TransportError>>,
 }
 
-/// Where the messages of a server arrive.
-pub(super) struct Inbox {
-    /// For the log.
+/// Receives the messages of a server.
+pub(super) struct MessageInbox {
+    /// Name of the server, for the log.
     pub(super) name: Arc<str>,
-    pub(super) waiting: Arc<Waiting>,
-    /// Takes the answers to what the server asks.
+    pub(super) pending: Arc<PendingRequests>,
+    /// Queue of responses to requests of the server.
     pub(super) outbox: mpsc::Sender<Vec<Bytes>>,
-    pub(super) signals: Arc<Signals>,
-    /// Whom the server may ask.
-    pub(super) callers: Arc<Callers>,
+    pub(super) signals: Arc<ConnectionSignals>,
+    /// Requests of the server to clients.
+    pub(super) server_requests: Arc<ServerRequestRouter>,
+    /// Budget of the answers, of which each caller has a share.
+    pub(super) budget: ByteBudget,
 }
 
-impl Default for Waiting {
+impl Default for PendingRequests {
     fn default() -> Self {
         Self { requests: Mutex::new(Some(HashMap::new())) }
     }
 }
 
-impl Waiting {
-    /// Begins to wait for the answer to a request that is about to be sent; `None` where none will come.
-    pub(super) fn enter<'a>(
+impl PendingRequests {
+    /// Registers a request that is about to be sent; `None` if no response can come any more.
+    pub(super) fn register<'a>(
         &'a self,
-        id: u64,
+        request: &OutgoingRequest,
         client: &Arc<dyn Client>,
         outbox: &'a mpsc::Sender<Vec<Bytes>>,
-    ) -> Option<Awaited<'a>> {
+    ) -> Option<ResponseWaiter<'a>> {
         let (sender, answer) = oneshot::channel();
-        self.lock().as_mut()?.insert(id, Request { answer: sender, client: client.clone() });
-        Some(Awaited { waiting: self, outbox, id, answer })
+        let (id, owner) = (request.id, request.owner.clone());
+        self.lock().as_mut()?.insert(id, PendingRequest { answer: sender, client: client.clone(), owner });
+        Some(ResponseWaiter { pending: self, outbox, id, answer })
     }
 
-    /// Whether nothing will be answered any more.
+    /// True once no response can come any more.
     pub(super) fn is_closed(&self) -> bool {
         self.lock().is_none()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, Request>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, PendingRequest>>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, id: u64) -> Option<Request> {
+    fn remove(&self, id: u64) -> Option<PendingRequest> {
         self.lock().as_mut()?.remove(&id)
     }
 
-    /// Whose a line of log is that comes now on a connection that clients share: who alone waits has caused it, and, of a
-    /// modern server, which logs for who wants that only, who alone wants it.
-    fn listener(&self, signals: &Signals) -> Option<Arc<dyn Client>> {
+    /// Returns the client that a log message on a shared connection belongs to: that of the only pending request. A
+    /// modern server logs only for requests that ask for it, so that only these count.
+    fn log_recipient(&self, signals: &ConnectionSignals) -> Option<Arc<dyn Client>> {
         let requests = self.lock();
-        let wants_log = |request: &&Request| request.client.log_level().is_some();
+        let wants_log = |request: &&PendingRequest| request.client.log_level().is_some();
         let is_modern = signals.is_modern.load(Ordering::Relaxed);
         let mut candidates = requests.as_ref()?.values().filter(|request| !is_modern || wants_log(request));
         let first = candidates.next().filter(wants_log)?;
@@ -91,105 +99,128 @@ impl Waiting {
     }
 }
 
-impl Awaited<'_> {
-    /// The answer; `None` where none will come.
-    pub(super) async fn wait(&mut self) -> Option<Result<Answer, TransportError>> {
+impl ResponseWaiter<'_> {
+    /// Waits for the response; `None` if none can come any more.
+    pub(super) async fn wait(&mut self) -> Option<Result<UpstreamResult, TransportError>> {
         (&mut self.answer).await.ok()
     }
 
-    /// The server has not taken the request: there is nothing to withdraw.
-    pub(super) fn forget(self) {
-        self.waiting.take(self.id);
+    /// Removes a request that the server has not received, so that it is not cancelled.
+    pub(super) fn discard(self) {
+        self.pending.remove(self.id);
     }
 }
 
-impl Drop for Awaited<'_> {
+impl Drop for ResponseWaiter<'_> {
     fn drop(&mut self) {
-        if self.waiting.take(self.id).is_none() {
+        if self.pending.remove(self.id).is_none() {
             return;
         }
-        let withdrawal = vec![message::notification(method::CANCELLED, &cancelled(self.id))];
-        if self.outbox.try_send(withdrawal).is_err() {
-            tracing::debug!("a withdrawal is dropped: the server does not read");
+        let cancellation = vec![message::notification(method::CANCELLED, &cancel_params(self.id))];
+        if self.outbox.try_send(cancellation).is_err() {
+            tracing::debug!("dropped a cancellation: the queue is full");
         }
     }
 }
 
-impl Inbox {
-    /// Takes one message.
-    pub(super) fn take(&self, line: Bytes) {
-        self.signals.heard.fetch_add(1, Ordering::Relaxed);
-        match parse(line.clone()) {
-            Ok(Message::Response { id, answer }) => {
-                self.answered(id.and_then(|id| id.to_number_or_text()), Ok(answer));
+impl MessageInbox {
+    /// Handles a message.
+    pub(super) fn handle_message(&self, line: Bytes) {
+        self.signals.received.fetch_add(1, Ordering::Relaxed);
+        match parse_message(line.clone()) {
+            Ok(RpcMessage::Response { id, answer }) => {
+                self.complete(id.and_then(|id| id.to_lenient_number()), Ok(answer));
             }
-            Ok(Message::Notification { method, params }) => {
-                self.signals.spoken.fetch_add(1, Ordering::Relaxed);
-                self.noticed(&method, params);
+            Ok(RpcMessage::Notification { method, params }) => {
+                self.signals.unsolicited.fetch_add(1, Ordering::Relaxed);
+                self.handle_notification(&method, params);
             }
-            Ok(Message::Request { id, method, params, .. }) => {
-                self.signals.spoken.fetch_add(1, Ordering::Relaxed);
-                if let Some(response) = self.callers.asked(None, id, &method, params) {
-                    // Not awaited: a server that does not read while it writes would stop both of us.
+            Ok(RpcMessage::Request { id, method, params, .. }) => {
+                self.signals.unsolicited.fetch_add(1, Ordering::Relaxed);
+                if let Some(response) = self.server_requests.handle_request(None, id, &method, params) {
+                    // Not awaited: a server that does not read while it writes would block both sides.
                     let _full = self.outbox.try_send(response);
                 }
             }
             Err(error) => {
-                tracing::warn!(handler = %self.name, %error, "a line is no message");
-                // Programs print where they should not, which is passed over. But a caller may be waiting
-                // for just this line.
-                self.answered(id_in(&line), Err(error));
+                tracing::warn!(handler = %self.name, %error, "ignored an invalid message");
+                // Programs print other text to standard output, which is ignored. But the line may be a malformed
+                // response that a call is waiting for.
+                self.complete(id_of_fragment(&line), Err(error));
             }
         }
     }
 
-    /// Takes the ends of a message that is too large: whoever waits for it is told.
-    pub(super) fn take_cut(&self, ends: &[u8], limit: usize) {
-        tracing::warn!(handler = %self.name, limit, "a message is too large, and passed over");
-        self.answered(id_in(ends), Err(TransportError::TooLarge(limit)));
+    /// Handles a message over the size limit: its request fails.
+    pub(super) fn handle_oversized(&self, ends: &[u8], limit: usize) {
+        tracing::warn!(handler = %self.name, limit, "skipped a message over the size limit");
+        self.complete(id_of_fragment(ends), Err(TransportError::TooLarge(limit)));
     }
 
-    fn answered(&self, id: Option<u64>, answer: Result<Answer, TransportError>) {
-        if let Some(request) = id.and_then(|id| self.waiting.take(id)) {
-            // The caller may have left at this very moment.
+    /// Handles a message that did not fit the memory budget: its request fails.
+    pub(super) fn handle_unbuffered(&self, ends: &[u8]) {
+        tracing::warn!(handler = %self.name, "skipped a message: memory budget exhausted");
+        self.complete(id_of_fragment(ends), Err(TransportError::NoMemory(BudgetExhausted)));
+    }
+
+    fn complete(&self, id: Option<u64>, answer: Result<UpstreamResult, TransportError>) {
+        if let Some(request) = id.and_then(|id| self.pending.remove(id)) {
+            let answer = answer.and_then(|answer| self.charge(request.owner.as_ref(), answer));
+            // The caller may have gone at this moment.
             let _left = request.answer.send(answer);
         }
     }
 
-    fn noticed(&self, method: &str, params: Object) {
+    /// Charges an answer to the share of its caller. All callers share the stream, so that an answer beyond the share
+    /// does not wait for the others to be read: it is dropped.
+    fn charge(
+        &self,
+        owner: Option<&Arc<str>>,
+        answer: UpstreamResult,
+    ) -> Result<UpstreamResult, TransportError> {
+        match (owner, answer) {
+            (Some(owner), Ok(result)) if result.as_bytes().len() > SMALL_MESSAGE => {
+                let charged = self.budget.owned_by(owner).try_charge(result.as_bytes().len())?;
+                Ok(Ok(result.held(|bytes| charged.hold(bytes))))
+            }
+            (_, answer) => Ok(answer),
+        }
+    }
+
+    fn handle_notification(&self, method: &str, params: Object) {
         match method {
             method::PROGRESS => {
-                if let Some(client) = request_of(&params).and_then(|id| self.waiting.client(id)) {
-                    client.notify(Notice::Progress(params));
+                if let Some(client) = progress_request(&params).and_then(|id| self.pending.client(id)) {
+                    client.notify(ClientNotification::Progress(params));
                 }
             }
-            method::CANCELLED => self.callers.withdrawn(&params),
-            method::LOG => self.logged(params),
-            method::ELICIT_COMPLETE => self.callers.visits.over(params),
-            method => self.signals.noticed(method, &params),
+            method::CANCELLED => self.server_requests.handle_cancellation(&params),
+            method::LOG => self.forward_log(params),
+            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(params),
+            method => self.signals.handle_notification(method, &params),
         }
     }
 
-    /// Takes a line of the server's log, which does not say what it belongs to: it is for a call that can be told, and
-    /// nobody hears what another client's call says.
-    fn logged(&self, params: Object) {
-        if self.callers.is_one_clients() {
-            self.callers.logged(params);
-        } else if let Some(client) = self.waiting.listener(&self.signals) {
-            client.notify(Notice::Log(params));
+    /// Forwards a log message of the server. It names no request, so that it is forwarded only if its client is
+    /// certain.
+    fn forward_log(&self, params: Object) {
+        if self.server_requests.is_dedicated() {
+            self.server_requests.forward_log(params);
+        } else if let Some(client) = self.pending.log_recipient(&self.signals) {
+            client.notify(ClientNotification::Log(params));
         }
     }
 
-    /// Nothing will come any more: every caller learns of it at once.
+    /// Closes the inbox: all pending requests fail.
     pub(super) fn close(&self) {
-        drop(self.waiting.lock().take());
-        self.signals.lost.notify_one();
+        drop(self.pending.lock().take());
+        self.signals.connection_lost.notify_one();
     }
 }
 
-/// The id of a response that could not be read, where the envelope's first or last members give it away.
-/// What stands elsewhere may be part of a result, or of what a program prints beside its messages.
-fn id_in(line: &[u8]) -> Option<u64> {
+/// Finds the id of a response that cannot be parsed, if the first or the last members of its envelope show it. Other
+/// positions may be part of a result, or of unrelated output.
+fn id_of_fragment(line: &[u8]) -> Option<u64> {
     const ENVELOPE: &[u8] = b"\"jsonrpc\":\"2.0\",\"id\":";
     const ENOUGH: usize = 64;
     let compact =
@@ -213,16 +244,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_that_servers_have_made_texts_of() {
+    fn string_ids_match_numbers() {
         for (id, number) in [("3", Some(3)), (r#""3""#, Some(3)), (r#""x""#, None), ("3.5", None)] {
             let line = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
-            let Ok(Message::Response { id, .. }) = parse(line) else { panic!("{number:?}") };
-            assert_eq!(id.and_then(|id| id.to_number_or_text()), number);
+            let Ok(RpcMessage::Response { id, .. }) = parse_message(line) else { panic!("{number:?}") };
+            assert_eq!(id.and_then(|id| id.to_lenient_number()), number);
         }
     }
 
     #[test]
-    fn the_id_of_a_broken_response() {
+    fn id_of_malformed_response() {
         let cases = [
             (r#"{"jsonrpc": "2.0", "id": 3, "result": {"x": NaN}}"#, Some(3)),
             (r#"{"result":{"id":7,"x":NaN},"jsonrpc":"2.0","id":12}"#, Some(12)),
@@ -232,7 +263,7 @@ mod tests {
             ("", None),
         ];
         for (line, id) in cases {
-            assert_eq!(id_in(line.as_bytes()), id, "{line}");
+            assert_eq!(id_of_fragment(line.as_bytes()), id, "{line}");
         }
     }
 }

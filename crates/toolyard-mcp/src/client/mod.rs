@@ -1,48 +1,51 @@
-//! The backend: calls become messages for a server, its answers become outcomes.
+//! The MCP client: a backend that turns calls into requests to an upstream server.
 //!
-//! - [`McpBackend`] is what the registry holds; a task of its own, the keeper, keeps it connected;
-//! - `lanes`, `lane`: connections that are one client's alone, beside the one that all share;
-//! - `opener`, `handshake`, `connection`: one server, spoken to in its own era;
-//! - `capabilities`, `lists`, `stale`, `expiry`: what a server offers, and when it is to be asked again;
-//! - `followed`, `subscriptions`: resources whose changes are told, and how a server is asked for that;
-//! - `asked`, `declared`: what a legacy server may ask, and whom; `visits`: who opens a URL for it; `old_task`: what it
-//!   runs as a task;
-//! - `transport`, `http`, `sse`, `stdio`, `exchange`: how messages get there;
-//! - `repeat`, `session`: what is done where they do not.
+//! The way of a call: [`McpBackend`] (`call`) -> [`UpstreamRetry`] (attempts) -> `UpstreamConnection` (`invoke`) ->
+//! `ClientTransport` (`request`) -> the transport's own `request`, which sends one message and waits for its response.
+//!
+//! - `connection_keeper`: a background task that keeps the shared connection open;
+//! - `dedicated_pool`, `dedicated_connection`: connections that serve a single client, beside the shared one;
+//! - `connector`, `handshake`, `connection`: opening a connection in the era of the server;
+//! - `capabilities`, `lists`, `list_invalidation`, `expiry`: what a server offers, and when to list it again;
+//! - `followed_resources`, `subscriptions`: resource updates, and the subscriptions for them;
+//! - `server_requests`, `declared_capabilities`: requests of a legacy server to clients; `url_elicitations`: which
+//!   client a completed URL elicitation belongs to; `legacy_task`: tools that run as tasks of 2025-11-25;
+//! - `transport`, `http`, `sse`, `stdio`, `function_transport`: the transports;
+//! - `retry`, `session_errors`: repeated attempts, and how servers report a lost session.
 
-mod asked;
 mod capabilities;
+mod change_stream;
 mod connection;
+mod connection_keeper;
+mod connection_state;
+mod connector;
 mod convert;
-mod declared;
+mod declared_capabilities;
+mod dedicated_connection;
+mod dedicated_pool;
 mod endpoint;
 mod events;
-mod exchange;
 mod expiry;
 mod filter;
-mod follow;
-mod followed;
+mod followed_resources;
+mod function_transport;
 mod handshake;
 mod http;
 mod inbox;
-mod keeper;
-mod lane;
-mod lanes;
-mod link;
+mod legacy_task;
+mod list_invalidation;
 mod lists;
-mod old_task;
-mod opener;
-mod probe;
-mod repeat;
-mod said;
-mod session;
+mod liveness;
+mod retry;
+mod server_requests;
+mod session_errors;
 mod sse;
-mod stale;
+mod stderr_log;
 mod stdio;
 mod subscriptions;
 mod transport;
+mod url_elicitations;
 mod usage;
-mod visits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,227 +56,240 @@ use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_core::access::Price;
+use toolyard_core::access::CallPrice;
 use toolyard_core::{
-    Backend, Call, Caller, Catalog, Code, Exchange, Object, Outcome, Secrets, Target, ToolError,
+    Backend, Call, CallTarget, Caller, Catalog, ErrorCode, MessageExchange, Object, Outcome, SecretRedactor,
+    ToolError,
 };
-use toolyard_process::{Processes, Program};
+use toolyard_net::budget::ByteBudget;
+use toolyard_process::{ProcessTable, ProgramSpec};
 
-use connection::Connection;
-use declared::Declared;
+use connection::UpstreamConnection;
+use connection_keeper::ConnectionKeeper;
+use connection_state::{ConnectionState, wait_connected};
+use connector::UpstreamConnector;
+use declared_capabilities::DeclaredCapabilities;
+use dedicated_connection::{ConnectionOwner, DedicatedKey};
+use dedicated_pool::{ConnectionLease, DedicatedPool};
+pub use dedicated_pool::{DedicatedOptions, SharingMode};
 pub use endpoint::{HttpEndpoint, HttpStyle};
-use exchange::Generation;
-pub use filter::ToolFilter;
-use keeper::Keeper;
-use lane::{LaneKey, Owner};
-pub use lanes::{LaneMode, LaneOptions};
-use lanes::{Lanes, Lease};
-use link::{Link, connected};
-use opener::Opener;
-pub use probe::Probe;
-pub use repeat::Attempts;
-use repeat::Failure;
-use usage::Usage;
+pub use filter::UpstreamToolFilter;
+use function_transport::FunctionGeneration;
+pub use liveness::LivenessProbe;
+use retry::AttemptError;
+pub use retry::UpstreamRetry;
+use usage::ServerUsage;
 
-use crate::wire::Era;
+use crate::wire::ProtocolEra;
 
-/// How long a call waits until a connection of its client's own answers, where the shared one will do as well.
-const LANE_TIME: Duration = Duration::from_secs(10);
+/// Maximum wait of a call for a dedicated connection if the shared one would do as well.
+const DEDICATED_WAIT: Duration = Duration::from_secs(10);
 
-/// Where a server is.
+/// The location of an upstream server.
 #[derive(Clone)]
-pub enum Endpoint {
-    /// At a URL.
+pub enum ServerEndpoint {
+    /// A server at a URL.
     Http(HttpEndpoint),
-    /// A program to start.
+    /// A server that the gateway starts as a process.
     Stdio {
         /// The program.
-        program: Program,
-        /// What starts it.
-        processes: Processes,
+        program: ProgramSpec,
+        /// Starts the program.
+        processes: ProcessTable,
     },
-    /// Nowhere that a connection could lead to: a function.
-    Exchange(Arc<dyn Exchange>),
+    /// A hosted function, which has no connection.
+    Function(Arc<dyn MessageExchange>),
 }
 
-/// What is said of the gateway to servers, and what they may take.
+/// The settings of an upstream server.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// What the gateway calls itself.
+    /// Name that the gateway reports as a client.
     pub name: String,
-    /// The gateway's version.
+    /// Version that the gateway reports as a client.
     pub version: String,
-    /// Size of a message from a server, in bytes.
-    pub message_bytes: usize,
-    /// Tools that one server may offer, and as many prompts, resources and templates. Any beyond that are left out.
-    pub tools: usize,
-    /// Time for connecting and for the first list.
-    pub connect_time: Duration,
-    /// Time that a server has to answer the first question of the modern era.
-    pub probe_time: Duration,
-    /// How long a server that is a process stays without a call. Then it is ended; its tools stay listed, and
-    /// the next call starts it again. `None`: it stays.
-    pub idle_time: Option<Duration>,
-    /// Which of its tools are served.
-    pub filter: ToolFilter,
-    /// How often a call is made that does not reach it.
-    pub attempts: Attempts,
-    /// Connections that are one client's alone.
-    pub lanes: LaneOptions,
-    /// How a server that hangs is found. `None`: it is not.
-    pub probe: Option<Probe>,
-    /// What is kept out of the log, and out of the reason for which the server is not there.
-    pub secrets: Secrets,
+    /// Maximum size of a message from the server, in bytes.
+    pub max_message_bytes: usize,
+    /// Maximum number of tools, and of prompts, resources and templates. Further ones are left out.
+    pub max_list_items: usize,
+    /// Timeout of connecting, including the first lists.
+    pub connect_timeout: Duration,
+    /// Timeout of the `server/discover` request that detects the era.
+    pub discover_timeout: Duration,
+    /// Time without calls after which a server process is stopped. Its tools stay listed, and the next call starts it
+    /// again. `None`: it is never stopped.
+    pub idle_timeout: Option<Duration>,
+    /// Selection of the tools that are served.
+    pub filter: UpstreamToolFilter,
+    /// Retries of calls that fail in the transport.
+    pub retry: UpstreamRetry,
+    /// Dedicated connections.
+    pub dedicated: DedicatedOptions,
+    /// Detection of a server that hangs. `None`: no detection.
+    pub probe: Option<LivenessProbe>,
+    /// Memory budget of large messages.
+    pub budget: ByteBudget,
+    /// Secrets that are redacted in the log and in connection errors.
+    pub secrets: SecretRedactor,
 }
 
-/// A server of MCP as a backend.
+/// An upstream MCP server as a backend.
 pub struct McpBackend {
-    opener: Arc<Opener>,
+    connector: Arc<UpstreamConnector>,
     catalog: watch::Receiver<Arc<Catalog>>,
-    link: watch::Receiver<Link>,
-    attempts: Attempts,
-    /// Where it matters, because the server is ended when it is not used.
-    usage: Option<Arc<Usage>>,
-    mode: LaneMode,
-    lanes: Lanes,
-    /// Whether the log says already that there are too few lanes.
-    has_warned: AtomicBool,
+    state: watch::Receiver<ConnectionState>,
+    retry: UpstreamRetry,
+    /// The use of the server; `None` if it is never stopped when idle.
+    usage: Option<Arc<ServerUsage>>,
+    sharing: SharingMode,
+    dedicated: DedicatedPool,
+    /// True once the log has a warning about calls that share a connection.
+    has_warned_of_sharing: AtomicBool,
     refresh: Arc<Notify>,
-    /// The task that keeps the connection. It ends when this is dropped, and with it the connection.
+    /// The task that keeps the shared connection. Dropping it closes the connection.
     keeper: Mutex<JoinSet<()>>,
 }
 
 impl McpBackend {
-    /// Begins to connect, and to stay connected. `name` is for the log.
+    /// Starts to connect, and reconnects from then on. `name` appears in the log.
     #[must_use]
-    pub fn start(name: &str, endpoint: Endpoint, options: ClientOptions) -> Self {
+    pub fn start(name: &str, endpoint: ServerEndpoint, options: ClientOptions) -> Self {
         let options = match endpoint {
-            Endpoint::Exchange(_) => exchange::without_connection(options),
-            Endpoint::Http(_) | Endpoint::Stdio { .. } => options,
+            ServerEndpoint::Function(_) => function_transport::without_connection_options(options),
+            ServerEndpoint::Http(_) | ServerEndpoint::Stdio { .. } => options,
         };
-        let (catalog, catalog_now) = watch::channel(Arc::default());
-        let (link, link_now) = watch::channel(Link::Connecting);
-        let may_sleep = options.idle_time.is_some() && matches!(endpoint, Endpoint::Stdio { .. });
-        let usage = may_sleep.then(Arc::<Usage>::default);
-        let (mode, attempts) = (options.lanes.mode, options.attempts);
-        // Where each client has a lane of its own, this connection only lists, and nobody is asked through it.
-        let declared = if mode == LaneMode::Client { Declared::everything() } else { Declared::nothing() };
-        let generation = Generation::of(&endpoint);
-        let opener = Arc::new(Opener::new(name, endpoint, options));
-        let lanes = Lanes::new(opener.clone());
+        let (catalog, catalog_receiver) = watch::channel(Arc::default());
+        let (state, state_receiver) = watch::channel(ConnectionState::Connecting);
+        let may_sleep = options.idle_timeout.is_some() && matches!(endpoint, ServerEndpoint::Stdio { .. });
+        let usage = may_sleep.then(Arc::<ServerUsage>::default);
+        let (sharing, retry) = (options.dedicated.sharing, options.retry);
+        // With a dedicated connection per client, the shared connection only lists, and never serves requests of the
+        // server.
+        let declared = if sharing == SharingMode::Client {
+            DeclaredCapabilities::all()
+        } else {
+            DeclaredCapabilities::none()
+        };
+        let generation = FunctionGeneration::of(&endpoint);
+        let connector = Arc::new(UpstreamConnector::new(name, endpoint, options));
+        let dedicated = DedicatedPool::new(connector.clone());
         let refresh = Arc::<Notify>::default();
-        let keeper = Keeper {
-            opener: opener.clone(),
+        let keeper = ConnectionKeeper {
+            connector: connector.clone(),
             declared,
             catalog,
-            link,
+            state,
             usage: usage.clone(),
             refresh: refresh.clone(),
             generation,
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(keeper.keep());
-        let has_warned = AtomicBool::new(false);
+        tasks.spawn(keeper.run());
+        let has_warned_of_sharing = AtomicBool::new(false);
         let keeper = Mutex::new(tasks);
         Self {
-            opener,
-            catalog: catalog_now,
-            link: link_now,
-            attempts,
+            connector,
+            catalog: catalog_receiver,
+            state: state_receiver,
+            retry,
             usage,
-            mode,
-            lanes,
-            has_warned,
+            sharing,
+            dedicated,
+            has_warned_of_sharing,
             refresh,
             keeper,
         }
     }
 
-    /// Makes a call once, on the lane of its client if it is to have one.
-    async fn run(&self, call: Call) -> Result<Outcome, Failure> {
-        let shared = connected(&self.link).await?;
-        let lane = match self.lane_of(&call, &shared) {
-            Some(key) => Box::pin(self.lane(&key, call.deadline)).await?,
+    /// Makes one attempt, on a dedicated connection if the call needs one.
+    async fn attempt(&self, call: Call) -> Result<Outcome, AttemptError> {
+        let shared = wait_connected(&self.state).await?;
+        let leased = match self.dedicated_key(&call, &shared) {
+            Some(key) => Box::pin(self.lease_dedicated(&key, call.deadline)).await?,
             None => None,
         };
-        let (mut lease, connection) = match lane {
-            Some((lease, own)) => (Some(lease), own),
+        let (mut lease, connection) = match leased {
+            Some((lease, dedicated)) => (Some(lease), dedicated),
             None => (None, shared),
         };
-        let outcome = self.run_on(&connection, call).await;
+        let outcome = self.attempt_on(&connection, call).await;
         if let Some(lease) = &mut lease {
-            // Where the answer broke off, the server may still be at work for this client.
-            lease.is_answered = outcome.as_ref().err().is_none_or(Failure::is_answer);
+            // After an error of the transport the server may still be working for this client.
+            lease.is_answered = outcome.as_ref().err().is_none_or(AttemptError::is_from_server);
         }
         outcome
     }
 
-    async fn run_on(&self, connection: &Connection, call: Call) -> Result<Outcome, Failure> {
-        match self.opener.runs_as_task(&call.target) {
-            true => Box::pin(connection.call_as_task(call)).await,
-            false => connection.call(call).await,
+    async fn attempt_on(&self, connection: &UpstreamConnection, call: Call) -> Result<Outcome, AttemptError> {
+        match self.connector.runs_as_task(&call.target) {
+            true => Box::pin(connection.invoke_as_task(call)).await,
+            false => connection.invoke(call).await,
         }
     }
 
-    /// The lane that a call is to have; `None` where it is the shared one.
-    fn lane_of(&self, call: &Call, shared: &Connection) -> Option<LaneKey> {
-        if self.mode == LaneMode::Shared {
+    /// Returns the key of the dedicated connection that the call needs; `None` if the shared one will do.
+    fn dedicated_key(&self, call: &Call, shared: &UpstreamConnection) -> Option<DedicatedKey> {
+        if self.sharing == SharingMode::Shared {
             return None;
         }
-        let is_legacy = shared.revision().era() == Era::Legacy;
-        // A modern server is told with each request.
-        let owner = Owner::of(&call.caller);
+        let is_legacy = shared.revision().era() == ProtocolEra::Legacy;
+        // A modern server receives the capabilities with each request.
+        let owner = ConnectionOwner::of(&call.caller);
         let declared = match is_legacy {
-            true => Declared::of(&*call.client, matches!(owner, Some(Owner::Session(_)))),
-            false => Declared::nothing(),
+            true => {
+                DeclaredCapabilities::of(&*call.client, matches!(owner, Some(ConnectionOwner::Session(_))))
+            }
+            false => DeclaredCapabilities::none(),
         };
-        let is_for_all = self.mode == LaneMode::Client;
-        let has_one = if is_for_all { shared.has_state() } else { !declared.is_nothing() };
-        has_one.then_some(LaneKey { owner, declared })
+        let is_per_client = self.sharing == SharingMode::Client;
+        let is_dedicated = if is_per_client { shared.has_state() } else { !declared.is_empty() };
+        is_dedicated.then_some(DedicatedKey { owner, declared })
     }
 
-    /// A lane and its connection; `None` where there is none, and the shared one will do.
-    async fn lane(
+    /// Leases a dedicated connection; `None` if there is none and the shared one will do.
+    async fn lease_dedicated(
         &self,
-        key: &LaneKey,
+        key: &DedicatedKey,
         deadline: Option<Instant>,
-    ) -> Result<Option<(Lease, Arc<Connection>)>, ToolError> {
+    ) -> Result<Option<(ConnectionLease, Arc<UpstreamConnection>)>, ToolError> {
         loop {
-            // Where all are in use the call waits: through the shared connection its client would not be asked.
-            let Some(lease) = within(deadline, self.lanes.lease(key)).await? else { return Ok(None) };
-            if self.mode == LaneMode::Client {
+            // Wait for a free one: on the shared connection the server could not send requests to the client.
+            let Some(lease) = lease_in_time(deadline, self.dedicated.lease(key)).await? else {
+                return Ok(None);
+            };
+            if self.sharing == SharingMode::Client {
                 match lease.connection().await? {
                     Some(connection) => return Ok(Some((lease, connection))),
                     None => continue,
                 }
             }
-            // The shared connection is better than a call that waits in vain for one of its own.
-            match timeout(LANE_TIME, lease.connection()).await {
+            // Prefer the shared connection to an endless wait.
+            match timeout(DEDICATED_WAIT, lease.connection()).await {
                 Ok(Ok(Some(connection))) => return Ok(Some((lease, connection))),
                 Ok(Ok(None)) => {}
                 Ok(Err(_)) | Err(_) => {
-                    self.lanes.rest();
-                    self.warn("a client's own connection is not to be had");
+                    self.dedicated.pause_opening();
+                    self.warn_once("could not open a dedicated connection");
                     return Ok(None);
                 }
             }
         }
     }
 
-    /// Says once that clients that can be asked are not.
-    fn warn(&self, reason: &str) {
-        if !self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(handler = %self.lanes.name(), reason, "calls share a connection, and their clients are not asked");
+    /// Warns once that calls of clients with capabilities share a connection.
+    fn warn_once(&self, reason: &str) {
+        if !self.has_warned_of_sharing.swap(true, Ordering::Relaxed) {
+            tracing::warn!(handler = %self.dedicated.name(), reason, "calls share a connection: the server cannot send requests to their clients");
         }
     }
 }
 
-/// The lane, if it comes in time.
-async fn within<T>(deadline: Option<Instant>, lease: impl Future<Output = T>) -> Result<T, ToolError> {
+/// Waits for a lease until the deadline of the call.
+async fn lease_in_time<T>(deadline: Option<Instant>, lease: impl Future<Output = T>) -> Result<T, ToolError> {
     let Some(deadline) = deadline else { return Ok(lease.await) };
-    timeout_at(deadline, lease)
-        .await
-        .map_err(|_| ToolError::new(Code::Overloaded, "Other clients have all the connections to the server"))
+    timeout_at(deadline, lease).await.map_err(|_| {
+        ToolError::new(ErrorCode::Overloaded, "All dedicated connections to the server are in use")
+    })
 }
 
 impl Backend for McpBackend {
@@ -281,19 +297,23 @@ impl Backend for McpBackend {
         self.catalog.clone()
     }
 
-    fn price(&self, call: &Call) -> Option<Price> {
-        match (&self.opener.endpoint, &call.target) {
-            (Endpoint::Exchange(exchange), Target::Tool(_)) => exchange.standing().borrow().price,
+    fn price(&self, call: &Call) -> Option<CallPrice> {
+        match (&self.connector.endpoint, &call.target) {
+            (ServerEndpoint::Function(exchange), CallTarget::Tool(_)) => exchange.status().borrow().price,
             _ => None,
         }
     }
 
     fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        followed::changes(self.link.clone(), uri.into(), self.usage.as_ref().map(Usage::begin))
+        followed_resources::follow_resource(
+            self.state.clone(),
+            uri.into(),
+            self.usage.as_ref().map(ServerUsage::begin),
+        )
     }
 
     fn roots_changed(&self, caller: &Caller) {
-        self.lanes.roots_changed(caller);
+        self.dedicated.roots_changed(caller);
     }
 
     fn refresh(&self) {
@@ -302,21 +322,21 @@ impl Backend for McpBackend {
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         Box::pin(async move {
-            let _running = self.usage.as_ref().map(Usage::begin);
-            self.attempts.run(call, |call| self.run(call)).await
+            let _running = self.usage.as_ref().map(ServerUsage::begin);
+            self.retry.run_attempts(call, |call| self.attempt(call)).await
         })
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-        let link = self.link.borrow().clone();
+        let state = self.state.borrow().clone();
         Box::pin(async move {
             let shared = async {
-                if let Link::Up(connection) = link {
+                if let ConnectionState::Up(connection) = state {
                     connection.close().await;
                 }
             };
-            tokio::join!(shared, self.lanes.stop());
+            tokio::join!(shared, self.dedicated.stop());
         })
     }
 }

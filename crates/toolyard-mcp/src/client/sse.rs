@@ -1,5 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: on one stream the server says everything, and first of all where it is to
-//! be told things.
+//! HTTP+SSE, the transport of 2024-11-05: the server sends everything on one stream, starting with the URL of messages
+//! to it.
 
 mod reference;
 
@@ -15,159 +15,171 @@ use toolyard_core::Client;
 use toolyard_net::body;
 
 use super::ClientOptions;
-use super::asked::Callers;
-use super::connection::OpenError;
+use super::connection::ConnectError;
 use super::endpoint::HttpEndpoint;
-use super::events::{self, Events};
-use super::http::TELL_TIME;
-use super::inbox::{Inbox, Waiting};
-use super::session;
-use super::transport::{Answer, Outgoing, Signals, TransportError};
+use super::events::{self, SseEventReader};
+use super::http::DELIVERY_TIMEOUT;
+use super::inbox::{MessageInbox, PendingRequests};
+use super::server_requests::ServerRequestRouter;
+use super::session_errors;
+use super::transport::{ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
 
-/// Answers and withdrawals that wait to be sent. More are dropped.
-const OUTBOX: usize = 64;
+/// Capacity of the queue of responses and cancellations. Further messages are dropped.
+const OUTBOX_CAPACITY: usize = 64;
 
-/// How much of the response to a message is read, in bytes: it says no more than whether the message was taken.
-const RESPONSE_BYTES: usize = 64 * 1024;
+/// Maximum number of bytes read from the response to a message, which only confirms its receipt.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// The stream of a server, and where it is told things. Dropping it closes the stream, which ends the session.
-pub(super) struct Sse {
-    messages: Messages,
+/// The stream of a server and its message endpoint. Dropping it closes the stream, which ends the session.
+pub(super) struct SseTransport {
+    message_endpoint: MessageEndpoint,
     outbox: mpsc::Sender<Vec<Bytes>>,
-    waiting: Arc<Waiting>,
+    pending: Arc<PendingRequests>,
     _tasks: JoinSet<()>,
 }
 
-/// Where a server is told things.
+/// The URL for messages to the server.
 #[derive(Clone)]
-struct Messages {
+struct MessageEndpoint {
     endpoint: HttpEndpoint,
     url: Uri,
 }
 
-impl Sse {
+impl SseTransport {
     /// Opens the stream and waits for its first event.
     ///
     /// # Errors
-    /// [`OpenError::NotHere`] when what answers is no such stream.
+    /// [`ConnectError::WrongTransport`] if the response is not such a stream.
     pub(super) async fn open(
         name: &Arc<str>,
         endpoint: &HttpEndpoint,
         options: &ClientOptions,
-        signals: Arc<Signals>,
-        callers: Arc<Callers>,
-    ) -> Result<Self, OpenError> {
+        signals: Arc<ConnectionSignals>,
+        server_requests: Arc<ServerRequestRouter>,
+    ) -> Result<Self, ConnectError> {
         let url = &endpoint.route().url;
-        let response = endpoint.send(Method::GET, url, Bytes::new(), &accepting("text/event-stream")).await?;
-        let mut events = Events::new(stream(response)?, options.message_bytes);
-        // A server of streamable HTTP may open a stream as well, and say nothing on it.
-        let first = timeout(options.probe_time, events.event()).await;
+        let response =
+            endpoint.send(Method::GET, url, Bytes::new(), &request_headers("text/event-stream")).await?;
+        let mut events =
+            SseEventReader::new(into_stream(response)?, options.max_message_bytes, options.budget.clone());
+        // A server of streamable HTTP may open a stream as well, and send nothing.
+        let first = timeout(options.discover_timeout, events.next_event()).await;
         let first = first.map_err(|_| no_endpoint())??.filter(|event| event.kind == "endpoint");
         let url = reference::resolve(url, &first.ok_or_else(no_endpoint)?.data);
-        let url = url.ok_or(OpenError::Endpoint)?;
-        let messages = Messages { endpoint: endpoint.clone(), url };
-        let (outbox, unsent) = mpsc::channel(OUTBOX);
-        let waiting = Arc::<Waiting>::default();
-        let inbox =
-            Inbox { name: name.clone(), waiting: waiting.clone(), outbox: outbox.clone(), signals, callers };
+        let url = url.ok_or(ConnectError::InvalidEndpoint)?;
+        let endpoint = MessageEndpoint { endpoint: endpoint.clone(), url };
+        let (outbox, unsent) = mpsc::channel(OUTBOX_CAPACITY);
+        let pending = Arc::<PendingRequests>::default();
+        let inbox = MessageInbox {
+            name: name.clone(),
+            pending: pending.clone(),
+            outbox: outbox.clone(),
+            signals,
+            server_requests,
+            budget: options.budget.clone(),
+        };
         let mut tasks = JoinSet::new();
-        tasks.spawn(read(events, inbox));
-        tasks.spawn(send(unsent, messages.clone()));
-        Ok(Self { messages, outbox, waiting, _tasks: tasks })
+        tasks.spawn(read_stream(events, inbox));
+        tasks.spawn(send_queued(unsent, endpoint.clone()));
+        Ok(Self { message_endpoint: endpoint, outbox, pending, _tasks: tasks })
     }
 
     pub(super) async fn request(
         &self,
-        request: Outgoing,
+        request: OutgoingRequest,
         client: &Arc<dyn Client>,
-    ) -> Result<Answer, TransportError> {
-        let mut answer = self.waiting.enter(request.id, client, &self.outbox).ok_or_else(ended)?;
-        let answered = tokio::select! {
-            // Some servers answer on the stream before they have done with the message.
+    ) -> Result<UpstreamResult, TransportError> {
+        let mut answer = self.pending.register(&request, client, &self.outbox).ok_or_else(stream_ended)?;
+        let result = tokio::select! {
+            // Some servers send the response on the stream before they confirm the request.
             biased;
-            answered = answer.wait() => answered,
-            told = self.tell(request.message) => match told {
+            result = answer.wait() => result,
+            delivered = self.notify(request.message) => match delivered {
                 Ok(()) => answer.wait().await,
                 Err(error) => {
-                    answer.forget();
+                    answer.discard();
                     return Err(error);
                 }
             }
         };
-        answered.unwrap_or_else(|| Err(ended()))
+        result.unwrap_or_else(|| Err(stream_ended()))
     }
 
-    /// Sends what wants no answer.
-    pub(super) async fn tell(&self, message: Bytes) -> Result<(), TransportError> {
-        self.messages.send(message).await
+    /// Sends a notification.
+    pub(super) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
+        self.message_endpoint.post(message).await
     }
 
-    /// Sends what wants no answer, and does not wait until it is there.
-    pub(super) async fn answer(&self, message: Vec<Bytes>) {
+    /// Queues a response to the server, and waits for room in the queue.
+    pub(super) async fn respond(&self, message: Vec<Bytes>) {
         let _ended = self.outbox.send(message).await;
     }
 
-    /// The same, if there is room for it.
-    pub(super) fn post(&self, message: Vec<Bytes>) {
+    /// Queues a message, if there is room.
+    pub(super) fn enqueue(&self, message: Vec<Bytes>) {
         if self.outbox.try_send(message).is_err() {
-            tracing::debug!("a message is dropped: the server takes none");
+            tracing::debug!("dropped a message: the queue is full");
         }
     }
 
-    /// Whether the stream has ended, so that nothing will be answered any more.
-    pub(super) fn is_over(&self) -> bool {
-        self.waiting.is_closed()
+    /// True once the stream has ended, so that no response can come any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.pending.is_closed()
     }
 }
 
-impl Messages {
-    async fn send(&self, message: Bytes) -> Result<(), TransportError> {
-        let headers = accepting("application/json, text/event-stream");
+impl MessageEndpoint {
+    async fn post(&self, message: Bytes) -> Result<(), TransportError> {
+        let headers = request_headers("application/json, text/event-stream");
         let response = self.endpoint.send(Method::POST, &self.url, message, &headers).await?;
         let status = response.status();
-        // Read, so that the connection can be used again.
-        let text = body::read_start(response.into_body(), RESPONSE_BYTES).await;
+        // Read the body, so that the connection can be reused.
+        let text = body::read_start(response.into_body(), MAX_RESPONSE_BYTES).await;
         match text {
             _ if status.is_success() => Ok(()),
-            Ok((text, _)) if session::is_refused(status, &text) => Err(TransportError::SessionOver),
+            Ok((text, _)) if session_errors::is_session_refusal(status, &text) => {
+                Err(TransportError::SessionExpired)
+            }
             Ok(_) | Err(_) => Err(TransportError::Status(status)),
         }
     }
 }
 
-fn accepting(kinds: &'static str) -> HeaderMap {
+fn request_headers(kinds: &'static str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(kinds));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers
 }
 
-fn stream(response: Response<Incoming>) -> Result<Incoming, OpenError> {
+fn into_stream(response: Response<Incoming>) -> Result<Incoming, ConnectError> {
     let (head, body) = response.into_parts();
     match head.status {
-        status if status.is_success() && events::is_stream(&head.headers) => Ok(body),
-        status if status.is_success() => Err(OpenError::NotHere("the answer is no stream")),
+        status if status.is_success() && events::is_event_stream(&head.headers) => Ok(body),
+        status if status.is_success() => {
+            Err(ConnectError::WrongTransport("the response is not an event stream"))
+        }
         status => Err(TransportError::Status(status).into()),
     }
 }
 
-fn no_endpoint() -> OpenError {
-    OpenError::NotHere("the stream does not begin with an endpoint")
+fn no_endpoint() -> ConnectError {
+    ConnectError::WrongTransport("the stream does not start with an endpoint event")
 }
 
-fn ended() -> TransportError {
-    TransportError::Broken("the server has ended its stream".into())
+fn stream_ended() -> TransportError {
+    TransportError::Broken("the server has closed its stream".into())
 }
 
 /// The task that reads the stream.
-async fn read(mut events: Events, inbox: Inbox) {
+async fn read_stream(mut events: SseEventReader, inbox: MessageInbox) {
     loop {
-        match events.event().await {
-            Ok(Some(event)) if events::is_message(&event) => inbox.take(event.data),
+        match events.next_event().await {
+            Ok(Some(event)) if events::is_message(&event) => inbox.handle_message(event.data),
             Ok(Some(_)) => {}
             Ok(None) => break,
             Err(error) => {
-                tracing::warn!(handler = %inbox.name, %error, "the server's stream cannot be read on");
+                tracing::warn!(handler = %inbox.name, %error, "failed to read the server's stream");
                 break;
             }
         }
@@ -175,12 +187,12 @@ async fn read(mut events: Events, inbox: Inbox) {
     inbox.close();
 }
 
-/// The task that sends what nobody waits for.
-async fn send(mut unsent: mpsc::Receiver<Vec<Bytes>>, messages: Messages) {
+/// The task that sends the queued messages.
+async fn send_queued(mut unsent: mpsc::Receiver<Vec<Bytes>>, message_endpoint: MessageEndpoint) {
     while let Some(message) = unsent.recv().await {
-        let told = timeout(TELL_TIME, messages.send(message.concat().into())).await;
-        if !matches!(told, Ok(Ok(()))) {
-            tracing::debug!("a message to a server was not delivered");
+        let delivered = timeout(DELIVERY_TIMEOUT, message_endpoint.post(message.concat().into())).await;
+        if !matches!(delivered, Ok(Ok(()))) {
+            tracing::debug!("failed to deliver a message to the server");
         }
     }
 }

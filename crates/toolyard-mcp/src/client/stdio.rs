@@ -1,4 +1,4 @@
-//! A server that is a child process.
+//! A server that runs as a child process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,124 +9,129 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use toolyard_core::Client;
-use toolyard_process::{Child, Ending, Processes, Program, SpawnError};
+use toolyard_process::{ChildProcess, ExitHandle, ProcessTable, ProgramSpec, SpawnError};
 
-use super::asked::Callers;
-use super::inbox::{Inbox, Waiting};
-use super::transport::{Answer, Outgoing, Signals, TransportError};
-use super::{ClientOptions, said};
-use crate::lines::{self, Line, Lines};
+use super::inbox::{MessageInbox, PendingRequests};
+use super::server_requests::ServerRequestRouter;
+use super::transport::{ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
+use super::{ClientOptions, stderr_log};
+use crate::lines::{self, InputLine, LineReader};
 
-/// Messages that wait to be read by the server. A request beyond waits with its caller.
-const OUTBOX: usize = 64;
+/// Capacity of the queue of messages to the server. Further requests wait.
+const OUTBOX_CAPACITY: usize = 64;
 
-/// How long a server may take to end once its input is closed, and again once it is told to.
+/// Time for the process to end after its input is closed, and again after it was signalled.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long the log of a server that has ended is read on: it says why.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// Time for the last log lines of a process that has ended: they tell the reason.
+const STDERR_DRAIN_TIME: Duration = Duration::from_millis(100);
 
-/// The pipes of a server. Dropping it ends the server.
-pub(super) struct Stdio {
+/// The pipes of a server process. Dropping it stops the process.
+pub(super) struct StdioTransport {
     outbox: mpsc::Sender<Vec<Bytes>>,
-    waiting: Arc<Waiting>,
-    /// The task that holds the server's standard input: when it ends, the input is closed.
+    pending: Arc<PendingRequests>,
+    /// The task that owns the standard input of the process: its end closes the input.
     writer: AbortHandle,
-    child: Mutex<Option<Child>>,
+    child: Mutex<Option<ChildProcess>>,
     _tasks: JoinSet<()>,
 }
 
-impl Stdio {
+impl StdioTransport {
     pub(super) async fn start(
         name: &Arc<str>,
-        processes: &Processes,
-        program: &Program,
+        processes: &ProcessTable,
+        program: &ProgramSpec,
         options: &ClientOptions,
-        signals: Arc<Signals>,
-        callers: Arc<Callers>,
+        signals: Arc<ConnectionSignals>,
+        server_requests: Arc<ServerRequestRouter>,
     ) -> Result<Self, SpawnError> {
         let (child, pipes) = processes.start(name, program).await?;
-        let (outbox, messages) = mpsc::channel(OUTBOX);
-        let waiting = Arc::<Waiting>::default();
-        let inbox = Inbox {
+        let (outbox, messages) = mpsc::channel(OUTBOX_CAPACITY);
+        let pending = Arc::<PendingRequests>::default();
+        let inbox = MessageInbox {
             name: name.clone(),
-            waiting: waiting.clone(),
+            pending: pending.clone(),
             outbox: outbox.clone(),
             signals: signals.clone(),
-            callers,
+            server_requests,
+            budget: options.budget.clone(),
         };
-        let reader =
-            Reader { inbox, lines: Lines::new(pipes.stdout, options.message_bytes), ending: child.ending() };
+        let lines =
+            LineReader::new(pipes.stdout, options.max_message_bytes).with_budget(options.budget.clone());
+        // All callers share the pipe.
+        let lines = lines.without_waiting();
+        let reader = StdioReader { inbox, lines, ending: child.exit_handle() };
         let mut tasks = JoinSet::new();
         let (logging, logged) = oneshot::channel();
-        tasks.spawn(reader.read(logged));
-        let writer = tasks.spawn(write(messages, pipes.stdin, signals));
-        tasks.spawn(said::log(name.clone(), options.secrets.clone(), pipes.stderr, logging));
-        Ok(Self { outbox, waiting, writer, child: Mutex::new(Some(child)), _tasks: tasks })
+        tasks.spawn(reader.read_lines(logged));
+        let writer = tasks.spawn(write_messages(messages, pipes.stdin, signals));
+        tasks.spawn(stderr_log::forward_stderr(name.clone(), options.secrets.clone(), pipes.stderr, logging));
+        Ok(Self { outbox, pending, writer, child: Mutex::new(Some(child)), _tasks: tasks })
     }
 
     pub(super) async fn request(
         &self,
-        request: Outgoing,
+        request: OutgoingRequest,
         client: &Arc<dyn Client>,
-    ) -> Result<Answer, TransportError> {
-        let mut answer = self.waiting.enter(request.id, client, &self.outbox).ok_or_else(ended)?;
-        self.tell(vec![request.message]).await?;
-        answer.wait().await.unwrap_or_else(|| Err(ended()))
+    ) -> Result<UpstreamResult, TransportError> {
+        let mut answer = self.pending.register(&request, client, &self.outbox).ok_or_else(process_ended)?;
+        self.notify(vec![request.message]).await?;
+        answer.wait().await.unwrap_or_else(|| Err(process_ended()))
     }
 
-    /// Whether the server's output has ended, so that nothing will be answered any more.
-    pub(super) fn is_over(&self) -> bool {
-        self.waiting.is_closed()
+    /// True once the output has ended, so that no response can come any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.pending.is_closed()
     }
 
-    /// Closes the server's input and gives it time to end by itself.
+    /// Closes the input and waits until the process ends.
     pub(super) async fn close(&self) {
         self.writer.abort();
         let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(child) = child {
-            child.end(GRACE).await;
+            child.shut_down(GRACE).await;
         }
     }
 
-    /// Sends what wants no answer.
-    pub(super) async fn tell(&self, message: Vec<Bytes>) -> Result<(), TransportError> {
-        self.outbox.send(message).await.map_err(|_| ended())
+    /// Sends a notification or a response.
+    pub(super) async fn notify(&self, message: Vec<Bytes>) -> Result<(), TransportError> {
+        self.outbox.send(message).await.map_err(|_| process_ended())
     }
 
-    /// Sends what wants no answer if there is room for it.
-    pub(super) fn post(&self, message: Vec<Bytes>) {
+    /// Queues a message, if there is room.
+    pub(super) fn enqueue(&self, message: Vec<Bytes>) {
         if self.outbox.try_send(message).is_err() {
-            tracing::debug!("a message is dropped: the server does not read");
+            tracing::debug!("dropped a message: the queue is full");
         }
     }
 }
 
-fn ended() -> TransportError {
+fn process_ended() -> TransportError {
     TransportError::Broken("the server's process has ended, or closed its output".into())
 }
 
-/// The task that reads what the server writes.
-struct Reader<R> {
-    inbox: Inbox,
-    lines: Lines<R>,
-    ending: Ending,
+/// The task that reads the output of the process.
+struct StdioReader<R> {
+    inbox: MessageInbox,
+    lines: LineReader<R>,
+    ending: ExitHandle,
 }
 
-impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Until the server closes its output, or ends: somebody else may hold the output open. `logged` is closed
-    /// with the end of its log.
-    async fn read(mut self, logged: oneshot::Receiver<()>) {
+impl<R: AsyncRead + Unpin> StdioReader<R> {
+    /// Reads until the output is closed or the process ends: another process may keep the output open. `logged` closes
+    /// at the end of the log.
+    async fn read_lines(mut self, logged: oneshot::Receiver<()>) {
         loop {
             tokio::select! {
-                // What it wrote before it ended is read first.
+                // Output written before the end is read first.
                 biased;
                 line = self.lines.next() => match line {
-                    Ok(Some(Line::Whole(line))) => self.inbox.take(line),
-                    Ok(Some(Line::Cut(ends))) => self.inbox.take_cut(&ends, self.lines.limit()),
+                    Ok(Some(InputLine::Whole(line))) => self.inbox.handle_message(line),
+                    Ok(Some(InputLine::TooLong(ends))) => self.inbox.handle_oversized(&ends, self.lines.limit()),
+                    Ok(Some(InputLine::NoMemory(ends))) => self.inbox.handle_unbuffered(&ends),
                     Ok(None) => break,
                     Err(error) => {
-                        tracing::warn!(handler = %self.inbox.name, %error, "the server's output cannot be read on");
+                        tracing::warn!(handler = %self.inbox.name, %error, "failed to read the server's output");
                         break;
                     }
                 },
@@ -137,7 +142,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             let _closed = logged.await;
             self.ending.wait().await
         };
-        if let Ok(status) = timeout(LAST_WORDS, end).await {
+        if let Ok(status) = timeout(STDERR_DRAIN_TIME, end).await {
             let status = status.map(tracing::field::display);
             tracing::info!(handler = %self.inbox.name, status, "the server's process has ended");
         }
@@ -145,16 +150,16 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 }
 
-/// The task that writes what the server reads.
-async fn write(
+/// The task that writes to the input of the process.
+async fn write_messages(
     mut messages: mpsc::Receiver<Vec<Bytes>>,
     mut stdin: tokio::process::ChildStdin,
-    signals: Arc<Signals>,
+    signals: Arc<ConnectionSignals>,
 ) {
     while let Some(message) = messages.recv().await {
         if lines::write(&mut stdin, &message).await.is_err() {
-            // It still runs, maybe, but nothing reaches it any more.
-            signals.lost.notify_one();
+            // The process may be alive, but cannot be reached.
+            signals.connection_lost.notify_one();
             return;
         }
     }

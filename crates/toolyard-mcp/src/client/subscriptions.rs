@@ -1,5 +1,4 @@
-//! Has a server tell of the resources that are followed: by a subscription for each of them in the legacy era, by one
-//! stream for all of them in the modern one.
+//! Subscriptions for the followed resources: one each in the legacy era, one stream for all in the modern era.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -13,65 +12,65 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use toolyard_core::{Json, Object};
 
-use super::connection::{ARRANGE_TIME, Connection};
-use super::follow::follow;
-use super::handshake::listen;
-use super::http::Http;
-use super::stdio::Stdio;
-use super::transport::{Transport, cancelled};
-use crate::wire::{Era, message, method};
+use super::change_stream::follow_changes;
+use super::connection::{SIDE_REQUEST_TIMEOUT, UpstreamConnection};
+use super::handshake::listen_request;
+use super::http::HttpTransport;
+use super::stdio::StdioTransport;
+use super::transport::{ClientTransport, cancel_params};
+use crate::wire::{ProtocolEra, message, method};
 
-/// How many resources a server is asked about at once.
-const AT_ONCE: usize = 16;
+/// Maximum number of concurrent subscription requests.
+const MAX_CONCURRENT: usize = 16;
 
-impl Connection {
-    /// Keeps the server telling of what is followed, for as long as this runs.
+impl UpstreamConnection {
+    /// Keeps the subscriptions equal to the followed resources. Never returns.
     pub(super) async fn keep_subscribed(&self) -> Infallible {
         if !self.capabilities.may_subscribe() {
-            return self.hear_what_is_told_unasked().await;
+            return self.confirm_all_followed().await;
         }
         match (&self.transport, self.revision.era()) {
-            (_, Era::Legacy) => self.subscribe_to_each().await,
-            (Transport::Http(http), Era::Modern) => self.listen_over_http(http).await,
-            (Transport::Stdio(stdio), Era::Modern) => self.listen_on_stdio(stdio).await,
-            // Only the legacy era has them.
-            (Transport::Sse(_) | Transport::Exchange(_), Era::Modern) => pending().await,
+            (_, ProtocolEra::Legacy) => self.subscribe_individually().await,
+            (ClientTransport::Http(http), ProtocolEra::Modern) => self.listen_over_http(http).await,
+            (ClientTransport::Stdio(stdio), ProtocolEra::Modern) => self.listen_on_stdio(stdio).await,
+            // These transports exist in the legacy era only.
+            (ClientTransport::Sse(_) | ClientTransport::Function(_), ProtocolEra::Modern) => pending().await,
         }
     }
 
-    /// Nothing can be arranged, so that everything is.
-    async fn hear_what_is_told_unasked(&self) -> Infallible {
-        let mut news = self.followed().watch();
+    /// Confirms all followed resources: the server supports no subscriptions.
+    async fn confirm_all_followed(&self) -> Infallible {
+        let mut changes = self.followed_resources().subscribe_to_uris();
         loop {
-            news.mark_unchanged();
-            self.followed().uris().iter().for_each(|uri| self.followed().arranged(uri));
-            // We hold the sender ourselves.
-            let _gone = news.changed().await;
+            changes.mark_unchanged();
+            self.followed_resources().uris().iter().for_each(|uri| self.followed_resources().confirm(uri));
+            // Cannot fail: the sender lives in `self`.
+            let _gone = changes.changed().await;
         }
     }
 
-    /// Several at once: a server that does not confirm one is asked for the others all the same.
-    async fn subscribe_to_each(&self) -> Infallible {
-        let mut news = self.followed().watch();
+    /// Subscribes concurrently: a server that does not answer one request still gets the others.
+    async fn subscribe_individually(&self) -> Infallible {
+        let mut changes = self.followed_resources().subscribe_to_uris();
         let mut subscribed = BTreeSet::new();
-        let mut asked = BTreeSet::new();
-        let mut asking = FuturesUnordered::new();
+        let mut in_progress = BTreeSet::new();
+        let mut requests = FuturesUnordered::new();
         loop {
-            news.mark_unchanged();
-            let followed = self.followed().uris();
-            let room = AT_ONCE - asked.len();
-            let differ = subscribed.symmetric_difference(&followed).filter(|uri| !asked.contains(*uri));
+            changes.mark_unchanged();
+            let followed = self.followed_resources().uris();
+            let room = MAX_CONCURRENT - in_progress.len();
+            let differ = subscribed.symmetric_difference(&followed).filter(|uri| !in_progress.contains(*uri));
             for uri in differ.take(room).cloned().collect::<Vec<_>>() {
-                asked.insert(uri.clone());
-                asking.push(self.subscribe(followed.contains(&uri), uri));
+                in_progress.insert(uri.clone());
+                requests.push(self.subscribe(followed.contains(&uri), uri));
             }
             tokio::select! {
-                // We hold the sender ourselves.
-                _gone = news.changed() => {}
-                Some((uri, is_wanted)) = asking.next() => {
-                    asked.remove(&uri);
+                // Cannot fail: the sender lives in `self`.
+                _gone = changes.changed() => {}
+                Some((uri, is_wanted)) = requests.next() => {
+                    in_progress.remove(&uri);
                     match is_wanted {
-                        // A server that refuses may tell of it all the same.
+                        // A server that refuses may send updates nevertheless.
                         true => drop(subscribed.insert(uri)),
                         false => drop(subscribed.remove(&uri)),
                     }
@@ -80,90 +79,92 @@ impl Connection {
         }
     }
 
-    /// Has a server tell of a resource from now on, or no more; says which.
-    async fn subscribe(&self, is_wanted: bool, uri: Arc<str>) -> (Arc<str>, bool) {
-        let method = if is_wanted { method::SUBSCRIBE } else { method::UNSUBSCRIBE };
-        self.arrange(method, about(&uri)).await;
-        if is_wanted {
-            self.followed().arranged(&uri);
+    /// Subscribes to a resource or unsubscribes from it; returns which of the two.
+    async fn subscribe(&self, is_followed: bool, uri: Arc<str>) -> (Arc<str>, bool) {
+        let method = if is_followed { method::SUBSCRIBE } else { method::UNSUBSCRIBE };
+        self.request_best_effort(method, uri_params(&uri)).await;
+        if is_followed {
+            self.followed_resources().confirm(&uri);
         }
-        (uri, is_wanted)
+        (uri, is_followed)
     }
 
-    async fn listen_over_http(&self, http: &Http) -> Infallible {
-        let mut news = self.followed().watch();
+    async fn listen_over_http(&self, http: &HttpTransport) -> Infallible {
+        let mut changes = self.followed_resources().subscribe_to_uris();
         let mut stream: Option<BoxFuture<'_, ()>> = None;
         loop {
-            news.mark_unchanged();
-            stream = match self.followed().uris() {
+            changes.mark_unchanged();
+            stream = match self.followed_resources().uris() {
                 followed if followed.is_empty() => None,
-                followed => self.replaced(stream, http, &followed).await,
+                followed => self.replace_stream(stream, http, &followed).await,
             };
             loop {
                 tokio::select! {
-                    _ = news.changed() => break,
-                    () = running(&mut stream) => stream = None,
+                    _ = changes.changed() => break,
+                    () = wait_for_end(&mut stream) => stream = None,
                 }
             }
         }
     }
 
-    /// A stream of these in the place of another one, which is heard until the new one is open.
-    async fn replaced<'a>(
+    /// Opens a new stream for these resources, and keeps the old one until the new one is open.
+    async fn replace_stream<'a>(
         &'a self,
         mut old: Option<BoxFuture<'a, ()>>,
-        http: &Http,
+        http: &HttpTransport,
         followed: &BTreeSet<Arc<str>>,
     ) -> Option<BoxFuture<'a, ()>> {
-        let filter = filter(followed);
-        let listen = move || Some(listen(&self.ids, &self.info, &filter));
+        let filter = resource_filter(followed);
+        let listen = move || Some(listen_request(&self.ids, &self.info, &filter));
         let opened = Arc::<Notify>::default();
         let (name, signals) = (self.name.clone(), self.signals.clone());
-        let missed = || self.followed().all_updated();
-        let mut new = Some(follow(name, http.clone(), signals, opened.clone(), listen, missed).boxed());
+        let missed = || self.followed_resources().invalidate_all();
+        let mut new =
+            Some(follow_changes(name, http.clone(), signals, opened.clone(), listen, missed).boxed());
         let opening = async {
             loop {
                 tokio::select! {
                     () = opened.notified() => return,
-                    () = running(&mut new) => return new = None,
-                    () = running(&mut old) => old = None,
+                    () = wait_for_end(&mut new) => return new = None,
+                    () = wait_for_end(&mut old) => old = None,
                 }
             }
         };
-        let _too_slow = timeout(ARRANGE_TIME, opening).await;
+        let _too_slow = timeout(SIDE_REQUEST_TIMEOUT, opening).await;
         new
     }
 
-    async fn listen_on_stdio(&self, stdio: &Stdio) -> Infallible {
-        let mut news = self.followed().watch();
+    async fn listen_on_stdio(&self, stdio: &StdioTransport) -> Infallible {
+        let mut changes = self.followed_resources().subscribe_to_uris();
         let mut before = None;
         loop {
-            news.mark_unchanged();
-            let followed = self.followed().uris();
-            let request = (!followed.is_empty()).then(|| listen(&self.ids, &self.info, &filter(&followed)));
+            changes.mark_unchanged();
+            let followed = self.followed_resources().uris();
+            let request = (!followed.is_empty())
+                .then(|| listen_request(&self.ids, &self.info, &resource_filter(&followed)));
             let ended = std::mem::replace(&mut before, request.as_ref().map(|request| request.id));
-            let end = ended.map(|id| message::notification(method::CANCELLED, &cancelled(id)));
-            // First the new one, so that nothing is missed.
+            let end = ended.map(|id| message::notification(method::CANCELLED, &cancel_params(id)));
+            // The new stream first, so that no update is missed.
             for message in request.map(|request| request.message).into_iter().chain(end) {
-                stdio.post(vec![message]);
+                stdio.enqueue(vec![message]);
             }
-            let _gone = news.changed().await;
+            let _gone = changes.changed().await;
         }
     }
 }
 
-fn about(uri: &str) -> Object {
+fn uri_params(uri: &str) -> Object {
     Object::new().with("uri", Json::string(uri))
 }
 
-/// What is to be told of these.
-fn filter(followed: &BTreeSet<Arc<str>>) -> Object {
+/// Returns the filter for these resources.
+fn resource_filter(followed: &BTreeSet<Arc<str>>) -> Object {
     let uris: Vec<_> = followed.iter().map(|uri| Json::string(uri)).collect();
     Object::new().with("resourceSubscriptions", Json::array(&uris))
 }
 
-/// Goes on with a stream, if there is one, until it ends.
-async fn running(stream: &mut Option<BoxFuture<'_, ()>>) {
+/// Drives a stream, if there is one, until it ends.
+async fn wait_for_end(stream: &mut Option<BoxFuture<'_, ()>>) {
     match stream {
         Some(stream) => stream.await,
         None => pending().await,

@@ -1,4 +1,4 @@
-//! How messages get to a server: the contract that all transports keep.
+//! The contract of all transports to a server.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,185 +9,202 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use toolyard_core::{Client, Json, Object, ToolError};
-use toolyard_net::auth::Unreadable;
+use toolyard_net::auth::CredentialsError;
+use toolyard_net::budget::{BudgetExhausted, ByteBudget};
 
-use super::exchange::Answerer;
-use super::followed::Followed;
-use super::http::Http;
-use super::session;
-use super::sse::Sse;
-use super::stale::{Lists, Stale};
-use super::stdio::Stdio;
-use crate::wire::{Id, Message, RpcError, meta, method};
+use super::followed_resources::FollowedResources;
+use super::function_transport::FunctionTransport;
+use super::http::HttpTransport;
+use super::list_invalidation::{ListInvalidation, ListSet};
+use super::session_errors;
+use super::sse::SseTransport;
+use super::stdio::StdioTransport;
+use crate::wire::{RequestId, RpcError, RpcMessage, meta, method};
 
-/// Why a request was not answered.
+/// The reason why a request was not answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TransportError {
     #[error("the server cannot be reached")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    /// Nothing of an answer had come: whether the request was read is not known.
-    #[error("the connection broke before an answer came")]
+    /// No part of an answer has come: it is unknown whether the server has executed the request.
+    #[error("the connection broke before the response")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
-    /// The answer had begun.
-    #[error("the connection broke in the middle of the answer")]
+    /// The answer was interrupted.
+    #[error("the connection broke during the response")]
     Interrupted(#[source] Box<dyn Error + Send + Sync>),
-    /// The request was refused for want of a session.
+    /// The request was refused for lack of a session, and not executed.
     #[error("the server has ended the session")]
-    SessionOver,
-    /// The request was at work: what became of it nobody will say.
-    #[error("the server has ended the session in the middle of the answer")]
+    SessionExpired,
+    /// The session was lost while the request ran; its effect is unknown.
+    #[error("the server has ended the session during the response")]
     SessionLost,
     /// The request was not sent.
     #[error(transparent)]
-    Credentials(Unreadable),
+    Credentials(CredentialsError),
     #[error("the server answered with HTTP status {0}")]
     Status(StatusCode),
-    #[error("the server's answer is no MCP message: {0}")]
+    #[error("the server's response is not an MCP message: {0}")]
     Malformed(String),
-    #[error("the server's answer is larger than {0} bytes")]
+    #[error("the server's response is larger than {0} bytes")]
     TooLarge(usize),
-    /// Whoever had it answered knows why.
+    /// The memory budget is exhausted.
     #[error(transparent)]
-    Exchange(#[from] ToolError),
+    NoMemory(#[from] BudgetExhausted),
+    /// The error of a hosted function.
+    #[error(transparent)]
+    Function(#[from] ToolError),
 }
 
-/// What the server said to a request.
-pub(super) type Answer = Result<Json, RpcError>;
+/// The answer to a request: its result or its error.
+pub(super) type UpstreamResult = Result<Json, RpcError>;
 
-/// One request, written.
-pub(super) struct Outgoing {
+/// A serialized request.
+pub(super) struct OutgoingRequest {
     pub(super) id: u64,
     pub(super) message: Bytes,
-    /// What HTTP carries beside the message.
+    /// HTTP headers of the request.
     pub(super) headers: HeaderMap,
-    /// When nobody waits for the answer any more, where that is known.
+    /// Time after which no caller waits for the answer, if known.
     pub(super) deadline: Option<Instant>,
+    /// Name of the caller that the answer is for; `None` for the gateway itself and for clients of this machine.
+    pub(super) owner: Option<Arc<str>>,
 }
 
-/// What a connection has to tell its keeper.
+impl OutgoingRequest {
+    /// Returns the budget of the answer: the share of its caller.
+    pub(super) fn answer_budget(&self, budget: &ByteBudget) -> ByteBudget {
+        self.owner.as_ref().map_or_else(|| budget.clone(), |owner| budget.owned_by(owner))
+    }
+}
+
+/// Signals from a connection to its keeper.
 #[derive(Debug, Default)]
-pub(super) struct Signals {
+pub(super) struct ConnectionSignals {
     /// The lists that may have changed.
-    pub(super) stale: Stale,
-    /// Who wants to know of changes of resources.
-    pub(super) followed: Arc<Followed>,
-    /// Whether the server is of the modern era.
+    pub(super) list_invalidation: ListInvalidation,
+    /// The followed resources.
+    pub(super) followed_resources: Arc<FollowedResources>,
+    /// True if the server is of the modern era.
     pub(super) is_modern: AtomicBool,
-    /// The connection is of no use any more.
-    pub(super) lost: Notify,
-    /// The stream of what belongs to no request is open, or it is known that there is none.
-    pub(super) listens: Arc<Notify>,
-    /// How many messages have come, where they come on a connection of their own: such a server is not silent.
-    pub(super) heard: AtomicU64,
-    /// How many of these were no answers: what it asks, and what it has to say.
-    pub(super) spoken: AtomicU64,
+    /// Notified when the connection is lost.
+    pub(super) connection_lost: Notify,
+    /// Notified when the stream of list changes is open, or known not to exist.
+    pub(super) list_stream_opened: Arc<Notify>,
+    /// Number of messages received on a stream that all requests share: a server that sends any is alive.
+    pub(super) received: AtomicU64,
+    /// Number of those that were not responses.
+    pub(super) unsolicited: AtomicU64,
 }
 
-impl Signals {
-    /// Takes a notification that is about the server itself.
-    pub(super) fn noticed(&self, method: &str, params: &Object) {
-        self.stale.note(Lists::changed_by(method));
+impl ConnectionSignals {
+    /// Handles a notification about the server itself.
+    pub(super) fn handle_notification(&self, method: &str, params: &Object) {
+        self.list_invalidation.invalidate(ListSet::changed_by(method));
         match method {
-            method::RESOURCE_UPDATED => self.followed.updated(&without_subscription(params)),
-            method::ACKNOWLEDGED => self.acknowledged(params),
+            method::RESOURCE_UPDATED => {
+                self.followed_resources.handle_updated(&without_subscription_id(params))
+            }
+            method::ACKNOWLEDGED => self.handle_acknowledged(params),
             _ => {}
         }
     }
 
-    /// A modern server says first of what it will tell.
-    fn acknowledged(&self, params: &Object) {
+    /// Handles the first message of a modern stream, which names the granted subscriptions.
+    fn handle_acknowledged(&self, params: &Object) {
         let granted = params.get("notifications").and_then(|granted| granted.to_object().ok());
         let uris = granted.and_then(|granted| granted.get("resourceSubscriptions")?.to_items().ok());
         for uri in uris.iter().flatten().filter_map(Json::to_str) {
-            self.followed.arranged(&uri);
+            self.followed_resources.confirm(&uri);
         }
     }
 }
 
-/// The ways to a server.
-pub(super) enum Transport {
-    Http(Http),
-    Sse(Sse),
-    Stdio(Stdio),
-    Exchange(Answerer),
+/// The transport to a server.
+pub(super) enum ClientTransport {
+    Http(HttpTransport),
+    Sse(SseTransport),
+    Stdio(StdioTransport),
+    Function(FunctionTransport),
 }
 
-impl Transport {
-    /// Sends a request and waits for its answer; what the server says meanwhile goes to `client`.
-    /// Dropping the future withdraws the request.
+impl ClientTransport {
+    /// Sends a request and waits for its answer. Notifications meanwhile go to `client`. Dropping the future cancels
+    /// the request.
     pub(super) async fn request(
         &self,
-        request: Outgoing,
+        request: OutgoingRequest,
         client: &Arc<dyn Client>,
-    ) -> Result<Answer, TransportError> {
+    ) -> Result<UpstreamResult, TransportError> {
         let answer = match self {
             Self::Http(http) => http.request(request, client).await,
             Self::Sse(sse) => sse.request(request, client).await,
             Self::Stdio(stdio) => stdio.request(request, client).await,
-            Self::Exchange(answerer) => answerer.request(request).await,
+            Self::Function(answerer) => answerer.request(request).await,
         }?;
         match &answer {
-            Err(error) if self.in_session() && session::is_over(error) => Err(TransportError::SessionOver),
+            Err(error) if self.has_session() && session_errors::is_session_error(error) => {
+                Err(TransportError::SessionExpired)
+            }
             _ => Ok(answer),
         }
     }
 
-    /// Whether there is a session that the server may forget.
-    fn in_session(&self) -> bool {
+    /// True if there is a session that the server may lose.
+    fn has_session(&self) -> bool {
         match self {
-            Self::Http(http) => http.in_session(),
+            Self::Http(http) => http.has_session(),
             Self::Sse(_) => true,
-            Self::Stdio(_) | Self::Exchange(_) => false,
+            Self::Stdio(_) | Self::Function(_) => false,
         }
     }
 
-    /// Answers what the server asks. Where that is not delivered, the server is the one to mind.
-    pub(super) async fn answer(&self, response: Vec<Bytes>) {
+    /// Sends the response to a request of the server. A failure is only logged.
+    pub(super) async fn respond(&self, response: Vec<Bytes>) {
         match self {
-            // Servers may say what they make of it, on the stream of the call, before they confirm that it came.
-            Self::Http(http) => http.post(response.concat().into()),
-            Self::Sse(sse) => sse.answer(response).await,
-            Self::Stdio(stdio) => drop(stdio.tell(response).await),
-            // It takes nothing that is no request.
-            Self::Exchange(_) => {}
+            // Not awaited: a server may use the answer on the stream of the call before it confirms the receipt.
+            Self::Http(http) => http.enqueue(response.concat().into()),
+            Self::Sse(sse) => sse.respond(response).await,
+            Self::Stdio(stdio) => drop(stdio.notify(response).await),
+            // A function takes requests only.
+            Self::Function(_) => {}
         }
     }
 
-    /// The same, by who cannot wait.
-    pub(super) fn post(&self, response: Vec<Bytes>) {
+    /// Queues a message without waiting.
+    pub(super) fn enqueue(&self, response: Vec<Bytes>) {
         match self {
-            Self::Http(http) => http.post(response.concat().into()),
-            Self::Sse(sse) => sse.post(response),
-            Self::Stdio(stdio) => stdio.post(response),
-            Self::Exchange(_) => {}
+            Self::Http(http) => http.enqueue(response.concat().into()),
+            Self::Sse(sse) => sse.enqueue(response),
+            Self::Stdio(stdio) => stdio.enqueue(response),
+            Self::Function(_) => {}
         }
     }
 }
 
-/// What a server says of a resource, without the subscription for which it says so: that is between it and us.
-fn without_subscription(params: &Object) -> Object {
-    let mut said = params.clone();
-    let meta = said.get("_meta").and_then(|meta| meta.to_object().ok());
-    let Some(mut meta) = meta.filter(|meta| meta.get(meta::SUBSCRIPTION_ID).is_some()) else { return said };
+/// Removes the subscription id from an update: it belongs to the gateway's own subscription.
+fn without_subscription_id(params: &Object) -> Object {
+    let mut params = params.clone();
+    let meta = params.get("_meta").and_then(|meta| meta.to_object().ok());
+    let Some(mut meta) = meta.filter(|meta| meta.get(meta::SUBSCRIPTION_ID).is_some()) else { return params };
     meta.remove(meta::SUBSCRIPTION_ID);
     match meta.is_empty() {
-        true => drop(said.remove("_meta")),
-        false => said.set("_meta", meta.to_json()),
+        true => drop(params.remove("_meta")),
+        false => params.set("_meta", meta.to_json()),
     }
-    said
+    params
 }
 
-/// Reads a message of a server.
-pub(super) fn parse(text: Bytes) -> Result<Message, TransportError> {
-    Message::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
+/// Parses a message of a server.
+pub(super) fn parse_message(text: Bytes) -> Result<RpcMessage, TransportError> {
+    RpcMessage::parse(text).map_err(|bad| TransportError::Malformed(bad.error.body().as_text().to_owned()))
 }
 
-/// The request that progress is about: its id is the token.
-pub(super) fn request_of(params: &Object) -> Option<u64> {
-    params.get(meta::PROGRESS_TOKEN).and_then(Id::parse)?.to_number()
+/// Returns the request that progress belongs to, whose id is the token.
+pub(super) fn progress_request(params: &Object) -> Option<u64> {
+    params.get(meta::PROGRESS_TOKEN).and_then(RequestId::parse)?.to_number()
 }
 
-/// The parameters of `notifications/cancelled`.
-pub(super) fn cancelled(id: u64) -> Object {
-    Object::new().with("requestId", Id::number(id).to_json())
+/// Returns the parameters of `notifications/cancelled`.
+pub(super) fn cancel_params(id: u64) -> Object {
+    Object::new().with("requestId", RequestId::number(id).to_json())
 }

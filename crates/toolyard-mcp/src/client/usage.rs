@@ -1,56 +1,58 @@
-//! Whether a server is called, and when it last was.
+//! Tracks the use of a server, so that it can be stopped when it is idle.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The calls of one server.
-pub(super) struct Usage {
-    now: watch::Sender<Now>,
+/// The use of a server.
+pub(super) struct ServerUsage {
+    now: watch::Sender<UsageState>,
 }
 
 #[derive(Clone, Copy)]
-struct Now {
+struct UsageState {
     running: usize,
-    /// When a call last began or ended.
-    last: Instant,
+    /// Time when a use last started or ended.
+    last_used: Instant,
 }
 
-/// A use of the server, such as a call that runs, for as long as this is there.
-pub(super) struct Running(Arc<Usage>);
+/// A use of the server, such as a running call; dropping it ends the use.
+pub(super) struct UsageGuard(Arc<ServerUsage>);
 
-impl Default for Usage {
+impl Default for ServerUsage {
     fn default() -> Self {
-        Self { now: watch::Sender::new(Now { running: 0, last: Instant::now() }) }
+        Self { now: watch::Sender::new(UsageState { running: 0, last_used: Instant::now() }) }
     }
 }
 
-impl Usage {
-    pub(super) fn begin(self: &Arc<Self>) -> Running {
-        self.now.send_modify(|now| *now = Now { running: now.running + 1, last: Instant::now() });
-        Running(self.clone())
+impl ServerUsage {
+    pub(super) fn begin(self: &Arc<Self>) -> UsageGuard {
+        self.now.send_modify(|now| *now = UsageState { running: now.running + 1, last_used: Instant::now() });
+        UsageGuard(self.clone())
     }
 
-    /// When it was last in use: now, if it is.
-    pub(super) fn last(&self) -> Instant {
-        let now = *self.now.borrow();
-        if now.running > 0 { Instant::now() } else { now.last }
+    /// Returns the time of the last use: now, while it is in use.
+    pub(super) fn last_used(&self) -> Instant {
+        let state = *self.now.borrow();
+        if state.running > 0 { Instant::now() } else { state.last_used }
     }
 
     pub(super) fn is_running(&self) -> bool {
         self.now.borrow().running > 0
     }
 
-    /// Waits until there is a call.
-    pub(super) async fn begun(&self) {
-        // We hold the sender ourselves.
+    /// Waits until the server is in use.
+    pub(super) async fn wait_until_used(&self) {
+        // Cannot fail: the sender lives in `self`.
         let _gone = self.now.subscribe().wait_for(|now| now.running > 0).await.map(drop);
     }
 }
 
-impl Drop for Running {
+impl Drop for UsageGuard {
     fn drop(&mut self) {
-        self.0.now.send_modify(|now| *now = Now { running: now.running - 1, last: Instant::now() });
+        self.0
+            .now
+            .send_modify(|now| *now = UsageState { running: now.running - 1, last_used: Instant::now() });
     }
 }

@@ -1,5 +1,4 @@
-//! Batches: several messages in one, which revision 2025-03-26 has, and no other
-//! (2025-03-26, basic, batching).
+//! Batches of messages, which exist in revision 2025-03-26 only (2025-03-26, basic, batching).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,59 +8,59 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use toolyard_core::{Caller, Json};
 
-use super::outlet::Outlet;
-use super::peer::Peer;
-use super::requester::Requester;
-use super::{Frontend, Request, Sender};
+use super::legacy_client::LegacyClient;
+use super::notification_sink::NotificationSink;
+use super::request_client::RequestClient;
+use super::{McpFrontend, McpRequest, RequestContext};
 use crate::wire::error::INVALID_REQUEST;
-use crate::wire::{Era, Message, Revision, RpcError, message, method};
+use crate::wire::{ProtocolEra, ProtocolRevision, RpcError, RpcMessage, message, method};
 
-/// Messages of one batch. All of its requests run at once.
-const MOST: usize = 100;
+/// Maximum number of messages in a batch. Its requests run concurrently.
+const MAX_MESSAGES: usize = 100;
 
-/// Whether a text looks like a batch. Only some clients may send one: see [`is_batch`].
+/// True if a text looks like a batch. Only some clients may send one: see [`is_batch`].
 pub(super) fn is_array(text: &[u8]) -> bool {
     text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// Whether a text is a batch, and comes from a client that may send one.
-pub(super) fn is_batch(text: &[u8], peer: &Peer) -> bool {
-    is_array(text) && peer.revision() == Revision::V2025_03_26
+/// True if a text is a batch of a client that may send one.
+pub(super) fn is_batch(text: &[u8], peer: &LegacyClient) -> bool {
+    is_array(text) && peer.revision() == ProtocolRevision::V2025_03_26
 }
 
-/// The messages of a batch.
+/// Splits a batch into its messages.
 ///
 /// # Errors
-/// When there are none, or too many.
-pub(super) fn read(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
+/// When the batch is empty or too large.
+pub(super) fn split(text: Bytes) -> Result<Vec<Bytes>, RpcError> {
     let refuse = |problem: &'static str| RpcError::new(INVALID_REQUEST, problem);
     let items = Json::parse(text).and_then(|batch| batch.to_items());
-    let items = items.map_err(|_| refuse("Invalid request: the batch is no JSON array"))?;
+    let items = items.map_err(|_| refuse("Invalid request: the batch is not a JSON array"))?;
     match items.len() {
-        1..=MOST => Ok(items.iter().map(Json::bytes).collect()),
+        1..=MAX_MESSAGES => Ok(items.iter().map(Json::bytes).collect()),
         0 => Err(refuse("Invalid request: the batch is empty")),
         _ => Err(refuse("Invalid request: the batch has more than 100 messages")),
     }
 }
 
-/// Who sent a batch.
-pub(super) struct From {
-    pub(super) frontend: Arc<Frontend>,
-    pub(super) peer: Arc<Peer>,
+/// The sender of a batch.
+pub(super) struct BatchContext {
+    pub(super) frontend: Arc<McpFrontend>,
+    pub(super) peer: Arc<LegacyClient>,
     pub(super) caller: Caller,
     pub(super) origin: Option<Arc<dyn Any + Send + Sync>>,
-    /// Where the client is told and asked what its requests say while they run, if it takes that.
-    pub(super) outlet: Option<mpsc::Sender<Bytes>>,
+    /// Queue of notifications and requests to the client, if it accepts a stream.
+    pub(super) queue: Option<mpsc::Sender<Bytes>>,
 }
 
-/// Takes the messages of a batch; gives the responses to its requests, each in its pieces.
-pub(super) async fn answer(from: From, messages: Vec<Bytes>) -> Vec<Vec<Bytes>> {
-    let each = messages.into_iter().map(|text| one(&from, text));
+/// Handles the messages of a batch and returns the responses, each in pieces.
+pub(super) async fn answer(context: BatchContext, messages: Vec<Bytes>) -> Vec<Vec<Bytes>> {
+    let each = messages.into_iter().map(|text| answer_one(&context, text));
     join_all(each).await.into_iter().flatten().collect()
 }
 
-/// The responses as one text.
-pub(super) fn joined(responses: Vec<Vec<Bytes>>) -> Vec<Bytes> {
+/// Joins the responses into one text.
+pub(super) fn join(responses: Vec<Vec<Bytes>>) -> Vec<Bytes> {
     let mut pieces = vec![Bytes::from_static(b"[")];
     for response in responses {
         if pieces.len() > 1 {
@@ -73,39 +72,40 @@ pub(super) fn joined(responses: Vec<Vec<Bytes>>) -> Vec<Bytes> {
     pieces
 }
 
-async fn one(from: &From, text: Bytes) -> Option<Vec<Bytes>> {
-    match Message::parse(text) {
-        Ok(Message::Request { id, method, .. }) if method == method::INITIALIZE => {
-            let error = RpcError::new(INVALID_REQUEST, "Invalid request: `initialize` stands in no batch");
+async fn answer_one(context: &BatchContext, text: Bytes) -> Option<Vec<Bytes>> {
+    match RpcMessage::parse(text) {
+        Ok(RpcMessage::Request { id, method, .. }) if method == method::INITIALIZE => {
+            let error =
+                RpcError::new(INVALID_REQUEST, "Invalid request: `initialize` is not allowed in a batch");
             Some(message::response(Some(&id), Err(error)))
         }
-        Ok(Message::Request { id, method, params, meta }) => {
-            request(from, Request { id, method, params, meta }).await
+        Ok(RpcMessage::Request { id, method, params, meta }) => {
+            answer_request(context, McpRequest { id, method, params, meta }).await
         }
-        Ok(Message::Notification { method, params }) => {
-            from.frontend.noticed(&from.peer, &from.caller, &method, &params);
+        Ok(RpcMessage::Notification { method, params }) => {
+            context.frontend.handle_notification(&context.peer, &context.caller, &method, &params);
             None
         }
-        Ok(Message::Response { id, answer }) => {
-            from.peer.asks.answered(id.as_ref(), answer);
+        Ok(RpcMessage::Response { id, answer }) => {
+            context.peer.outbound_requests.complete(id.as_ref(), answer);
             None
         }
         Err(bad) => Some(message::response(bad.id.as_ref(), Err(bad.error))),
     }
 }
 
-async fn request(from: &From, request: Request) -> Option<Vec<Bytes>> {
-    let From { frontend, peer, caller, origin, outlet } = from;
-    let outlet = Outlet::new(&request.meta, outlet.clone());
-    let sender = Sender {
-        era: Era::Legacy,
+async fn answer_request(context: &BatchContext, request: McpRequest) -> Option<Vec<Bytes>> {
+    let BatchContext { frontend, peer, caller, origin, queue } = context;
+    let queue = NotificationSink::new(&request.meta, queue.clone(), &frontend.budget);
+    let sender = RequestContext {
+        era: ProtocolEra::Legacy,
         caller: caller.clone(),
         origin: origin.clone(),
-        client: Requester::legacy(Some(peer), outlet, frontend.limits.ask_time),
+        client: RequestClient::legacy(Some(peer), queue, frontend.limits.ask_timeout),
         peer: Some(peer.clone()),
         questions: None,
     };
     let id = request.id.clone();
-    let answer = peer.running.run(&id, frontend.clone().answer(request, sender)).await?;
+    let answer = peer.requests.run(&id, frontend.clone().answer(request, sender)).await?;
     Some(message::response(Some(&id), answer))
 }

@@ -1,4 +1,4 @@
-//! From a request to a call, and on until it is over, parked, or a task.
+//! Calls: from a request to the call, until it is finished, suspended, or continues as a task.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,197 +6,241 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::timeout;
-use toolyard_core::{Call, Caller, Client, Json, Object, Outcome, Reference, Target, Task, TaskAction};
+use toolyard_core::{
+    Call, CallTarget, Caller, Client, CompletionReference, Json, Object, Outcome, TaskAction, TaskReference,
+};
 
-use super::parked::{self, Identity, ParkedCall};
-use super::requester::{Audience, Requester};
-use super::rounds::{self, Came, Job, Step};
-use super::tasks::{self, Handover};
-use super::ticket::Place;
-use super::{Answer, Frontend, Request, Sender, TaskOffer, convert};
-use crate::wire::{Era, RpcError, TaskSupport, method};
+use super::multi_round_trip::{self, CallExecution, ExecutionStep, InvokeResult};
+use super::request_client::{ClientGuard, RequestClient};
+use super::suspended_calls::{self, CallIdentity, SuspendedCall};
+use super::tasks::{self, TaskHandover};
+use super::ticket::TicketLocation;
+use super::{McpAnswer, McpFrontend, McpRequest, RequestContext, TaskOffer, convert};
+use crate::wire::{ProtocolEra, RpcError, ToolTaskSupport, method};
 
-/// When a call of any tool may go on as a task, one of a tool that says so itself does after this time. A modern server has begun
-/// a task of its own by then, if it wants one.
-const EXPECTED_AFTER: Duration = Duration::from_secs(1);
+/// Time after which a call of a tool with declared task support continues as a task, if calls of any tool may. By then
+/// a modern upstream server has created its own task, if it wants one.
+const DECLARED_TASK_AFTER: Duration = Duration::from_secs(1);
 
-impl Frontend {
-    /// Runs what a request calls.
-    pub(super) async fn call(self: Arc<Self>, request: Request, sender: Sender) -> Answer {
-        let target = target(&request)?;
-        match sender.era {
-            Era::Legacy => self.call_legacy(target, request, sender).await,
-            Era::Modern => self.call_modern(target, request, sender).await,
+impl McpFrontend {
+    /// Runs the call of a request.
+    pub(super) async fn handle_call(
+        self: Arc<Self>,
+        request: McpRequest,
+        context: RequestContext,
+    ) -> McpAnswer {
+        let target = parse_target(&request)?;
+        match context.era {
+            ProtocolEra::Legacy => self.call_for_legacy(target, request, context).await,
+            ProtocolEra::Modern => self.call_for_modern(target, request, context).await,
         }
     }
 
-    async fn call_legacy(&self, target: Target, request: Request, sender: Sender) -> Answer {
-        let _told = Audience(sender.client.clone());
-        let call = call(target.clone(), request, &sender);
-        convert::answer(rounds::invoke(&self.gateway, call).await, &target, Era::Legacy)
+    async fn call_for_legacy(
+        &self,
+        target: CallTarget,
+        request: McpRequest,
+        context: RequestContext,
+    ) -> McpAnswer {
+        let _client_guard = ClientGuard(context.client.clone());
+        let call = build_call(target.clone(), request, &context);
+        convert::to_answer(
+            multi_round_trip::invoke_for_legacy(&self.gateway, call).await,
+            &target,
+            ProtocolEra::Legacy,
+        )
     }
 
-    async fn call_modern(&self, target: Target, mut request: Request, mut sender: Sender) -> Answer {
-        let identity = identity(target.clone(), &request, &sender.caller);
-        let handover = self.handover(&target, &sender).await?;
-        if let Some(state) = parked::state_of(&request.params) {
-            let mut call = self.parked.take(&state, identity).await?;
-            call.job.continue_with(&sender.client, &object(&request.params, "inputResponses"));
-            return self.go_on(call, handover).await;
+    async fn call_for_modern(
+        &self,
+        target: CallTarget,
+        mut request: McpRequest,
+        mut context: RequestContext,
+    ) -> McpAnswer {
+        let identity = call_identity(target.clone(), &request, &context.caller);
+        let handover = self.task_handover(&target, &context).await?;
+        if let Some(state) = suspended_calls::own_state(&request.params) {
+            let mut call = self.suspended.resume(&state, identity).await?;
+            call.execution.continue_with(&context.client, &object_member(&request.params, "inputResponses"));
+            return self.advance(call, handover).await;
         }
-        parked::pass_back(&mut request.params);
-        // What could be written needs nothing (2026-07-28, basic/patterns/mrtr, supported requests).
-        let may_ask = !matches!(target, Target::Completion(_));
-        let Some(questions) = sender.questions.take().filter(|_| may_ask) else {
-            let _told = Audience(sender.client.clone());
-            let call = call(target, request, &sender);
-            let came = self.gateway.invoke(call).await;
-            return self.modern(came, &identity, &sender.client);
+        suspended_calls::unescape_state(&mut request.params);
+        // A completion must not ask for input (2026-07-28, basic/patterns/mrtr, supported requests).
+        let may_ask = !matches!(target, CallTarget::Completion(_));
+        let Some(questions) = context.questions.take().filter(|_| may_ask) else {
+            let _client_guard = ClientGuard(context.client.clone());
+            let call = build_call(target, request, &context);
+            let result = self.gateway.invoke(call).await;
+            return self.modern_answer(result, &identity, &context.client);
         };
-        let call = call(target, request, &sender);
-        let job = Job::new(self.gateway.clone(), call, questions, sender.client);
-        self.go_on(ParkedCall { job, request: identity }, handover).await
+        let call = build_call(target, request, &context);
+        let execution = CallExecution::new(self.gateway.clone(), call, questions, context.client);
+        self.advance(SuspendedCall { execution, identity }, handover).await
     }
 
-    /// Goes on with a call until it is over, asks something, or has its time as a mere request behind it. What is over soon is
-    /// answered as if there were no tasks (SEP-2663, task creation).
-    async fn go_on(&self, mut call: ParkedCall, handover: Option<Handover>) -> Answer {
-        let _told = Audience(call.job.client.clone());
+    /// Runs a call until it is finished, asks for input, or has run long enough to continue as a task. A call that
+    /// finishes early is answered as if there were no tasks (SEP-2663, task creation).
+    async fn advance(&self, mut call: SuspendedCall, handover: Option<TaskHandover>) -> McpAnswer {
+        let _client_guard = ClientGuard(call.execution.client.clone());
         loop {
-            let step = match (call.job.open.is_empty(), handover) {
-                // What was answered may be enough.
-                (false, _) => call.job.step().now_or_never(),
-                (true, None) => Some(call.job.step().await),
-                (true, Some(handover)) => match timeout(handover.after, call.job.step()).await {
-                    Ok(Step::Asks) if handover.when_asking => return self.as_task(call),
+            let step = match (call.execution.open.is_empty(), handover) {
+                // The responses may be sufficient: go on as far as possible without waiting.
+                (false, _) => call.execution.step().now_or_never(),
+                (true, None) => Some(call.execution.step().await),
+                (true, Some(handover)) => match timeout(handover.after, call.execution.step()).await {
+                    Ok(ExecutionStep::NeedsAnswers) if handover.when_asking => {
+                        return self.continue_as_task(call);
+                    }
                     Ok(step) => Some(step),
-                    Err(_) if self.tasks.has_room() => return self.as_task(call),
-                    // It goes on as the request that it is.
-                    Err(_) => Some(call.job.step().await),
+                    Err(_) if self.tasks.has_room() => return self.continue_as_task(call),
+                    // There is no room for a task: the call continues as a request.
+                    Err(_) => Some(call.execution.step().await),
                 },
             };
             match step {
-                Some(Step::Over(came)) => return self.modern(came, &call.request, &call.job.client),
-                Some(Step::Asks) => {}
-                None => return self.parked.park(call),
+                Some(ExecutionStep::Finished(result)) => {
+                    return self.modern_answer(result, &call.identity, &call.execution.client);
+                }
+                Some(ExecutionStep::NeedsAnswers) => {}
+                None => return self.suspended.suspend(call),
             }
         }
     }
 
-    fn as_task(&self, call: ParkedCall) -> Answer {
-        self.tasks.start(call.job, call.request.caller)
+    fn continue_as_task(&self, call: SuspendedCall) -> McpAnswer {
+        self.tasks.start(call.execution, call.identity.caller)
     }
 
-    /// When a call goes on as a task; `None` where it does not.
+    /// Returns the time after which a call continues as a task; `None` if it does not.
     ///
     /// # Errors
-    /// When it would have to, and its client takes none.
-    async fn handover(&self, target: &Target, sender: &Sender) -> Result<Option<Handover>, RpcError> {
-        let takes = tasks::has_opted_in(sender.client.capabilities());
-        let (Target::Tool(name), true) = (target, takes || self.offers.tasks == TaskOffer::Declared) else {
+    /// When it has to, and the client does not support tasks.
+    async fn task_handover(
+        &self,
+        target: &CallTarget,
+        context: &RequestContext,
+    ) -> Result<Option<TaskHandover>, RpcError> {
+        let takes_tasks = tasks::has_opted_in(context.client.capabilities());
+        let (CallTarget::Tool(name), true) =
+            (target, takes_tasks || self.offers.tasks == TaskOffer::Declared)
+        else {
             return Ok(None);
         };
-        let registry = self.gateway.settled_for(&sender.caller).await;
+        let registry = self.gateway.settled_for(&context.caller).await;
         let tool = registry.tool(name).ok().and_then(|entry| entry.tool.clone());
-        let declared = tool.map_or(TaskSupport::Forbidden, |tool| TaskSupport::of(&tool.definition));
+        let declared = tool.map_or(ToolTaskSupport::Forbidden, |tool| ToolTaskSupport::of(&tool.definition));
         let after = self.limits.task_after;
         match (self.offers.tasks, declared) {
-            (TaskOffer::Never, _) | (TaskOffer::Declared, TaskSupport::Forbidden) => Ok(None),
-            (TaskOffer::Declared, TaskSupport::Required) if !takes => Err(tasks::not_opted_in()),
-            (TaskOffer::Declared, _) if !takes => Ok(None),
-            (TaskOffer::Declared, _) => Ok(Some(Handover { after, when_asking: true })),
-            (TaskOffer::Any, TaskSupport::Forbidden) => Ok(Some(Handover { after, when_asking: false })),
+            (TaskOffer::Never, _) | (TaskOffer::Declared, ToolTaskSupport::Forbidden) => Ok(None),
+            (TaskOffer::Declared, ToolTaskSupport::Required) if !takes_tasks => Err(tasks::not_opted_in()),
+            (TaskOffer::Declared, _) if !takes_tasks => Ok(None),
+            (TaskOffer::Declared, _) => Ok(Some(TaskHandover { after, when_asking: true })),
+            (TaskOffer::Any, ToolTaskSupport::Forbidden) => {
+                Ok(Some(TaskHandover { after, when_asking: false }))
+            }
             (TaskOffer::Any, _) => {
-                Ok(Some(Handover { after: after.min(EXPECTED_AFTER), when_asking: false }))
+                Ok(Some(TaskHandover { after: after.min(DECLARED_TASK_AFTER), when_asking: false }))
             }
         }
     }
 
-    /// The answer to a modern request.
-    fn modern(&self, came: Came, request: &Identity, client: &Requester) -> Answer {
-        let came = match (rounds::permitted(came, client), &request.target) {
-            (Ok(Outcome::Task(started)), Target::Tool(_)) => {
-                Ok(Outcome::Task(tasks::named(started, &request.caller, &self.tickets)?))
+    /// Returns the answer to a modern request.
+    fn modern_answer(
+        &self,
+        result: InvokeResult,
+        request: &CallIdentity,
+        client: &RequestClient,
+    ) -> McpAnswer {
+        let result = match (multi_round_trip::check_permitted(result, client), &request.target) {
+            (Ok(Outcome::Task(started)), CallTarget::Tool(_)) => {
+                Ok(Outcome::Task(tasks::with_ticket(started, &request.caller, &self.tickets)?))
             }
-            // What one caller may read is not what another one may keep.
-            (Ok(Outcome::Done(mut output)), Target::Resource(_)) if request.caller.grant.is_some() => {
+            // A resource may differ between callers, so that it must not be cached for others.
+            (Ok(Outcome::Done(mut output)), CallTarget::Resource(_)) if request.caller.grant.is_some() => {
                 output.body.set("cacheScope", Json::string("private"));
                 Ok(Outcome::Done(output))
             }
-            (came, _) => came,
+            (result, _) => result,
         };
-        convert::answer(came, &request.target, Era::Modern)
+        convert::to_answer(result, &request.target, ProtocolEra::Modern)
     }
 
-    /// Does what a client wants of a task: one of ours, or one of a server.
-    pub(super) async fn task(&self, action: TaskAction, request: Request, sender: Sender) -> Answer {
-        let id = tasks::id(&request.params, &sender)?;
-        match self.tasks.place(&id, &sender.caller)? {
-            Place::Here => match action {
-                TaskAction::Get => self.tasks.get(&id, &sender),
-                TaskAction::Update => self.tasks.update(&id, &request.params, &sender.caller),
-                TaskAction::Cancel => self.tasks.cancel(&id, &sender.caller),
+    /// Runs an action on a task, of this gateway or of an upstream server.
+    pub(super) async fn handle_task(
+        &self,
+        action: TaskAction,
+        request: McpRequest,
+        context: RequestContext,
+    ) -> McpAnswer {
+        let id = tasks::task_id_param(&request.params, &context)?;
+        match self.tasks.locate(&id, &context.caller)? {
+            TicketLocation::Here => match action {
+                TaskAction::Get => self.tasks.get(&id, &context),
+                TaskAction::Update => self.tasks.update(&id, &request.params, &context.caller),
+                TaskAction::Cancel => self.tasks.cancel(&id, &context.caller),
             },
-            Place::Server { handler, tool, task } => {
-                let target = Target::Task(Task { tool, handler, id: task, action });
-                let mut came = self.gateway.invoke(call(target.clone(), request, &sender)).await;
-                if let Ok(Outcome::Done(output)) = &mut came
+            TicketLocation::Server { handler, tool, task } => {
+                let target = CallTarget::Task(TaskReference { tool, handler, id: task, action });
+                let mut result = self.gateway.invoke(build_call(target.clone(), request, &context)).await;
+                if let Ok(Outcome::Done(output)) = &mut result
                     && output.body.get("taskId").is_some()
                 {
                     output.body.set("taskId", Json::string(&id));
-                    rounds::show_permitted(&mut output.body, &sender.client);
+                    multi_round_trip::filter_requests(&mut output.body, &context.client);
                 }
-                convert::answer(came, &target, Era::Modern)
+                convert::to_answer(result, &target, ProtocolEra::Modern)
             }
-            Place::Gateway(_) => Err(tasks::unknown()),
+            TicketLocation::Gateway(_) => Err(tasks::unknown_task()),
         }
     }
 
-    /// Lets go of what a client began that is gone, where it can be told from others.
-    pub(super) fn forget(&self, caller: &Caller) {
+    /// Drops the suspended calls and tasks of a client that is gone, if the client has an identity of its own.
+    pub(super) fn forget_caller(&self, caller: &Caller) {
         if caller.session.is_some() {
-            self.parked.forget(caller);
-            self.tasks.forget(caller);
+            self.suspended.forget_caller(caller);
+            self.tasks.forget_caller(caller);
         }
     }
 }
 
-fn call(target: Target, request: Request, sender: &Sender) -> Call {
-    let Request { params, meta, .. } = request;
-    let (caller, client) = (sender.caller.clone(), sender.client.clone());
-    Call { target, params, meta, caller, origin: sender.origin.clone(), deadline: None, client }
+fn build_call(target: CallTarget, request: McpRequest, context: &RequestContext) -> Call {
+    let McpRequest { params, meta, .. } = request;
+    let (caller, client) = (context.caller.clone(), context.client.clone());
+    Call { target, params, meta, caller, origin: context.origin.clone(), deadline: None, client }
 }
 
-/// What tells a request from others.
-pub(super) fn identity(target: Target, request: &Request, caller: &Caller) -> Identity {
+/// Returns the identity of a request.
+pub(super) fn call_identity(target: CallTarget, request: &McpRequest, caller: &Caller) -> CallIdentity {
     let arguments = request.params.get("arguments").cloned();
-    Identity { target, arguments, caller: caller.clone() }
+    CallIdentity { target, arguments, caller: caller.clone() }
 }
 
-fn object(params: &Object, name: &str) -> Object {
+fn object_member(params: &Object, name: &str) -> Object {
     params.get(name).and_then(|value| value.to_object().ok()).unwrap_or_default()
 }
 
-/// What a request calls.
-pub(super) fn target(request: &Request) -> Result<Target, RpcError> {
+/// Returns the target of a request.
+pub(super) fn parse_target(request: &McpRequest) -> Result<CallTarget, RpcError> {
     let text = |name: &str| {
         let text = request.params.get_str(name).map(Cow::into_owned);
         text.map(Arc::from)
             .ok_or_else(|| RpcError::invalid_params(format!("`params.{name}` is not a string")))
     };
     Ok(match &*request.method {
-        method::PROMPTS_GET => Target::Prompt(text("name")?),
-        method::RESOURCES_READ => Target::Resource(text("uri")?),
-        method::COMPLETE => Target::Completion(reference(&object(&request.params, "ref"))?),
-        _ => Target::Tool(text("name")?),
+        method::PROMPTS_GET => CallTarget::Prompt(text("name")?),
+        method::RESOURCES_READ => CallTarget::Resource(text("uri")?),
+        method::COMPLETE => CallTarget::Completion(parse_reference(&object_member(&request.params, "ref"))?),
+        _ => CallTarget::Tool(text("name")?),
     })
 }
 
-fn reference(reference: &Object) -> Result<Reference, RpcError> {
+fn parse_reference(reference: &Object) -> Result<CompletionReference, RpcError> {
     let (kind, name, uri) = (reference.get_str("type"), reference.get_str("name"), reference.get_str("uri"));
     match (kind.as_deref(), name, uri) {
-        (Some("ref/prompt"), Some(name), _) => Ok(Reference::Prompt(name.into())),
-        (Some("ref/resource"), _, Some(uri)) => Ok(Reference::Template(uri.into())),
-        _ => Err(RpcError::invalid_params("`params.ref` is no reference to a prompt or a resource template")),
+        (Some("ref/prompt"), Some(name), _) => Ok(CompletionReference::Prompt(name.into())),
+        (Some("ref/resource"), _, Some(uri)) => Ok(CompletionReference::Template(uri.into())),
+        _ => Err(RpcError::invalid_params(
+            "`params.ref` is not a reference to a prompt or a resource template",
+        )),
     }
 }

@@ -1,4 +1,4 @@
-//! What is not what it was, seen from one client.
+//! The changes that concern one client.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -6,149 +6,155 @@ use std::sync::{Arc, Weak};
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{BoxStream, SelectAll, StreamExt};
 use tokio::sync::watch;
-use toolyard_core::registry::Kind;
-use toolyard_core::{Backend, Caller, Entry, Json, Object, Registry};
+use toolyard_core::registry::EntryKind;
+use toolyard_core::{Backend, Caller, Json, Object, Registry, RegistryEntry};
 
-use super::peer::Uris;
-use super::{Frontend, Offers};
+use super::legacy_client::UriSet;
+use super::{McpFrontend, OfferedFeatures};
 
-/// Something that a client may want to know.
+/// A change that a client may be notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
-    /// The list of tools.
+pub(super) enum ChangeEvent {
+    /// The list of tools has changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts has changed.
     Prompts,
-    /// The list of resources, or of their templates.
+    /// The list of resources, or of their templates, has changed.
     Resources,
-    /// One resource, and what its owner says of that.
+    /// A resource has changed, with the parameters of its update.
     Updated(Object),
 }
 
-/// The changes of the lists, and of the resources that the client follows.
-pub(super) struct Changes {
-    offers: Offers,
-    /// Whose client it is: what it may not use does not change for it.
+/// The changes of lists and of followed resources, for one client.
+pub(super) struct ChangeFeed {
+    offers: OfferedFeatures,
+    /// The caller: changes of entries that it may not use are not reported.
     caller: Caller,
     registry: watch::Receiver<Arc<Registry>>,
-    /// Whether nobody can change that any more.
-    settled_for_good: bool,
-    /// The lists that the client can have seen.
-    seen: [Json; 4],
-    followed: watch::Receiver<Uris>,
-    /// Whether nobody can change any more what is followed.
-    fixed: bool,
-    /// The resources that are being followed: whose they are, and the end of it.
+    /// True once the registry cannot change any more.
+    is_registry_final: bool,
+    /// The lists that the client may have fetched.
+    last_lists: [Json; 4],
+    followed: watch::Receiver<UriSet>,
+    /// True once the set of followed resources cannot change any more.
+    are_uris_final: bool,
+    /// The followed resources, each with its backend and the handle that ends following it.
     following: HashMap<Arc<str>, (Weak<dyn Backend>, AbortHandle)>,
     updates: SelectAll<Abortable<BoxStream<'static, Object>>>,
-    found: VecDeque<Change>,
+    pending: VecDeque<ChangeEvent>,
     stopping: watch::Receiver<bool>,
 }
 
-impl Frontend {
-    /// Changes from now on, those of the `followed` resources among them.
-    pub(super) fn changes(&self, followed: watch::Receiver<Uris>, caller: Caller) -> Changes {
+impl McpFrontend {
+    /// Returns the changes from now on, including updates of the `followed` resources.
+    pub(super) fn change_feed(&self, followed: watch::Receiver<UriSet>, caller: Caller) -> ChangeFeed {
         let mut registry = self.gateway.watch();
-        let seen = lists(&Registry::seen_by(registry.borrow_and_update().clone(), &caller));
-        let mut changes = Changes {
+        let last_lists = advertised_lists(&Registry::seen_by(registry.borrow_and_update().clone(), &caller));
+        let mut changes = ChangeFeed {
             offers: self.offers,
             caller,
             registry,
-            settled_for_good: false,
-            seen,
+            is_registry_final: false,
+            last_lists,
             followed,
-            fixed: false,
+            are_uris_final: false,
             following: HashMap::new(),
             updates: SelectAll::new(),
-            found: VecDeque::new(),
+            pending: VecDeque::new(),
             stopping: self.stopping.clone(),
         };
-        changes.follow();
+        changes.update_followed();
         changes
     }
 }
 
-/// What woke [`Changes::next`].
-enum News {
-    /// The lists are others; or these are the last ones.
+/// An event that wakes [`ChangeFeed::next`].
+enum ChangeWakeup {
+    /// The registry has changed; `true` if it cannot change again.
     Lists(bool),
-    /// Other resources are followed; whether those are the last ones.
+    /// The set of followed resources has changed; `true` if it cannot change again.
     Followed(bool),
     Updated(Object),
     Stopping,
 }
 
-/// What a client is shown: of what it has to find, it is told nothing when that changes.
-fn lists(registry: &Registry) -> [Json; 4] {
-    Kind::ALL.map(|kind| registry.shown(kind).json().clone())
+/// Returns the lists that the client can fetch. Entries that can only be searched are not part of them.
+fn advertised_lists(registry: &Registry) -> [Json; 4] {
+    EntryKind::ALL.map(|kind| registry.shown(kind).json().clone())
 }
 
-impl Changes {
-    /// Waits for a change; `None` once the gateway stops. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Option<Change> {
+impl ChangeFeed {
+    /// Waits for a change; `None` once the gateway stops. Cancel safe.
+    pub(super) async fn next(&mut self) -> Option<ChangeEvent> {
         loop {
-            if let Some(change) = self.found.pop_front() {
+            if let Some(change) = self.pending.pop_front() {
                 return Some(change);
             }
-            let news = tokio::select! {
-                changed = self.registry.changed(), if !self.settled_for_good => News::Lists(changed.is_err()),
-                _ = self.stopping.wait_for(|stopping| *stopping) => News::Stopping,
-                followed = self.followed.changed(), if !self.fixed => News::Followed(followed.is_err()),
-                Some(said) = self.updates.next(), if !self.updates.is_empty() => News::Updated(said),
+            let wakeup = tokio::select! {
+                changed = self.registry.changed(), if !self.is_registry_final => ChangeWakeup::Lists(changed.is_err()),
+                _ = self.stopping.wait_for(|stopping| *stopping) => ChangeWakeup::Stopping,
+                followed = self.followed.changed(), if !self.are_uris_final => ChangeWakeup::Followed(followed.is_err()),
+                Some(update) = self.updates.next(), if !self.updates.is_empty() => ChangeWakeup::Updated(update),
             };
-            match news {
-                News::Lists(last) => {
-                    self.settled_for_good = last;
-                    self.compare();
-                    // What was not there may be now, or be somebody else's.
-                    self.follow();
+            match wakeup {
+                ChangeWakeup::Lists(last) => {
+                    self.is_registry_final = last;
+                    self.compare_lists();
+                    // A resource may have appeared, or moved to another backend.
+                    self.update_followed();
                 }
-                News::Followed(fixed) => {
-                    self.fixed = fixed;
-                    self.follow();
+                ChangeWakeup::Followed(fixed) => {
+                    self.are_uris_final = fixed;
+                    self.update_followed();
                 }
-                News::Updated(said) => self.found.push_back(Change::Updated(said)),
-                News::Stopping => return None,
+                ChangeWakeup::Updated(update) => self.pending.push_back(ChangeEvent::Updated(update)),
+                ChangeWakeup::Stopping => return None,
             }
         }
     }
 
-    /// Takes everything for changed.
-    pub(super) fn suspect_all(&mut self) {
-        let Offers { tools, prompts, resources, .. } = self.offers;
-        let lists = [(tools, Change::Tools), (prompts, Change::Prompts), (resources, Change::Resources)];
-        self.found.extend(lists.into_iter().filter(|(offered, _)| *offered).map(|(_, change)| change));
-        let updated = |uri: &Arc<str>| Change::Updated(Object::new().with("uri", Json::string(uri)));
-        self.found.extend(self.following.keys().map(updated));
-    }
-
-    fn compare(&mut self) {
-        let now = lists(&Registry::seen_by(self.registry.borrow_and_update().clone(), &self.caller));
-        let changed = |kind: Kind| self.seen[kind as usize] != now[kind as usize];
-        let of_resources = changed(Kind::Resources) || changed(Kind::Templates);
-        let each = [
-            (self.offers.tools && changed(Kind::Tools), Change::Tools),
-            (self.offers.prompts && changed(Kind::Prompts), Change::Prompts),
-            (self.offers.resources && of_resources, Change::Resources),
+    /// Reports all lists and all followed resources as changed.
+    pub(super) fn report_all(&mut self) {
+        let OfferedFeatures { tools, prompts, resources, .. } = self.offers;
+        let lists = [
+            (tools, ChangeEvent::Tools),
+            (prompts, ChangeEvent::Prompts),
+            (resources, ChangeEvent::Resources),
         ];
-        self.found.extend(each.into_iter().filter(|(changed, _)| *changed).map(|(_, change)| change));
-        self.seen = now;
+        self.pending.extend(lists.into_iter().filter(|(offered, _)| *offered).map(|(_, change)| change));
+        let updated = |uri: &Arc<str>| ChangeEvent::Updated(Object::new().with("uri", Json::string(uri)));
+        self.pending.extend(self.following.keys().map(updated));
     }
 
-    /// Begins to follow what is new, and ends what is not wanted any more.
-    fn follow(&mut self) {
+    fn compare_lists(&mut self) {
+        let now =
+            advertised_lists(&Registry::seen_by(self.registry.borrow_and_update().clone(), &self.caller));
+        let changed = |kind: EntryKind| self.last_lists[kind as usize] != now[kind as usize];
+        let of_resources = changed(EntryKind::Resources) || changed(EntryKind::Templates);
+        let each = [
+            (self.offers.tools && changed(EntryKind::Tools), ChangeEvent::Tools),
+            (self.offers.prompts && changed(EntryKind::Prompts), ChangeEvent::Prompts),
+            (self.offers.resources && of_resources, ChangeEvent::Resources),
+        ];
+        self.pending.extend(each.into_iter().filter(|(changed, _)| *changed).map(|(_, change)| change));
+        self.last_lists = now;
+    }
+
+    /// Starts to follow new resources, and ends following the others.
+    fn update_followed(&mut self) {
         let followed = self.followed.borrow_and_update().clone();
         let registry = Registry::seen_by(self.registry.borrow().clone(), &self.caller);
         let owner = |uri: &str| registry.resource(uri);
         self.following.retain(|uri, (by, stream)| {
-            // An edit of the manifest may have put another backend in the place of the one that was followed.
-            let is_same =
-                |entry: &Arc<Entry>| std::ptr::addr_eq(Arc::as_ptr(&entry.handler.backend), by.as_ptr());
-            let wanted = followed.contains(uri) && owner(uri).is_none_or(is_same);
-            if !wanted {
+            // A change of the manifest may have replaced the backend.
+            let is_same = |entry: &Arc<RegistryEntry>| {
+                std::ptr::addr_eq(Arc::as_ptr(&entry.handler.backend), by.as_ptr())
+            };
+            let is_wanted = followed.contains(uri) && owner(uri).is_none_or(is_same);
+            if !is_wanted {
                 stream.abort();
             }
-            wanted
+            is_wanted
         });
         for uri in followed {
             let Some(owner) = owner(&uri).filter(|_| !self.following.contains_key(&uri)) else { continue };

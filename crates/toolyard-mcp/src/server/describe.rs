@@ -1,87 +1,90 @@
-//! What the server says of itself.
+//! The description of the server.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use toolyard_core::{CacheHint, CacheScope, Json, Object};
 
-use super::{Answer, Offers, ServerInfo, TaskOffer};
-use crate::wire::{Revision, RpcError, meta};
+use super::{McpAnswer, OfferedFeatures, ServerInfo, TaskOffer};
+use crate::wire::{ProtocolRevision, RpcError, meta};
 
-/// What is written once.
-pub(super) struct Described {
+/// Serialized parts of results that never change.
+pub(super) struct ServerDescription {
     info: Json,
     instructions: Option<Json>,
-    offers: Offers,
-    /// What follows a list.
-    rest: Rest,
-    /// The same, where the list is not the same for everybody.
-    own_rest: Rest,
-    discovered: Bytes,
+    offers: OfferedFeatures,
+    /// The end of a list result.
+    suffix: ListSuffix,
+    /// The same, for lists that differ between callers.
+    private_suffix: ListSuffix,
+    discovery: Bytes,
 }
 
-/// What follows a list of the modern era, up to its end.
-struct Rest {
-    /// What it says of how long the list may be kept.
+/// The members after a list of the modern era, up to the end of the result.
+struct ListSuffix {
+    /// The cache hint that it contains.
     hint: CacheHint,
-    written: Bytes,
+    bytes: Bytes,
 }
 
-/// Size of a client's capabilities, in bytes.
-const MOST_DECLARED: usize = 64 * 1024;
+/// Maximum size of a client's capabilities in bytes.
+const MAX_CAPABILITIES_BYTES: usize = 64 * 1024;
 
-impl Described {
-    pub(super) fn new(info: &ServerInfo, offers: Offers, cache: CacheHint) -> Self {
+impl ServerDescription {
+    pub(super) fn new(info: &ServerInfo, offers: OfferedFeatures, cache: CacheHint) -> Self {
         let instructions = info.instructions.as_deref().map(Json::string);
-        let info = describe(info);
-        let rest = Rest::new(&info, cache);
-        let own_rest = Rest::new(&info, CacheHint { scope: CacheScope::Private, ..cache });
-        // It does not come from the servers behind the gateway, and is the same for everybody.
-        let discovered = discovered(offers, &instructions, cache_members(&info, cache));
-        Self { info, instructions, offers, rest, own_rest, discovered }
+        let info = info_json(info);
+        let suffix = ListSuffix::new(&info, cache);
+        let private_suffix = ListSuffix::new(&info, CacheHint { scope: CacheScope::Private, ..cache });
+        // The gateway generates the result itself; it is the same for all callers.
+        let discovery = discovery(offers, &instructions, cache_members(&info, cache));
+        Self { info, instructions, offers, suffix, private_suffix, discovery }
     }
 
-    /// What follows a list of the modern era, up to its end. `said` is how long its parts may be kept; one that `is_own`
-    /// is not the same for everybody.
-    pub(super) fn list_rest(&self, said: Option<CacheHint>, is_own: bool) -> Bytes {
-        let rest = if is_own { &self.own_rest } else { &self.rest };
-        match said.map_or(rest.hint, |said| rest.hint.and(said)) {
-            hint if hint == rest.hint => rest.written.clone(),
-            hint => Rest::new(&self.info, hint).written,
+    /// Returns the end of a list result of the modern era. `said` is the combined cache hint of the parts of the list;
+    /// `is_own` is true for a list that differs between callers.
+    pub(super) fn list_suffix(&self, hint: Option<CacheHint>, is_own: bool) -> Bytes {
+        let suffix = if is_own { &self.private_suffix } else { &self.suffix };
+        match hint.map_or(suffix.hint, |hint| suffix.hint.and(hint)) {
+            hint if hint == suffix.hint => suffix.bytes.clone(),
+            hint => ListSuffix::new(&self.info, hint).bytes,
         }
     }
 
-    /// The result of `server/discover`.
-    pub(super) fn discover(&self) -> Vec<Bytes> {
-        vec![self.discovered.clone()]
+    /// Returns the result of `server/discover`.
+    pub(super) fn discover_result(&self) -> Vec<Bytes> {
+        vec![self.discovery.clone()]
     }
 
-    /// The result of `initialize`.
-    pub(super) fn initialize(&self, params: &Object) -> Answer {
+    /// Returns the result of `initialize`.
+    pub(super) fn initialize_result(&self, params: &Object) -> McpAnswer {
         let Some(requested) = params.get_str("protocolVersion") else {
             return Err(RpcError::invalid_params("`params.protocolVersion` is not a string"));
         };
-        // They are remembered as long as the client is.
-        if params.get("capabilities").is_some_and(|declared| declared.as_bytes().len() > MOST_DECLARED) {
+        // The capabilities are stored as long as the session exists.
+        if params
+            .get("capabilities")
+            .is_some_and(|declared| declared.as_bytes().len() > MAX_CAPABILITIES_BYTES)
+        {
             return Err(RpcError::invalid_params("`params.capabilities` is larger than 65536 bytes"));
         }
         let result = Object::new()
-            .with("protocolVersion", Json::string(Revision::negotiate(&requested).as_str()))
+            .with("protocolVersion", Json::string(ProtocolRevision::negotiate(&requested).as_str()))
             .with("capabilities", legacy_capabilities(self.offers))
             .with("serverInfo", self.info.clone());
         Ok(vec![with_instructions(result, &self.instructions).to_json().bytes()])
     }
 }
 
-impl Rest {
-    /// The members stand behind others: a comma takes the place of the opening brace.
+impl ListSuffix {
+    /// The members follow others, so that a comma replaces the opening brace.
     fn new(info: &Json, hint: CacheHint) -> Self {
         let members = cache_members(info, hint).to_json().bytes();
-        Self { hint, written: [b",", &members[1..]].concat().into() }
+        Self { hint, bytes: [b",", &members[1..]].concat().into() }
     }
 }
 
-fn discovered(offers: Offers, instructions: &Option<Json>, hint: Object) -> Bytes {
-    let versions = Revision::ALL.iter().rev().map(|revision| Json::string(revision.as_str()));
+fn discovery(offers: OfferedFeatures, instructions: &Option<Json>, hint: Object) -> Bytes {
+    let versions = ProtocolRevision::ALL.iter().rev().map(|revision| Json::string(revision.as_str()));
     let result = Object::new()
         .with("supportedVersions", Json::array(&versions.collect::<Vec<_>>()))
         .with("capabilities", modern_capabilities(offers));
@@ -94,14 +97,14 @@ fn with_instructions(result: Object, instructions: &Option<Json>) -> Object {
     instructions.iter().fold(result, |result, text| result.with("instructions", text.clone()))
 }
 
-fn describe(info: &ServerInfo) -> Json {
+fn info_json(info: &ServerInfo) -> Json {
     let description = Object::new().with("name", Json::string(&info.name));
     let title = info.title.iter();
     let description = title.fold(description, |object, title| object.with("title", Json::string(title)));
     description.with("version", Json::string(&info.version)).to_json()
 }
 
-/// What a result of the modern era says that a client may keep for a while.
+/// Returns the members of a cacheable result of the modern era.
 fn cache_members(info: &Json, cache: CacheHint) -> Object {
     let scope = match cache.scope {
         CacheScope::Public => "public",
@@ -115,11 +118,11 @@ fn cache_members(info: &Json, cache: CacheHint) -> Object {
         .with("_meta", meta.to_json())
 }
 
-fn legacy_capabilities(offers: Offers) -> Json {
+fn legacy_capabilities(offers: OfferedFeatures) -> Json {
     Json::from_value(&Value::Object(common_capabilities(offers)))
 }
 
-fn modern_capabilities(offers: Offers) -> Json {
+fn modern_capabilities(offers: OfferedFeatures) -> Json {
     let mut capabilities = common_capabilities(offers);
     if offers.tasks != TaskOffer::Never {
         capabilities.insert("extensions".to_owned(), json!({meta::TASKS: {}}));
@@ -127,7 +130,7 @@ fn modern_capabilities(offers: Offers) -> Json {
     Json::from_value(&Value::Object(capabilities))
 }
 
-fn common_capabilities(offers: Offers) -> Map<String, Value> {
+fn common_capabilities(offers: OfferedFeatures) -> Map<String, Value> {
     let each = [
         ("tools", offers.tools, json!({"listChanged": true})),
         ("prompts", offers.prompts, json!({"listChanged": true})),

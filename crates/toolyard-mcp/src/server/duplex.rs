@@ -1,5 +1,4 @@
-//! One client on a pair of streams: standard input and output, a pipe in a test, or whatever else keeps messages in
-//! their order both ways.
+//! A client on a pair of ordered streams, such as standard input and output.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -14,100 +13,103 @@ use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use toolyard_core::{Caller, Code, Object, Registry, ToolError};
+use toolyard_core::{Caller, ErrorCode, Object, Registry, ToolError};
 
-use super::listen::Messages;
-use super::outlet::Outlet;
-use super::peer::Peer;
-use super::requester::Requester;
+use super::legacy_client::LegacyClient;
+use super::listen::MessageStream;
+use super::methods::admit;
+use super::notification_sink::NotificationSink;
+use super::request_client::RequestClient;
 use super::session::random_id;
-use super::{Frontend, Request, Sender, batch, modern};
-use crate::lines::{self, Line, Lines};
+use super::{McpFrontend, McpRequest, RequestContext, batch, modern};
+use crate::lines::{self, InputLine, LineReader};
 use crate::wire::error::INVALID_REQUEST;
-use crate::wire::{Era, Id, Message, RpcError, message, method};
+use crate::wire::{ProtocolEra, RequestId, RpcError, RpcMessage, message, method};
 
-/// What one client may take.
+/// The limits of one client.
 #[derive(Debug, Clone, Copy)]
 pub struct DuplexLimits {
-    /// Size of a message, in bytes.
-    pub line_bytes: usize,
-    /// Requests that run at once; further ones are refused. No message is read while as many responses wait to be taken.
-    pub requests: usize,
-    /// How long requests go on that run when the client says nothing more; then they are withdrawn.
-    pub drain: Duration,
+    /// Maximum size of a message in bytes.
+    pub max_line_bytes: usize,
+    /// Maximum number of concurrent requests; further ones are refused. As many unsent responses stop reading.
+    pub max_requests: usize,
+    /// Time that running requests get after the end of the input; then they are cancelled.
+    pub drain_time: Duration,
 }
 
-/// A message of a client; or why there is none, where that is for the client to hear.
-pub(super) type Taken = Result<Bytes, RpcError>;
+/// A message of the client, or the error to respond with if it could not be read.
+pub(super) type InboundMessage = Result<Bytes, RpcError>;
 
-/// Where messages of a client come from. Dropping the future of `next` loses nothing.
-pub(super) trait Inbound {
-    async fn next(&mut self) -> io::Result<Option<Taken>>;
+/// The messages of a client. `next` is cancel safe.
+pub(super) trait MessageSource {
+    async fn next(&mut self) -> io::Result<Option<InboundMessage>>;
 }
 
-/// Where messages to a client go, each in its pieces.
-pub(super) trait Outbound {
+/// The receiver of messages to a client, each in pieces.
+pub(super) trait MessageSink {
     async fn send(&mut self, message: &[Bytes]) -> io::Result<()>;
 }
 
-impl<R: AsyncRead + Unpin> Inbound for Lines<R> {
-    async fn next(&mut self) -> io::Result<Option<Taken>> {
+impl<R: AsyncRead + Unpin> MessageSource for LineReader<R> {
+    async fn next(&mut self) -> io::Result<Option<InboundMessage>> {
         Ok(Self::next(self).await?.map(|line| match line {
-            Line::Whole(text) => Ok(text),
-            Line::Cut(_) => {
+            InputLine::Whole(text) => Ok(text),
+            InputLine::TooLong(_) => {
                 let problem = format!("the message is larger than {} bytes", self.limit());
                 Err(RpcError::new(INVALID_REQUEST, problem))
+            }
+            InputLine::NoMemory(_) => {
+                Err(RpcError::new(INVALID_REQUEST, "not enough memory for the message"))
             }
         }))
     }
 }
 
-/// A stream of bytes, on which each message is a line.
-struct Written<W>(W);
+/// A byte stream with one message per line.
+struct LineSink<W>(W);
 
-impl<W: AsyncWrite + Unpin> Outbound for Written<W> {
+impl<W: AsyncWrite + Unpin> MessageSink for LineSink<W> {
     async fn send(&mut self, message: &[Bytes]) -> io::Result<()> {
         lines::write(&mut self.0, message).await
     }
 }
 
-/// Serves one client until its stream ends, then lets what runs end, for as long as the limits say.
+/// Serves a client until the end of its input, and then finishes running requests within the drain time.
 ///
 /// # Errors
-/// When a stream breaks.
+/// When a stream fails.
 pub async fn serve(
-    frontend: Arc<Frontend>,
+    frontend: Arc<McpFrontend>,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
     limits: DuplexLimits,
 ) -> io::Result<()> {
-    // What this client begins, such as a task, is nobody else's.
+    // A session id of its own keeps the tasks of this client apart from those of others.
     let caller = Caller { session: random_id(), ..Caller::default() };
-    let input = Lines::new(input, limits.line_bytes);
-    converse(frontend, caller, input, Written(output), limits.requests, limits.drain).await
+    let input = LineReader::new(input, limits.max_line_bytes).with_budget(frontend.budget.clone());
+    run_connection(frontend, caller, input, LineSink(output), limits.max_requests, limits.drain_time).await
 }
 
-/// Takes messages, and sends what is to be said, until there are no more of either, or the first are over for as long as
-/// `drain`.
-pub(super) async fn converse(
-    frontend: Arc<Frontend>,
+/// Handles messages and sends responses until both have ended, or the drain time after the end of the input is over.
+pub(super) async fn run_connection(
+    frontend: Arc<McpFrontend>,
     caller: Caller,
-    mut inbound: impl Inbound,
-    mut outbound: impl Outbound,
-    most_requests: usize,
-    drain: Duration,
+    mut inbound: impl MessageSource,
+    mut outbound: impl MessageSink,
+    max_requests: usize,
+    drain_time: Duration,
 ) -> io::Result<()> {
-    let mut conversation = Conversation::new(frontend, caller, most_requests, drain);
-    while let Some(message) = conversation.next(&mut inbound).await? {
+    let mut connection = DuplexConnection::new(frontend, caller, max_requests, drain_time);
+    while let Some(message) = connection.next(&mut inbound).await? {
         let mut sending = pin!(outbound.send(&message));
         loop {
-            // A client that reads slowly takes the time of its messages, not that of the calls.
+            // A slow reader delays its messages, but not the calls.
             tokio::select! {
                 biased;
                 sent = &mut sending => break sent?,
-                worked = conversation.step(&mut inbound, false) => drop(worked?),
+                worked = connection.step(&mut inbound, false) => drop(worked?),
             }
-            if conversation.is_over() {
+            if connection.is_drained() {
                 return Ok(());
             }
         }
@@ -115,66 +117,66 @@ pub(super) async fn converse(
     Ok(())
 }
 
-/// A request that runs: its response, unless it was withdrawn.
-type Work = BoxFuture<'static, Option<Vec<Bytes>>>;
+/// The response of a running request; `None` if the request is cancelled.
+type PendingResponse = BoxFuture<'static, Option<Vec<Bytes>>>;
 
-/// What is remembered of the client.
-struct Conversation {
-    frontend: Arc<Frontend>,
-    /// What is said of running requests.
+/// The state of one client.
+struct DuplexConnection {
+    frontend: Arc<McpFrontend>,
+    /// Queue of notifications of running requests, and of requests to the client.
     sender: mpsc::Sender<Bytes>,
     messages: mpsc::Receiver<Bytes>,
-    /// How many of those were taken so far.
-    taken: u64,
-    requests: FuturesUnordered<Work>,
-    most_requests: usize,
-    responses: VecDeque<Response>,
-    /// When the client has said its last; `None` while it may say more.
-    ended: Option<Instant>,
-    /// How long what runs goes on then.
-    drain: Duration,
-    /// The client as its `initialize` describes it. One of the modern era never sends that.
-    peer: Arc<Peer>,
-    news: SelectAll<Abortable<Messages>>,
-    /// The streams of `news`, by the requests that opened them. What a legacy client is told belongs to none.
-    subscriptions: Vec<(Option<Id>, AbortHandle)>,
+    /// Number of messages taken from the queue.
+    messages_sent: u64,
+    requests: FuturesUnordered<PendingResponse>,
+    max_requests: usize,
+    responses: VecDeque<QueuedResponse>,
+    /// Time when the input ended.
+    input_ended: Option<Instant>,
+    /// Time that running requests get after the end of the input.
+    drain_time: Duration,
+    /// The client that `initialize` describes. A modern client never sends it.
+    peer: Arc<LegacyClient>,
+    change_streams: SelectAll<Abortable<MessageStream>>,
+    /// The handles of `change_streams`, by the requests that opened them; that of a legacy client has no request.
+    subscriptions: Vec<(Option<RequestId>, AbortHandle)>,
     caller: Caller,
 }
 
 /// A response that waits to be sent.
-struct Response {
-    /// It is sent when so many messages were: what was said of its request goes first.
-    after: u64,
+struct QueuedResponse {
+    /// The response is sent after this many messages: notifications of its request come first.
+    after_messages: u64,
     pieces: Vec<Bytes>,
 }
 
-impl Conversation {
-    fn new(frontend: Arc<Frontend>, caller: Caller, most_requests: usize, drain: Duration) -> Self {
-        let (sender, messages) = mpsc::channel(frontend.limits.queued_notices.max(1));
+impl DuplexConnection {
+    fn new(frontend: Arc<McpFrontend>, caller: Caller, max_requests: usize, drain_time: Duration) -> Self {
+        let (sender, messages) = mpsc::channel(frontend.limits.max_queued_notices.max(1));
         Self {
             frontend,
             sender,
             messages,
-            taken: 0,
+            messages_sent: 0,
             requests: FuturesUnordered::new(),
-            most_requests,
+            max_requests,
             responses: VecDeque::new(),
-            ended: None,
-            drain,
-            peer: Arc::new(Peer::new(&Object::new())),
-            news: SelectAll::new(),
+            input_ended: None,
+            drain_time,
+            peer: Arc::new(LegacyClient::new(&Object::new())),
+            change_streams: SelectAll::new(),
             subscriptions: Vec::new(),
             caller,
         }
     }
 
-    /// What is to be sent next; `None` when nothing is left to be said.
-    async fn next(&mut self, inbound: &mut impl Inbound) -> io::Result<Option<Vec<Bytes>>> {
+    /// Returns the next message to send; `None` at the end.
+    async fn next(&mut self, inbound: &mut impl MessageSource) -> io::Result<Option<Vec<Bytes>>> {
         loop {
-            if let Some(message) = self.response() {
+            if let Some(message) = self.next_response() {
                 return Ok(Some(message));
             }
-            if self.is_over() || (self.ended.is_some() && self.requests.is_empty()) {
+            if self.is_drained() || (self.input_ended.is_some() && self.requests.is_empty()) {
                 return Ok(None);
             }
             if let Some(message) = self.step(inbound, true).await? {
@@ -183,98 +185,103 @@ impl Conversation {
         }
     }
 
-    /// Goes on with the requests, takes a message of the client, or, where `speaks`, gives one to it. Nobody comes
-    /// first: a call that says much keeps neither the others nor the client from being heard.
-    async fn step(&mut self, inbound: &mut impl Inbound, speaks: bool) -> io::Result<Option<Vec<Bytes>>> {
+    /// Makes one step: advances the requests, reads a message, or, if `may_send`, returns one. The order is fair: a
+    /// call with many notifications blocks neither the others nor the input.
+    async fn step(
+        &mut self,
+        inbound: &mut impl MessageSource,
+        may_send: bool,
+    ) -> io::Result<Option<Vec<Bytes>>> {
         tokio::select! {
-            Some(message) = self.messages.recv(), if speaks => {
-                self.taken += 1;
+            Some(message) = self.messages.recv(), if may_send => {
+                self.messages_sent += 1;
                 Ok(Some(vec![message]))
             }
-            Some(news) = self.news.next(), if speaks && self.ended.is_none() && !self.news.is_empty() => Ok(Some(news)),
+            Some(notifications) = self.change_streams.next(), if may_send && self.input_ended.is_none() && !self.change_streams.is_empty() => Ok(Some(notifications)),
             Some(response) = self.requests.next(), if !self.requests.is_empty() => {
-                let after = self.taken + self.messages.len() as u64;
-                self.responses.extend(response.map(|pieces| Response { after, pieces }));
+                let after_messages = self.messages_sent + self.messages.len() as u64;
+                self.responses.extend(response.map(|pieces| QueuedResponse { after_messages, pieces }));
                 Ok(None)
             }
-            message = inbound.next(), if self.ended.is_none() && self.has_room() => {
+            message = inbound.next(), if self.input_ended.is_none() && self.can_read() => {
                 match message? {
-                    Some(taken) => {
-                        let refused = |error| Some(message::response(None, Err(error)));
-                        let response = taken.map_or_else(refused, |text| self.take(text));
-                        self.responses.extend(response.map(|pieces| Response { after: 0, pieces }));
+                    Some(message) => {
+                        let refusal_response = |error| Some(message::response(None, Err(error)));
+                        let response = message.map_or_else(refusal_response, |text| self.handle_message(text));
+                        self.responses.extend(response.map(|pieces| QueuedResponse { after_messages: 0, pieces }));
                     }
                     None => {
-                        self.ended = Some(Instant::now());
-                        self.peer.asks.close();
+                        self.input_ended = Some(Instant::now());
+                        self.peer.outbound_requests.close();
                     }
                 }
                 Ok(None)
             }
-            () = over(self.ended, self.drain) => Ok(None),
+            () = wait_until_drained(self.input_ended, self.drain_time) => Ok(None),
         }
     }
 
-    /// Whether what still runs has had its time: it is withdrawn, and who has not read by now is not waited for.
-    fn is_over(&self) -> bool {
-        self.ended.is_some_and(|ended| ended.elapsed() >= self.drain)
+    /// True once the drain time is over: running requests are cancelled, and unsent responses are dropped.
+    fn is_drained(&self) -> bool {
+        self.input_ended.is_some_and(|ended| ended.elapsed() >= self.drain_time)
     }
 
-    /// The next response, or what goes before it.
-    fn response(&mut self) -> Option<Vec<Bytes>> {
+    /// Returns the next response, or a message that has to precede it.
+    fn next_response(&mut self) -> Option<Vec<Bytes>> {
         let first = self.responses.front()?;
-        if self.taken < first.after
+        if self.messages_sent < first.after_messages
             && let Ok(message) = self.messages.try_recv()
         {
-            self.taken += 1;
+            self.messages_sent += 1;
             return Some(vec![message]);
         }
         self.responses.pop_front().map(|response| response.pieces)
     }
 
-    /// Whether another message is to be read. However much runs, it may be a withdrawal or an answer.
-    fn has_room(&self) -> bool {
-        self.responses.len() < self.most_requests
+    /// True if another message may be read. It may be a cancellation or a response, so that running requests do not
+    /// count.
+    fn can_read(&self) -> bool {
+        self.responses.len() < self.max_requests
     }
 
-    /// Takes one message; what can be answered at once is.
-    fn take(&mut self, text: Bytes) -> Option<Vec<Bytes>> {
+    /// Handles a message, and returns the response if it is available at once.
+    fn handle_message(&mut self, text: Bytes) -> Option<Vec<Bytes>> {
         if batch::is_batch(&text, &self.peer) {
-            return self.batch(text);
+            return self.handle_batch(text);
         }
-        match Message::parse(text) {
-            Ok(Message::Request { id, method, params, meta }) => {
-                self.request(Request { id, method, params, meta })
+        match RpcMessage::parse(text) {
+            Ok(RpcMessage::Request { id, method, params, meta }) => {
+                self.handle_request(McpRequest { id, method, params, meta })
             }
-            Ok(Message::Notification { method, params }) => {
-                self.notification(&method, &params);
+            Ok(RpcMessage::Notification { method, params }) => {
+                self.handle_notification(&method, &params);
                 None
             }
-            Ok(Message::Response { id, answer }) => {
-                self.peer.asks.answered(id.as_ref(), answer);
+            Ok(RpcMessage::Response { id, answer }) => {
+                self.peer.outbound_requests.complete(id.as_ref(), answer);
                 None
             }
             Err(bad) => Some(message::response(bad.id.as_ref(), Err(bad.error))),
         }
     }
 
-    fn batch(&self, text: Bytes) -> Option<Vec<Bytes>> {
-        // Answers may come in batches, too: they have room where requests have none any more.
-        if self.requests.len() >= 2 * self.most_requests {
+    fn handle_batch(&self, text: Bytes) -> Option<Vec<Bytes>> {
+        // A batch may consist of responses only: it is accepted up to twice the limit.
+        if self.requests.len() >= 2 * self.max_requests {
             return Some(message::response(None, Err(too_many("requests"))));
         }
-        match batch::read(text) {
+        match batch::split(text) {
             Ok(messages) => {
-                let from = batch::From {
+                let from = batch::BatchContext {
                     frontend: self.frontend.clone(),
                     peer: self.peer.clone(),
                     caller: self.caller.clone(),
                     origin: None,
-                    outlet: Some(self.sender.clone()),
+                    queue: Some(self.sender.clone()),
                 };
                 self.requests.push(Box::pin(async move {
                     let responses = batch::answer(from, messages).await;
-                    (!responses.is_empty()).then(|| batch::joined(responses))
+                    (!responses.is_empty()).then(|| batch::join(responses))
                 }));
                 None
             }
@@ -282,29 +289,30 @@ impl Conversation {
         }
     }
 
-    fn request(&mut self, request: Request) -> Option<Vec<Bytes>> {
-        if self.requests.len() >= self.most_requests {
+    fn handle_request(&mut self, request: McpRequest) -> Option<Vec<Bytes>> {
+        if self.requests.len() >= self.max_requests {
             return Some(message::response(Some(&request.id), Err(too_many("requests"))));
         }
         if modern::is_modern(&request) || request.method == method::DISCOVER {
             let id = request.id.clone();
-            let refused = self.modern(request).err();
-            return refused.map(|error| message::response(Some(&id), Err(error)));
+            let error = self.handle_modern(request).err();
+            return error.map(|error| message::response(Some(&id), Err(error)));
         }
         if request.method == method::INITIALIZE {
-            let answer = self.frontend.described.initialize(&request.params);
+            let admitted = admit(&self.caller);
+            let answer = admitted.and_then(|()| self.frontend.description.initialize_result(&request.params));
             if answer.is_ok() {
-                self.peer = Arc::new(self.peer.renewed(&request.params));
+                self.peer = Arc::new(self.peer.reopened(&request.params));
             }
             return Some(message::response(Some(&request.id), answer));
         }
-        let outlet = Outlet::new(&request.meta, Some(self.sender.clone()));
-        let client = Requester::legacy(Some(&self.peer), outlet, self.frontend.limits.ask_time);
+        let sink = NotificationSink::new(&request.meta, Some(self.sender.clone()), &self.frontend.budget);
+        let client = RequestClient::legacy(Some(&self.peer), sink, self.frontend.limits.ask_timeout);
         let peer = Some(self.peer.clone());
-        self.run(
+        self.spawn_request(
             request,
-            Sender {
-                era: Era::Legacy,
+            RequestContext {
+                era: ProtocolEra::Legacy,
                 caller: self.caller.clone(),
                 origin: None,
                 client,
@@ -315,77 +323,80 @@ impl Conversation {
         None
     }
 
-    fn modern(&mut self, request: Request) -> Result<(), RpcError> {
+    fn handle_modern(&mut self, request: McpRequest) -> Result<(), RpcError> {
         let registry = Registry::seen_by(self.frontend.gateway.registry(), &self.caller);
-        let capabilities = modern::check(&request, None, &registry)?;
-        let outlet = Outlet::new(&request.meta, Some(self.sender.clone()));
-        let (client, questions) = Requester::modern(capabilities, outlet, self.frontend.limits.ask_time);
+        let capabilities = modern::check_request(&request, None, &registry)?;
+        let sink = NotificationSink::new(&request.meta, Some(self.sender.clone()), &self.frontend.budget);
+        let (client, questions) = RequestClient::modern(capabilities, sink, self.frontend.limits.ask_timeout);
         let caller = self.caller.clone();
-        let sender = Sender { era: Era::Modern, caller, origin: None, client, peer: None, questions };
+        let sender =
+            RequestContext { era: ProtocolEra::Modern, caller, origin: None, client, peer: None, questions };
         if request.method == method::LISTEN {
-            if self.news.len() >= self.most_requests {
+            if self.change_streams.len() >= self.max_requests {
                 return Err(too_many("subscriptions"));
             }
-            let news = self.frontend.listen(request.id.clone(), &request.params, &sender, Vec::new())?;
-            self.listen(Some(request.id), news);
+            let notifications =
+                self.frontend.listen(request.id.clone(), &request.params, &sender, Vec::new())?;
+            self.add_change_stream(Some(request.id), notifications);
         } else {
-            self.run(request, sender);
+            self.spawn_request(request, sender);
         }
         Ok(())
     }
 
-    fn run(&self, request: Request, sender: Sender) {
+    fn spawn_request(&self, request: McpRequest, sender: RequestContext) {
         let (frontend, peer, id) = (self.frontend.clone(), self.peer.clone(), request.id.clone());
         self.requests.push(Box::pin(async move {
-            let answer = peer.running.run(&id, frontend.answer(request, sender)).await?;
+            let answer = peer.requests.run(&id, frontend.answer(request, sender)).await?;
             Some(message::response(Some(&id), answer))
         }));
     }
 
-    fn listen(&mut self, id: Option<Id>, news: Messages) {
+    fn add_change_stream(&mut self, id: Option<RequestId>, notifications: MessageStream) {
         let (handle, registration) = AbortHandle::new_pair();
-        self.news.push(Abortable::new(news, registration));
+        self.change_streams.push(Abortable::new(notifications, registration));
         self.subscriptions.retain(|(_, stream)| !stream.is_aborted());
         self.subscriptions.push((id, handle));
     }
 
-    fn unlisten(&self, id: Option<&Id>) {
-        let streams = self.subscriptions.iter().filter(|(opened, _)| opened.as_ref() == id);
+    fn end_change_streams(&self, id: Option<&RequestId>) {
+        let streams = self.subscriptions.iter().filter(|(opener, _)| opener.as_ref() == id);
         streams.for_each(|(_, stream)| stream.abort());
     }
 
-    fn notification(&mut self, method: &str, params: &Object) {
+    fn handle_notification(&mut self, method: &str, params: &Object) {
         match method {
             method::INITIALIZED => {
-                self.unlisten(None);
-                let news = self.frontend.news(&self.peer, self.caller.clone(), false);
-                self.listen(None, news);
+                self.end_change_streams(None);
+                let notifications =
+                    self.frontend.legacy_notifications(&self.peer, self.caller.clone(), false);
+                self.add_change_stream(None, notifications);
             }
             method::CANCELLED => {
-                let Some(id) = params.get("requestId").and_then(Id::parse) else { return };
-                self.unlisten(Some(&id));
+                let Some(id) = params.get("requestId").and_then(RequestId::parse) else { return };
+                self.end_change_streams(Some(&id));
             }
             _ => {}
         }
-        self.frontend.noticed(&self.peer, &self.caller, method, params);
+        self.frontend.handle_notification(&self.peer, &self.caller, method, params);
     }
 }
 
-/// Waits until what runs has had its time.
-async fn over(ended: Option<Instant>, drain: Duration) {
-    match ended.and_then(|ended| ended.checked_add(drain)) {
-        Some(over) => sleep_until(over).await,
+/// Waits until the drain time is over.
+async fn wait_until_drained(ended: Option<Instant>, drain_time: Duration) {
+    match ended.and_then(|ended| ended.checked_add(drain_time)) {
+        Some(deadline) => sleep_until(deadline).await,
         None => pending().await,
     }
 }
 
 fn too_many(what: &str) -> RpcError {
-    RpcError::from(&ToolError::new(Code::Overloaded, format!("Too many {what} at once")))
+    RpcError::from(&ToolError::new(ErrorCode::Overloaded, format!("Too many {what} at once")))
 }
 
-/// Who is gone comes for nothing any more.
-impl Drop for Conversation {
+/// Drops the tasks and suspended calls of the client.
+impl Drop for DuplexConnection {
     fn drop(&mut self) {
-        self.frontend.forget(&self.caller);
+        self.frontend.forget_caller(&self.caller);
     }
 }

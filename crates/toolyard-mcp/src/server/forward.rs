@@ -1,4 +1,4 @@
-//! Requests for what goes on at another gateway: a balancer in front of several sends each request to any of them.
+//! Forwards requests for a suspended call or a task to the gateway that has it: a load balancer sends requests to any.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use http::{HeaderMap, HeaderName, Method, Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::time::timeout;
-use toolyard_core::{Caller, Code, ToolError};
-use toolyard_net::client::Client;
+use toolyard_core::{Caller, ErrorCode, ToolError};
+use toolyard_net::client::HttpClient;
 
 use super::http::accepts_stream;
-use super::reply::refusal;
-use super::ticket::Place;
-use super::{Frontend, call, parked};
-use crate::wire::{Id, RpcError, method};
+use super::reply::error_response;
+use super::ticket::TicketLocation;
+use super::{McpFrontend, call, suspended_calls};
+use crate::wire::{RequestId, RpcError, method};
 
-/// Marks what another gateway has sent on: it is not sent on again, however wrong an address is.
+/// Marks a request that another gateway has forwarded. It is not forwarded again, whatever its address says.
 const FORWARDED: HeaderName = HeaderName::from_static("toolyard-forwarded");
 
-/// How long another gateway may take to begin its response: of a call that is silent it says so after 15 s.
-const HEAD_TIME: Duration = Duration::from_secs(25);
+/// Maximum time until the other gateway starts its response: a silent call starts a stream after 15 s.
+const STREAM_HEAD_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// The same, where the client takes no stream, and nothing can be said before the answer.
-const ANSWER_TIME: Duration = Duration::from_secs(600);
+/// Maximum time until the answer if the client accepts no stream.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Headers that are between two neighbours (RFC 9110, 7.6.1), that say whom the request was sent to, or, like the page that
-/// it came from, were checked where it came in.
-const LEFT_OUT: [HeaderName; 8] = [
+/// Headers that are not forwarded: hop-by-hop headers (RFC 9110, 7.6.1), the addressed host, and the origin, which was
+/// checked on arrival.
+const DROPPED_HEADERS: [HeaderName; 8] = [
     header::HOST,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -41,60 +41,62 @@ const LEFT_OUT: [HeaderName; 8] = [
     header::ORIGIN,
 ];
 
-impl Frontend {
-    /// Where a modern request goes on, if that is at another gateway. What cannot be read is refused later.
-    pub(super) fn elsewhere(&self, request: &super::Request, caller: &Caller) -> Option<String> {
-        let place = match &*request.method {
+impl McpFrontend {
+    /// Returns the address of the gateway that a modern request has to go to, if it is another one. Invalid requests
+    /// are refused later.
+    pub(super) fn other_gateway(&self, request: &super::McpRequest, caller: &Caller) -> Option<String> {
+        let location = match &*request.method {
             method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ => {
-                let state = parked::state_of(&request.params)?;
-                let target = call::target(request).ok()?;
-                self.parked.place(&state, &call::identity(target, request, caller)).ok()?
+                let state = suspended_calls::own_state(&request.params)?;
+                let target = call::parse_target(request).ok()?;
+                self.suspended.locate(&state, &call::call_identity(target, request, caller)).ok()?
             }
             method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => {
-                self.tasks.place(&request.params.get_str("taskId")?, caller).ok()?
+                self.tasks.locate(&request.params.get_str("taskId")?, caller).ok()?
             }
             _ => return None,
         };
-        match place {
-            Place::Gateway(address) => Some(address.to_string()),
-            Place::Here | Place::Server { .. } => None,
+        match location {
+            TicketLocation::Gateway(address) => Some(address.to_string()),
+            TicketLocation::Here | TicketLocation::Server { .. } => None,
         }
     }
 }
 
-/// Whether another gateway has sent this on.
+/// True if another gateway has forwarded the request.
 pub(super) fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.contains_key(FORWARDED)
 }
 
-/// Sends another gateway a message, as the client sent this one.
-pub(super) async fn send(
-    client: &Client,
+/// Sends a message to another gateway with the headers of the client.
+pub(super) async fn send_to_gateway(
+    client: &HttpClient,
     address: &str,
     parts: &Parts,
     message: Bytes,
 ) -> Result<http::Response<Incoming>, String> {
     let mut request = Request::builder().method(Method::POST).uri(format!("{address}/mcp"));
-    for (name, value) in parts.headers.iter().filter(|(name, _)| !LEFT_OUT.contains(name)) {
+    for (name, value) in parts.headers.iter().filter(|(name, _)| !DROPPED_HEADERS.contains(name)) {
         request = request.header(name, value);
     }
     let request = request.header(FORWARDED, "1").body(Full::new(message));
-    let time = if accepts_stream(&parts.headers) { HEAD_TIME } else { ANSWER_TIME };
+    let time = if accepts_stream(&parts.headers) { STREAM_HEAD_TIMEOUT } else { ANSWER_TIMEOUT };
     match timeout(time, client.send(request.map_err(|error| error.to_string())?)).await {
         Ok(sent) => sent.map_err(|error| error.to_string()),
-        Err(_) => Err("it does not answer".to_owned()),
+        Err(_) => Err("timed out".to_owned()),
     }
 }
 
-/// Has another gateway answer a request. Its response goes on as it comes; dropping it ends the request there, too.
+/// Forwards a request and returns the response of the other gateway as it streams in. Dropping the response cancels the
+/// request there.
 pub(super) async fn forward(
-    client: &Client,
+    client: &HttpClient,
     address: &str,
     parts: &Parts,
-    id: &Id,
+    id: &RequestId,
     message: Bytes,
 ) -> Response {
-    match send(client, address, parts, message).await {
+    match send_to_gateway(client, address, parts, message).await {
         Ok(response) => {
             let (mut head, body) = response.into_parts();
             head.headers.remove(header::CONNECTION);
@@ -105,10 +107,11 @@ pub(super) async fn forward(
             tracing::warn!(
                 gateway = address,
                 error,
-                "a request cannot be sent on to the gateway that has its call"
+                "failed to forward a request to the gateway that holds its call"
             );
-            let error = ToolError::new(Code::Unavailable, "The gateway that has this call cannot be reached");
-            refusal(StatusCode::OK, Some(id), RpcError::from(&error))
+            let error =
+                ToolError::new(ErrorCode::Unavailable, "The gateway that has this call cannot be reached");
+            error_response(StatusCode::OK, Some(id), RpcError::from(&error))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Telling clients that something is not what it was.
+//! Change notifications to clients.
 
 use std::collections::BTreeSet;
 use std::future::ready;
@@ -7,100 +7,112 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
 use tokio::sync::watch;
-use toolyard_core::{Call, Caller, Client, Json, Object, Task, TaskAction};
+use toolyard_core::{Call, Caller, Client, Json, Object, TaskAction, TaskReference};
 
-use super::changes::{Change, Changes};
-use super::methods::LONGEST_URI;
-use super::peer::{MOST_FOLLOWED, Peer, Uris};
+use super::changes::{ChangeEvent, ChangeFeed};
+use super::legacy_client::{LegacyClient, MAX_FOLLOWED, UriSet};
+use super::methods::MAX_URI_BYTES;
 use super::remote_tasks::RemoteTasks;
-use super::ticket::Place;
-use super::{Frontend, Sender, TaskOffer, foreign_task, tasks};
-use crate::wire::{Id, RpcError, message, meta, method};
+use super::ticket::TicketLocation;
+use super::{McpFrontend, RequestContext, TaskOffer, tasks, upstream_task};
+use crate::wire::{RequestId, RpcError, message, meta, method};
 
-/// Messages, each in its pieces.
-pub(super) type Messages = BoxStream<'static, Vec<Bytes>>;
+/// Messages, each in pieces.
+pub(super) type MessageStream = BoxStream<'static, Vec<Bytes>>;
 
-impl Frontend {
-    /// What a legacy client is told, as long as it listens. One that has missed some is told of all that can
-    /// have changed.
-    pub(super) fn news(&self, peer: &Peer, caller: Caller, missed: bool) -> Messages {
-        let mut changes = self.changes(peer.followed(), caller);
+impl McpFrontend {
+    /// Returns the notifications for a legacy client that belong to no request. If it `missed` some, everything is
+    /// reported as changed.
+    pub(super) fn legacy_notifications(
+        &self,
+        peer: &LegacyClient,
+        caller: Caller,
+        missed: bool,
+    ) -> MessageStream {
+        let mut changes = self.change_feed(peer.followed(), caller);
         if missed {
-            changes.suspect_all();
+            changes.report_all();
         }
-        let next = async |mut changes: Changes| {
+        let next = async |mut changes: ChangeFeed| {
             let change = changes.next().await?;
             Some((vec![notification(&change, None)], changes))
         };
-        let told = stream::unfold(peer.listen(self.limits.queued_notices), async |mut told| {
-            let message = told.recv().await?;
-            Some((vec![message], told))
-        });
+        let notifications = stream::unfold(
+            peer.open_notification_stream(self.limits.max_queued_notices),
+            async |mut receiver| {
+                let message = receiver.recv().await?;
+                Some((vec![message], receiver))
+            },
+        );
         // It ends with the changes, which end with the gateway.
-        let told = told.map(Some).chain(stream::pending());
+        let notifications = notifications.map(Some).chain(stream::pending());
         let changes = stream::unfold(changes, next).map(Some).chain(stream::iter([None]));
-        stream::select(told, changes).take_while(|message| ready(message.is_some())).filter_map(ready).boxed()
+        stream::select(notifications, changes)
+            .take_while(|message| ready(message.is_some()))
+            .filter_map(ready)
+            .boxed()
     }
 
-    /// What a modern client is told that has sent `subscriptions/listen`: what it will be told of, then that, then the
-    /// end. Tasks that are `elsewhere` are among that.
+    /// Returns the messages of `subscriptions/listen`: the acknowledgement, the notifications, and the final response.
+    /// Tasks at other gateways are in `elsewhere`.
     ///
     /// # Errors
-    /// When the client wants to follow tasks and does not take any.
+    /// When the client subscribes to tasks without declaring the extension.
     pub(super) fn listen(
         self: &Arc<Self>,
-        id: Id,
+        id: RequestId,
         params: &Object,
-        sender: &Sender,
+        context: &RequestContext,
         elsewhere: Vec<RemoteTasks>,
-    ) -> Result<Messages, RpcError> {
+    ) -> Result<MessageStream, RpcError> {
         let filter = params.get("notifications").and_then(|filter| filter.to_object().ok());
         let filter = filter.unwrap_or_default();
-        let (mut subscription, mut tasks) = self.subscribed(id, &filter, sender)?;
+        let (mut subscription, mut tasks) = self.read_filter(id, &filter, context)?;
         for RemoteTasks { ids, changes } in elsewhere {
             subscription.tasks.extend(ids);
             tasks.push(changes);
         }
-        let (frontend, caller) = (self.clone(), sender.caller.clone());
+        let (frontend, caller) = (self.clone(), context.caller.clone());
         let opened = async move {
-            // Whose a resource is, is known once the handlers have had their time to answer.
+            // The owner of a resource is known only once the handlers have connected.
             let registry = frontend.gateway.settled_for(&caller).await;
             subscription.uris.retain(|uri| registry.resource(uri).is_some());
             let first = vec![subscription.acknowledgement()];
             let (_, followed) = watch::channel(subscription.uris.clone());
-            let listening = Listening { changes: frontend.changes(followed, caller), tasks, subscription };
-            stream::iter([first]).chain(listening.messages())
+            let stream =
+                SubscriptionStream { changes: frontend.change_feed(followed, caller), tasks, subscription };
+            stream::iter([first]).chain(stream.messages())
         };
         Ok(stream::once(opened).flatten().boxed())
     }
 
-    /// Reads the filter. What is not offered here is left out of what is granted.
-    fn subscribed(
+    /// Reads the filter. Features that are not offered are not granted.
+    fn read_filter(
         &self,
-        id: Id,
+        id: RequestId,
         filter: &Object,
-        sender: &Sender,
-    ) -> Result<(Subscription, SelectAll<BoxStream<'static, Object>>), RpcError> {
-        let wants = |name: &str| filter.get(name).and_then(Json::to_bool) == Some(true);
-        let mut subscription = Subscription {
+        context: &RequestContext,
+    ) -> Result<(ChangeSubscription, SelectAll<BoxStream<'static, Object>>), RpcError> {
+        let is_requested = |name: &str| filter.get(name).and_then(Json::to_bool) == Some(true);
+        let mut subscription = ChangeSubscription {
             id,
-            tools: self.offers.tools && wants("toolsListChanged"),
-            prompts: self.offers.prompts && wants("promptsListChanged"),
-            resources: self.offers.resources && wants("resourcesListChanged"),
-            uris: Uris::new(),
+            tools: self.offers.tools && is_requested("toolsListChanged"),
+            prompts: self.offers.prompts && is_requested("promptsListChanged"),
+            resources: self.offers.resources && is_requested("resourcesListChanged"),
+            uris: UriSet::new(),
             tasks: BTreeSet::new(),
         };
         if self.offers.resources {
-            subscription.uris = texts(filter, "resourceSubscriptions").collect();
+            subscription.uris = string_list(filter, "resourceSubscriptions").collect();
         }
         let mut followed = SelectAll::new();
         if self.offers.tasks != TaskOffer::Never && filter.get("taskIds").is_some() {
-            if !tasks::has_opted_in(sender.client.capabilities()) {
+            if !tasks::has_opted_in(context.client.capabilities()) {
                 return Err(tasks::not_opted_in());
             }
-            let ids: BTreeSet<_> = texts(filter, "taskIds").collect();
+            let ids: BTreeSet<_> = string_list(filter, "taskIds").collect();
             for id in ids {
-                if let Some(task) = self.follow_task(&id, sender) {
+                if let Some(task) = self.follow_task(&id, context) {
                     followed.push(task);
                     subscription.tasks.insert(id);
                 }
@@ -110,64 +122,64 @@ impl Frontend {
     }
 }
 
-impl Frontend {
-    /// The changes of a task; `None` where the client has no such task here.
-    fn follow_task(&self, id: &str, sender: &Sender) -> Option<BoxStream<'static, Object>> {
-        match self.tasks.place(id, &sender.caller).ok()? {
-            Place::Here => self.tasks.follow(id, &sender.caller),
-            Place::Server { handler, tool, task } => {
+impl McpFrontend {
+    /// Returns the changes of a task; `None` if the caller has no such task at this gateway.
+    fn follow_task(&self, id: &str, context: &RequestContext) -> Option<BoxStream<'static, Object>> {
+        match self.tasks.locate(id, &context.caller).ok()? {
+            TicketLocation::Here => self.tasks.follow(id, &context.caller),
+            TicketLocation::Server { handler, tool, task } => {
                 let call = Call {
-                    caller: sender.caller.clone(),
-                    origin: sender.origin.clone(),
-                    client: sender.client.clone(),
+                    caller: context.caller.clone(),
+                    origin: context.origin.clone(),
+                    client: context.client.clone(),
                     ..Call::tool(tool.clone(), Object::new().to_json())
                 };
-                let task = Task { tool, handler, id: task, action: TaskAction::Get };
-                Some(foreign_task::followed(self.gateway.clone(), &call, task, id))
+                let task = TaskReference { tool, handler, id: task, action: TaskAction::Get };
+                Some(upstream_task::task_changes(self.gateway.clone(), &call, task, id))
             }
-            Place::Gateway(_) => None,
+            TicketLocation::Gateway(_) => None,
         }
     }
 }
 
-/// The strings of a list.
-pub(super) fn texts(filter: &Object, name: &str) -> impl Iterator<Item = Arc<str>> {
+/// Returns the strings of a list, within the limits.
+pub(super) fn string_list(filter: &Object, name: &str) -> impl Iterator<Item = Arc<str>> {
     let items = filter.get(name).and_then(|list| list.to_items().ok()).unwrap_or_default();
-    let texts = items.into_iter().take(MOST_FOLLOWED).filter_map(|item| item.to_str().map(Arc::<str>::from));
-    texts.filter(|text| text.len() <= LONGEST_URI)
+    let texts = items.into_iter().take(MAX_FOLLOWED).filter_map(|item| item.to_str().map(Arc::<str>::from));
+    texts.filter(|text| text.len() <= MAX_URI_BYTES)
 }
 
-/// A modern client that listens.
-struct Listening {
-    changes: Changes,
+/// The open subscription of a modern client.
+struct SubscriptionStream {
+    changes: ChangeFeed,
     tasks: SelectAll<BoxStream<'static, Object>>,
-    subscription: Subscription,
+    subscription: ChangeSubscription,
 }
 
-impl Listening {
-    /// All messages, the last one included.
+impl SubscriptionStream {
+    /// Returns all messages, including the final response.
     fn messages(self) -> impl Stream<Item = Vec<Bytes>> {
         stream::unfold(Some(self), async |listening| {
             let mut listening = listening?;
             match listening.next().await {
                 Some(message) => Some((vec![message], Some(listening))),
-                None => Some((listening.subscription.end(), None)),
+                None => Some((listening.subscription.final_response(), None)),
             }
         })
     }
 
-    /// The next message; `None` once the gateway stops.
+    /// Returns the next notification; `None` once the gateway stops.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             tokio::select! {
                 change = self.changes.next() => {
                     let change = change?;
-                    if self.subscription.wants(&change) {
+                    if self.subscription.includes(&change) {
                         return Some(notification(&change, Some(&self.subscription)));
                     }
                 }
                 Some(task) = self.tasks.next(), if !self.tasks.is_empty() => {
-                    let params = task.with("_meta", self.subscription.meta());
+                    let params = task.with("_meta", self.subscription.subscription_meta());
                     return Some(message::notification(method::TASK_CHANGED, &params));
                 }
             }
@@ -175,28 +187,28 @@ impl Listening {
     }
 }
 
-/// What a client asked to be told of in `subscriptions/listen`, as far as that is offered.
+/// The granted part of a `subscriptions/listen` request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Subscription {
-    id: Id,
+struct ChangeSubscription {
+    id: RequestId,
     tools: bool,
     prompts: bool,
     resources: bool,
-    uris: Uris,
+    uris: UriSet,
     tasks: BTreeSet<Arc<str>>,
 }
 
-impl Subscription {
-    fn wants(&self, change: &Change) -> bool {
+impl ChangeSubscription {
+    fn includes(&self, change: &ChangeEvent) -> bool {
         match change {
-            Change::Tools => self.tools,
-            Change::Prompts => self.prompts,
-            Change::Resources => self.resources,
-            Change::Updated(_) => true,
+            ChangeEvent::Tools => self.tools,
+            ChangeEvent::Prompts => self.prompts,
+            ChangeEvent::Resources => self.resources,
+            ChangeEvent::Updated(_) => true,
         }
     }
 
-    /// The first message: what the client will be told of.
+    /// Returns the first message, which names what is granted.
     fn acknowledgement(&self) -> Bytes {
         let mut granted = Object::new();
         let lists = [
@@ -215,40 +227,42 @@ impl Subscription {
             let ids: Vec<_> = self.tasks.iter().map(|id| Json::string(id)).collect();
             granted.set("taskIds", Json::array(&ids));
         }
-        let params = self.mark(Object::new()).with("notifications", granted.to_json());
+        let params = self.with_subscription_id(Object::new()).with("notifications", granted.to_json());
         message::notification(method::ACKNOWLEDGED, &params)
     }
 
-    /// The last message, when the gateway ends the stream.
-    fn end(&self) -> Vec<Bytes> {
-        let result = Object::new().with("resultType", Json::string("complete")).with("_meta", self.meta());
+    /// Returns the final response, sent when the gateway ends the stream.
+    fn final_response(&self) -> Vec<Bytes> {
+        let result = Object::new()
+            .with("resultType", Json::string("complete"))
+            .with("_meta", self.subscription_meta());
         message::response(Some(&self.id), Ok(vec![result.to_json().bytes()]))
     }
 
-    /// Puts the subscription beside what else `_meta` says.
-    fn mark(&self, params: Object) -> Object {
+    /// Adds the subscription id to `_meta`.
+    fn with_subscription_id(&self, params: Object) -> Object {
         let meta = params.get("_meta").and_then(|meta| meta.to_object().ok()).unwrap_or_default();
         params.with("_meta", meta.with(meta::SUBSCRIPTION_ID, self.id.to_json()).to_json())
     }
 
-    fn meta(&self) -> Json {
+    fn subscription_meta(&self) -> Json {
         Object::new().with(meta::SUBSCRIPTION_ID, self.id.to_json()).to_json()
     }
 }
 
-/// The notification of a change, for this subscription of a modern client.
-fn notification(change: &Change, subscription: Option<&Subscription>) -> Bytes {
-    let (method, said) = match change {
-        Change::Tools => (method::TOOLS_CHANGED, Object::new()),
-        Change::Prompts => (method::PROMPTS_CHANGED, Object::new()),
-        Change::Resources => (method::RESOURCES_CHANGED, Object::new()),
-        Change::Updated(said) => (method::RESOURCE_UPDATED, said.clone()),
+/// Returns the notification of a change, with the id of the subscription for a modern client.
+fn notification(change: &ChangeEvent, subscription: Option<&ChangeSubscription>) -> Bytes {
+    let (method, params) = match change {
+        ChangeEvent::Tools => (method::TOOLS_CHANGED, Object::new()),
+        ChangeEvent::Prompts => (method::PROMPTS_CHANGED, Object::new()),
+        ChangeEvent::Resources => (method::RESOURCES_CHANGED, Object::new()),
+        ChangeEvent::Updated(params) => (method::RESOURCE_UPDATED, params.clone()),
     };
     message::notification(
         method,
         &match subscription {
-            Some(subscription) => subscription.mark(said),
-            None => said,
+            Some(subscription) => subscription.with_subscription_id(params),
+            None => params,
         },
     )
 }

@@ -1,52 +1,57 @@
-//! The frontend: messages of clients become calls, outcomes become messages.
+//! The frontend: turns messages of clients into calls, and outcomes into responses.
 //!
-//! The way of a `tools/call`: [`http`] or [`duplex`] (bytes -> message, session) -> `Frontend::answer`
-//! (what is asked for) -> `call` (message -> call) -> [`toolyard_core::Gateway::invoke`], and back by the same stairs.
+//! The way of a `tools/call`: [`http`] or [`duplex`] (`handle_request`: bytes -> message, session) ->
+//! `McpFrontend::answer` (dispatch by method) -> `handle_call` (request -> call) -> [`toolyard_core::Gateway::invoke`],
+//! and back the same way.
 //!
-//! - `methods`, `describe`, `pages`: which method does what, what the server says of itself, and long lists;
-//! - `call`, `convert`: from a request to a call, from an outcome to a response;
-//! - `requester`, `outlet`, `rounds`: the client of a running call, what it is told, and how it is asked in each era;
-//!   `visit`: to open a URL;
-//! - `progress`: what it is told of progress, also where there is none;
-//! - `parked`, `tasks`: calls that outlive their request, and `ticket`, how clients come back to them;
-//! - `forward`, `remote_tasks`: requests for what goes on at another gateway, and tasks there that are followed;
-//! - `foreign_task`: calls that their server goes on with as a task;
-//! - `session`, `peer`, `asks`: what is remembered of a legacy client, and `batch`, what some of them send;
-//! - `streams`, `replay`, `answers`: how such a client comes back to a stream that broke;
-//! - `modern`: what a request of the modern era must say of itself;
-//! - `changes`, `listen`: telling clients that something is not what it was;
-//! - [`http`], `sse`, [`duplex`]: how messages come, and `reply`, how they go back.
+//! - `methods`, `modern`, `describe`, `pages`: dispatch, validation of modern requests, the description of the server,
+//!   and pagination;
+//! - `call`, `convert`: from a request to a call, and from an outcome to a response;
+//! - `request_client`, `notification_sink`, `progress`: the client of a running call, its notifications, and
+//!   heartbeats;
+//! - `multi_round_trip`, `url_elicitation`: requests for input in each era;
+//! - `suspended_calls`, `tasks`, `ticket`: calls that outlive their request, and how clients return to them;
+//! - `forward`, `remote_tasks`: suspended calls and tasks at other gateways of a cluster;
+//! - `upstream_task`: calls that an upstream server runs as a task;
+//! - `session`, `legacy_client`, `outbound_requests`, `batch`: the state of a legacy client, requests to it, and
+//!   batches; `owner`, `session_order`: which session makes room for another;
+//! - `streams`, `replay`, `answer_store`: resumability of streams;
+//! - `changes`, `listen`: change notifications;
+//! - [`http`], `sse`, [`duplex`]: the transports; `reply`: responses; [`refusal`]: refusals by the gateway itself.
 
-mod answers;
-mod asks;
+mod answer_store;
 mod batch;
 mod call;
 mod changes;
 mod convert;
 mod describe;
 pub mod duplex;
-mod foreign_task;
 mod forward;
 pub mod http;
+mod legacy_client;
 mod listen;
 mod methods;
 mod modern;
-mod outlet;
+mod multi_round_trip;
+mod notification_sink;
+mod outbound_requests;
+mod owner;
 mod pages;
-mod parked;
-mod peer;
 mod progress;
+pub mod refusal;
 mod remote_tasks;
 mod replay;
 mod reply;
-mod requester;
-mod rounds;
+mod request_client;
 mod session;
+mod session_order;
 mod sse;
 mod streams;
+mod suspended_calls;
 mod tasks;
 mod ticket;
-mod visit;
+mod upstream_task;
+mod url_elicitation;
 
 use std::any::Any;
 use std::fmt;
@@ -54,196 +59,205 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+pub use owner::{owner_of, owner_of_request};
 use tokio::sync::{mpsc, watch};
 pub use toolyard_core::{CacheHint, CacheScope};
 use toolyard_core::{Caller, Gateway, Object};
+use toolyard_net::budget::ByteBudget;
 
-use crate::wire::{Era, Id, RpcError};
-use describe::Described;
-use parked::Parked;
-use peer::Peer;
-use requester::{Question, Requester};
-use tasks::Tasks;
-use ticket::Tickets;
+use crate::wire::{ProtocolEra, RequestId, RpcError};
+use describe::ServerDescription;
+use legacy_client::LegacyClient;
+use request_client::{AskQuestion, RequestClient};
+use suspended_calls::SuspendedCalls;
+use tasks::TaskTable;
+use ticket::TicketIssuer;
 
 pub use session::SessionLimits;
 
-/// What the server says of itself.
+/// The description of the server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Its name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// What a model should know before it uses the tools.
+    /// Instructions for the model.
     pub instructions: Option<String>,
 }
 
-/// Which of the protocol's features are offered. What is not answers that the method is unknown.
+/// The offered features. Methods of other features are unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offers {
+pub struct OfferedFeatures {
     /// Tools.
     pub tools: bool,
     /// Prompts.
     pub prompts: bool,
-    /// Resources, their templates, and news of their changes.
+    /// Resources, their templates, and subscriptions.
     pub resources: bool,
     /// Completion of arguments.
     pub completions: bool,
-    /// Log of running calls.
+    /// Log messages of running calls.
     pub logging: bool,
-    /// Calls that go on as tasks.
+    /// Calls that continue as tasks.
     pub tasks: TaskOffer,
 }
 
-/// Which calls may go on after their answer, for clients that take tasks (extension `io.modelcontextprotocol/tasks`).
+/// The calls that may continue as tasks, for clients with the extension `io.modelcontextprotocol/tasks`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaskOffer {
-    /// None.
+    /// No calls.
     #[default]
     Never,
-    /// Those of tools whose definition says so in `execution.taskSupport`. They do so, too, when they ask something.
+    /// Calls of tools with declared `execution.taskSupport`, also when they ask for input.
     Declared,
-    /// Those of any tool that take long. What servers behind the gateway go on with as tasks is passed on.
+    /// Long calls of any tool. Tasks of upstream servers are passed on.
     Any,
 }
 
-/// Several gateways that serve the same clients by turns, seen from one of them.
+/// One of several gateways that serve the same clients.
 #[derive(Clone)]
-pub struct Cluster {
-    /// Where the others reach this one, such as `http://10.0.0.5:8080`.
+pub struct ClusterMember {
+    /// Address of this gateway for the others, such as `http://10.0.0.5:8080`.
     pub address: Arc<str>,
-    /// What all of them seal with what clients bring back.
+    /// Key shared by all gateways, for sealed state.
     pub key: [u8; 32],
 }
 
-impl fmt::Debug for Cluster {
+impl fmt::Debug for ClusterMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-/// What clients may take.
+/// The limits of clients.
 #[derive(Debug, Clone, Copy)]
 pub struct FrontendLimits {
-    /// Notices that may wait for one client; more are dropped.
-    pub queued_notices: usize,
-    /// Entries on one page of a list.
-    pub list_page: usize,
-    /// After how long without progress a client that wants some is told that its request goes on.
+    /// Maximum number of queued notifications per client; further ones are dropped.
+    pub max_queued_notices: usize,
+    /// Number of entries on a page of a list.
+    pub list_page_size: usize,
+    /// Time without progress after which a client that wants progress gets a heartbeat.
     pub heartbeat: Duration,
-    /// Calls that wait for an answer of a modern client. A call that would be one more fails.
-    pub parked_calls: usize,
-    /// How long a call waits for an answer of its client.
-    pub ask_time: Duration,
-    /// Tasks that are remembered, running or over.
+    /// Maximum number of calls that wait for input of a modern client. Further calls fail.
+    pub suspended_calls: usize,
+    /// Maximum time that a call waits for input of its client.
+    pub ask_timeout: Duration,
+    /// Maximum number of tasks, running or finished.
     pub tasks: usize,
-    /// How long a task is remembered, from its beginning.
+    /// Time from its creation after which a task is dropped.
     pub task_ttl: Duration,
-    /// A call that is over sooner is answered, though it may go on as a task.
+    /// Minimum time of a call that continues as a task; a shorter one is answered.
     pub task_after: Duration,
-    /// How often clients should look after a task.
-    pub task_poll: Duration,
+    /// Poll interval that clients are told.
+    pub task_poll_interval: Duration,
+    /// Maximum size of a task result from another gateway, in bytes.
+    pub max_response_bytes: usize,
 }
 
 impl Default for FrontendLimits {
     fn default() -> Self {
         Self {
-            queued_notices: 64,
-            list_page: 1000,
+            max_queued_notices: 64,
+            list_page_size: 1000,
             heartbeat: Duration::from_secs(20),
-            parked_calls: 1000,
-            ask_time: Duration::from_secs(600),
+            suspended_calls: 1000,
+            ask_timeout: Duration::from_secs(600),
             tasks: 1000,
             task_ttl: Duration::from_secs(3600),
             task_after: Duration::from_millis(50),
-            task_poll: Duration::from_secs(1),
+            task_poll_interval: Duration::from_secs(1),
+            max_response_bytes: 10 << 20,
         }
     }
 }
 
-/// Everything that a frontend is told.
+/// The options of a frontend.
 #[derive(Debug, Clone, Default)]
 pub struct FrontendOptions {
-    /// What the server says of itself.
+    /// Description of the server.
     pub info: ServerInfo,
-    /// Which features there are.
-    pub offers: Offers,
-    /// How long lists may be kept, where nobody says less of his own.
+    /// Offered features.
+    pub offers: OfferedFeatures,
+    /// Cache hint of lists; handlers may set a shorter one.
     pub cache: CacheHint,
-    /// What clients may take.
+    /// Limits of clients.
     pub limits: FrontendLimits,
-    /// The gateways that this is one of; `None` where it is the only one.
-    pub cluster: Option<Cluster>,
+    /// The cluster that this gateway is a member of; `None` for a single gateway.
+    pub cluster: Option<ClusterMember>,
+    /// Memory budget of large and of queued messages.
+    pub budget: ByteBudget,
 }
 
-/// Whom a request over HTTP acts for. What has made sure of that, such as a layer in front of the routes, puts it into the
-/// request's extensions; calls, parked calls and tasks are bound to it.
+/// The principal of an HTTP request. The authentication layer puts it into the request extensions; calls, suspended
+/// calls and tasks are bound to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Principal(pub Arc<str>);
+pub struct HttpPrincipal(pub Arc<str>);
 
-/// A server of MCP over a gateway, whatever carries the messages.
-pub struct Frontend {
+/// An MCP server over a gateway, independent of the transport.
+pub struct McpFrontend {
     gateway: Arc<Gateway>,
-    offers: Offers,
+    offers: OfferedFeatures,
     limits: FrontendLimits,
-    described: Described,
-    tickets: Arc<Tickets>,
-    parked: Arc<Parked>,
-    tasks: Arc<Tasks>,
-    /// Turns true when streams are to end.
+    budget: ByteBudget,
+    description: ServerDescription,
+    tickets: Arc<TicketIssuer>,
+    suspended: Arc<SuspendedCalls>,
+    tasks: Arc<TaskTable>,
+    /// True once streams have to end.
     stopping: watch::Receiver<bool>,
 }
 
-/// A request, read.
+/// A parsed request.
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) id: Id,
+pub(crate) struct McpRequest {
+    pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) params: Object,
     pub(crate) meta: Object,
 }
 
-/// Who sent a request, and how it is answered.
-struct Sender {
-    era: Era,
+/// The context of a request: its sender, and how it is answered.
+struct RequestContext {
+    era: ProtocolEra,
     caller: Caller,
-    /// What the request came by.
+    /// The head of the HTTP request, if there is one.
     origin: Option<Arc<dyn Any + Send + Sync>>,
-    client: Arc<Requester>,
-    /// What is remembered of a legacy client.
-    peer: Option<Arc<Peer>>,
-    /// What the call asks of a modern client.
-    questions: Option<mpsc::Receiver<Question>>,
+    client: Arc<RequestClient>,
+    /// State of a legacy client.
+    peer: Option<Arc<LegacyClient>>,
+    /// Questions of the call to a modern client.
+    questions: Option<mpsc::Receiver<AskQuestion>>,
 }
 
-/// The pieces of a result, or the error.
-pub(crate) type Answer = Result<Vec<Bytes>, RpcError>;
+/// A result in pieces, or an error.
+pub(crate) type McpAnswer = Result<Vec<Bytes>, RpcError>;
 
-impl Frontend {
-    /// A frontend of `gateway`. Streams of changes end once `stopping` is true.
+impl McpFrontend {
+    /// Creates a frontend of `gateway`. Streams of changes end once `stopping` is true.
     #[must_use]
     pub fn new(gateway: Arc<Gateway>, options: FrontendOptions, stopping: watch::Receiver<bool>) -> Self {
-        let FrontendOptions { info, offers, cache, limits, cluster } = options;
-        let tickets = Arc::new(Tickets::new(cluster));
+        let FrontendOptions { info, offers, cache, limits, cluster, budget } = options;
+        let tickets = Arc::new(TicketIssuer::new(cluster));
         Self {
             gateway,
             offers,
             limits,
-            described: Described::new(&info, offers, cache),
-            parked: Arc::new(Parked::new(limits, tickets.clone())),
-            tasks: Arc::new(Tasks::new(limits, tickets.clone())),
+            budget,
+            description: ServerDescription::new(&info, offers, cache),
+            suspended: Arc::new(SuspendedCalls::new(limits, tickets.clone())),
+            tasks: Arc::new(TaskTable::new(limits, tickets.clone())),
             tickets,
             stopping,
         }
     }
 
-    /// Ends the calls that go on without a request: tasks, and those that wait for their client to come back. To be
-    /// called when no request comes any more. When this returns, whoever observes calls has been told of their end.
+    /// Ends the calls without an open request: tasks, and suspended calls. To be called once no request can come any
+    /// more. When it returns, observers of calls have been notified of their end.
     pub async fn stop(&self) {
         self.tasks.stop().await;
-        self.parked.stop().await;
+        self.suspended.stop().await;
     }
 }

@@ -1,113 +1,119 @@
-//! Long lists in pages (2026-07-28, server/utilities/pagination).
+//! Pagination of lists (2026-07-28, server/utilities/pagination).
 //!
-//! A cursor needs no memory, and any gateway with the same list takes it. It names the entries that stood last before
-//! the page that it is of, so that the next page begins behind them wherever they stand by then: what stays on the list
-//! is given once, whatever else comes and goes. Several are named, because the very last may be gone.
+//! A cursor is stateless, and valid at any gateway with the same list. It contains digests of the last entries before
+//! the next page, so that the page starts behind them even if the list has changed: an entry that stays on the list is
+//! returned exactly once. It contains several digests because the last entry may be gone.
 
 use std::ops::Range;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use toolyard_core::registry::Kind;
+use toolyard_core::registry::EntryKind;
 use toolyard_core::{Json, Registry};
 
 use crate::wire::RpcError;
 
-/// Entries that a cursor names.
-const NAMED: usize = 8;
+/// Number of entries that a cursor identifies.
+const DIGESTS: usize = 8;
 
-/// A part of a list, and the cursor of what is behind it.
-pub(super) struct Page {
+/// A page of a list, and the cursor of the next page.
+pub(super) struct ListPage {
     pub(super) list: Bytes,
     pub(super) next: Option<String>,
 }
 
-/// The page that a client asks for. The only page of a list is its text as it is kept.
+/// Returns the page at a cursor. A list that fits one page is returned as its cached text.
 ///
 /// # Errors
-/// When the cursor is none of this list.
-pub(super) fn page(
+/// When the cursor is invalid for this list.
+pub(super) fn read_page(
     registry: &Registry,
-    kind: Kind,
-    most: usize,
+    kind: EntryKind,
+    page_size: usize,
     cursor: Option<&Json>,
-) -> Result<Page, RpcError> {
+) -> Result<ListPage, RpcError> {
     let cursor = match cursor.filter(|cursor| !cursor.is_null()) {
-        Some(cursor) => {
-            Some(cursor.to_str().and_then(|text| Cursor::read(&text, kind)).ok_or_else(no_cursor)?)
-        }
+        Some(cursor) => Some(
+            cursor.to_str().and_then(|text| PageCursor::decode(&text, kind)).ok_or_else(invalid_cursor)?,
+        ),
         None => None,
     };
     let listing = registry.shown(kind);
     let entries = listing.entries();
-    let place = cut(entries, |entry| &entry.name, most, cursor);
-    if place == (0..entries.len()) {
-        return Ok(Page { list: listing.json().bytes(), next: None });
+    let range = page_range(entries, |entry| &entry.name, page_size, cursor);
+    if range == (0..entries.len()) {
+        return Ok(ListPage { list: listing.json().bytes(), next: None });
     }
     let definitions = listing.iter().map(|(_, definition)| definition);
-    let list = Json::array(definitions.skip(place.start).take(place.len())).bytes();
+    let list = Json::array(definitions.skip(range.start).take(range.len())).bytes();
     let next =
-        (place.end < entries.len()).then(|| Cursor::behind(&entries[..place.end], |entry| &entry.name));
-    Ok(Page { list, next: next.map(|cursor| cursor.write(kind)) })
+        (range.end < entries.len()).then(|| PageCursor::after(&entries[..range.end], |entry| &entry.name));
+    Ok(ListPage { list, next: next.map(|cursor| cursor.encode(kind)) })
 }
 
-fn no_cursor() -> RpcError {
-    RpcError::invalid_params("`params.cursor` is none that was given out")
+fn invalid_cursor() -> RpcError {
+    RpcError::invalid_params("invalid cursor")
 }
 
-/// Where a page stands among all entries.
-fn cut<T>(entries: &[T], name: fn(&T) -> &str, most: usize, cursor: Option<Cursor>) -> Range<usize> {
-    let start = cursor.map_or(0, |cursor| cursor.find(entries, name));
-    start..entries.len().min(start.saturating_add(most.max(1)))
+/// Returns the range of a page among all entries.
+fn page_range<T>(
+    entries: &[T],
+    name: fn(&T) -> &str,
+    page_size: usize,
+    cursor: Option<PageCursor>,
+) -> Range<usize> {
+    let start = cursor.map_or(0, |cursor| cursor.start_in(entries, name));
+    start..entries.len().min(start.saturating_add(page_size.max(1)))
 }
 
-/// Where a page begins.
-struct Cursor {
-    /// How many entries stood before it.
-    before: usize,
-    /// The last of these.
-    named: Vec<u64>,
+/// The start of a page.
+struct PageCursor {
+    /// Number of entries before the page.
+    offset: usize,
+    /// Digests of the last of these entries.
+    digests: Vec<u64>,
 }
 
-impl Cursor {
-    fn behind<T>(entries: &[T], name: fn(&T) -> &str) -> Self {
-        let named = &entries[entries.len().saturating_sub(NAMED)..];
-        Self { before: entries.len(), named: named.iter().map(|entry| digest(name(entry))).collect() }
+impl PageCursor {
+    fn after<T>(entries: &[T], name: fn(&T) -> &str) -> Self {
+        let last = &entries[entries.len().saturating_sub(DIGESTS)..];
+        Self { offset: entries.len(), digests: last.iter().map(|entry| digest(name(entry))).collect() }
     }
 
-    /// Where the entries that it names end now. If none of them is there any more, where they began.
-    fn find<T>(&self, entries: &[T], name: fn(&T) -> &str) -> usize {
-        let places = entries.iter().enumerate().filter_map(|(place, entry)| {
+    /// Returns the position behind the identified entries; if all of them are gone, the position where the first one
+    /// was.
+    fn start_in<T>(&self, entries: &[T], name: fn(&T) -> &str) -> usize {
+        let positions = entries.iter().enumerate().filter_map(|(position, entry)| {
             let digest = digest(name(entry));
-            self.named.iter().position(|named| *named == digest).map(|named| (named, place))
+            self.digests.iter().position(|other| *other == digest).map(|rank| (rank, position))
         });
-        let latest = places.max().map(|(_, place)| place + 1);
-        latest.unwrap_or(self.before - self.named.len()).min(entries.len())
+        let latest = positions.max().map(|(_, position)| position + 1);
+        latest.unwrap_or(self.offset - self.digests.len()).min(entries.len())
     }
 
-    fn write(&self, kind: Kind) -> String {
-        let before = u32::try_from(self.before).unwrap_or(u32::MAX);
+    fn encode(&self, kind: EntryKind) -> String {
+        let offset = u32::try_from(self.offset).unwrap_or(u32::MAX);
         let mut bytes = vec![kind as u8];
-        bytes.extend(before.to_be_bytes());
-        self.named.iter().for_each(|named| bytes.extend(named.to_be_bytes()));
+        bytes.extend(offset.to_be_bytes());
+        self.digests.iter().for_each(|digest| bytes.extend(digest.to_be_bytes()));
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    fn read(text: &str, kind: Kind) -> Option<Self> {
+    fn decode(text: &str, kind: EntryKind) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (first, rest) = bytes.split_first()?;
-        let (before, rest) = rest.split_first_chunk()?;
-        let before = usize::try_from(u32::from_be_bytes(*before)).ok()?;
-        let (named, rest) = rest.as_chunks();
-        let fits = before > 0 && named.len() == before.min(NAMED) && rest.is_empty();
-        let named = named.iter().map(|named| u64::from_be_bytes(*named)).collect();
-        (*first == kind as u8 && fits).then_some(Self { before, named })
+        let (offset, rest) = rest.split_first_chunk()?;
+        let offset = usize::try_from(u32::from_be_bytes(*offset)).ok()?;
+        let (digests, rest) = rest.as_chunks();
+        let fits = offset > 0 && digests.len() == offset.min(DIGESTS) && rest.is_empty();
+        let digests = digests.iter().map(|digest| u64::from_be_bytes(*digest)).collect();
+        (*first == kind as u8 && fits).then_some(Self { offset, digests })
     }
 }
 
-/// What stands for a name, which may be long, at every gateway (FNV-1a). Who offers two names of one digest harms the
-/// pages of his own entries.
+/// Returns the digest of a name (FNV-1a), the same at every gateway. A collision affects only the pages of the handler
+/// that causes it.
 fn digest(name: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     name.bytes().fold(0xcbf2_9ce4_8422_2325, step)
@@ -122,9 +128,9 @@ mod tests {
 
     use super::*;
 
-    /// An edit of a list: places of entries that go, fewer than a cursor names, and where others come.
+    /// Edits of a list: entries to remove, fewer than a cursor identifies, and positions of entries to insert.
     fn edits() -> impl Strategy<Value = Vec<(Vec<prop::sample::Index>, Vec<prop::sample::Index>)>> {
-        vec((vec(any::<prop::sample::Index>(), 0..NAMED), vec(any::<prop::sample::Index>(), 0..20)), 100)
+        vec((vec(any::<prop::sample::Index>(), 0..DIGESTS), vec(any::<prop::sample::Index>(), 0..20)), 100)
     }
 
     fn edit(
@@ -133,35 +139,35 @@ mod tests {
         come: &[prop::sample::Index],
         next: &mut usize,
     ) {
-        for place in go {
+        for position in go {
             if !list.is_empty() {
-                list.remove(place.index(list.len()));
+                list.remove(position.index(list.len()));
             }
         }
-        for place in come {
-            list.insert(place.index(list.len() + 1), format!("n{next}"));
+        for position in come {
+            list.insert(position.index(list.len() + 1), format!("n{next}"));
             *next += 1;
         }
     }
 
     proptest! {
         #[test]
-        fn what_stays_is_given_once(count in 0_usize..60, most in 1_usize..20, edits in edits()) {
+        fn remaining_entries_are_returned_once(count in 0_usize..60, page_size in 1_usize..20, edits in edits()) {
             let mut list: Vec<_> = (0..count).map(|number| number.to_string()).collect();
             let mut staying = list.clone();
-            let (mut given, mut next, mut cursor) = (BTreeMap::new(), 0, None);
+            let (mut returned, mut next, mut cursor) = (BTreeMap::new(), 0, None);
             for (round, (go, come)) in edits.iter().enumerate() {
-                let place = cut(&list, |name| name, most, cursor.as_ref().and_then(|text: &String| Cursor::read(text, Kind::Tools)));
-                prop_assert!(place.len() <= most);
-                list[place.clone()].iter().for_each(|name| *given.entry(name.clone()).or_insert(0) += 1);
-                if place.end == list.len() {
+                let position = page_range(&list, |name| name, page_size, cursor.as_ref().and_then(|text: &String| PageCursor::decode(text, EntryKind::Tools)));
+                prop_assert!(position.len() <= page_size);
+                list[position.clone()].iter().for_each(|name| *returned.entry(name.clone()).or_insert(0) += 1);
+                if position.end == list.len() {
                     for name in staying {
-                        prop_assert_eq!(given.get(&name), Some(&1), "{} in {:?}", name, given);
+                        prop_assert_eq!(returned.get(&name), Some(&1), "{} in {:?}", name, returned);
                     }
                     return Ok(());
                 }
-                cursor = Some(Cursor::behind(&list[..place.end], |name| name).write(Kind::Tools));
-                // What comes in front of the page for ever would make the list endless.
+                cursor = Some(PageCursor::after(&list[..position.end], |name| name).encode(EntryKind::Tools));
+                // Endless insertions before the page would make the list endless.
                 let come = if round < 10 { &come[..] } else { &[] };
                 edit(&mut list, go, come, &mut next);
                 staying.retain(|name| list.contains(name));
@@ -170,18 +176,18 @@ mod tests {
         }
 
         #[test]
-        fn a_cursor_that_is_none(text in "[A-Za-z0-9_=-]{0,120}") {
-            if let Some(cursor) = Cursor::read(&text, Kind::Prompts) {
-                prop_assert_eq!(cursor.write(Kind::Prompts), text);
+        fn arbitrary_text_is_a_valid_cursor_or_refused(text in "[A-Za-z0-9_=-]{0,120}") {
+            if let Some(cursor) = PageCursor::decode(&text, EntryKind::Prompts) {
+                prop_assert_eq!(cursor.encode(EntryKind::Prompts), text);
             }
         }
     }
 
     #[test]
-    fn a_cursor_is_of_one_list() {
-        let cursor = Cursor::behind(&["a", "b"], |name| name).write(Kind::Tools);
-        assert!(Cursor::read(&cursor, Kind::Tools).is_some());
-        assert!(Cursor::read(&cursor, Kind::Prompts).is_none());
-        assert!(Cursor::read(&cursor[..cursor.len() - 4], Kind::Tools).is_none());
+    fn cursor_is_valid_for_one_list() {
+        let cursor = PageCursor::after(&["a", "b"], |name| name).encode(EntryKind::Tools);
+        assert!(PageCursor::decode(&cursor, EntryKind::Tools).is_some());
+        assert!(PageCursor::decode(&cursor, EntryKind::Prompts).is_none());
+        assert!(PageCursor::decode(&cursor[..cursor.len() - 4], EntryKind::Tools).is_none());
     }
 }

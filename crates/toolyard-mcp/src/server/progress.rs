@@ -1,5 +1,5 @@
-//! What a client is told of the progress of one request: what the server says, and where that says nothing for long,
-//! that the request goes on. Clients commonly give up after 60 s, unless there is progress.
+//! Progress notifications of one request: those of the server, and heartbeats while the server sends none. Clients
+//! commonly time out after 60 s without progress.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,102 +9,105 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use toolyard_core::{Json, Object};
+use toolyard_net::budget::ByteBudget;
 
+use super::notification_sink::enqueue;
 use crate::wire::{message, meta, method};
 
-/// The smallest step that a heartbeat takes, and the share of the value that it takes: what a client shows stays as it is.
-const STEP: f64 = 1e-6;
+/// The step of a heartbeat: absolute minimum, and relative to the value. It is too small to be visible.
+const HEARTBEAT_STEP: f64 = 1e-6;
 
-/// The progress of a request whose client wants to be told.
+/// The progress notifications of a request.
 #[derive(Debug)]
-pub(super) struct Progress {
-    /// What the client calls it.
+pub(super) struct ProgressReporter {
+    /// The progress token of the client.
     token: Json,
     messages: mpsc::Sender<Bytes>,
-    told: Mutex<Told>,
+    budget: ByteBudget,
+    last: Mutex<LastProgress>,
 }
 
-/// What the client was told last.
+/// The last progress notification.
 #[derive(Debug)]
-struct Told {
-    /// When, or when it asked.
-    at: Instant,
-    /// Nothing at first.
+struct LastProgress {
+    /// Time of the notification, or of the request before the first one.
+    sent_at: Instant,
+    /// Parameters; empty before the first notification.
     params: Object,
-    /// Whether it was told something of our own, so that the server does not know how far it is.
-    of_ours: bool,
+    /// True once a heartbeat was sent, so that values of the server may have to be raised.
+    has_heartbeat: bool,
 }
 
-impl Progress {
-    pub(super) fn new(token: Json, messages: mpsc::Sender<Bytes>) -> Self {
-        let told = Told { at: Instant::now(), params: Object::new(), of_ours: false };
-        Self { token, messages, told: Mutex::new(told) }
+impl ProgressReporter {
+    pub(super) fn new(token: Json, messages: mpsc::Sender<Bytes>, budget: ByteBudget) -> Self {
+        let last = LastProgress { sent_at: Instant::now(), params: Object::new(), has_heartbeat: false };
+        Self { token, messages, budget, last: Mutex::new(last) }
     }
 
-    /// Passes on what the server says, as it is. After a heartbeat, a value that is no greater than the last one is
-    /// lifted above it, because values have to increase (2025-11-25, basic/utilities/progress, progress flow).
-    pub(super) fn tell(&self, mut params: Object) {
-        let mut told = self.told();
-        if told.of_ours
-            && let Some(last) = value(&told.params)
-            && value(&params).is_none_or(|value| value <= last)
+    /// Forwards progress of the server. After a heartbeat, a value that does not exceed the last one is raised above
+    /// it, since values have to increase (2025-11-25, basic/utilities/progress, progress flow).
+    pub(super) fn forward(&self, mut params: Object) {
+        let mut last = self.lock_last();
+        if last.has_heartbeat
+            && let Some(last) = progress_value(&last.params)
+            && progress_value(&params).is_none_or(|value| value <= last)
         {
-            params.set("progress", above(last));
+            params.set("progress", slightly_above(last));
         }
-        self.send(&mut told, params);
+        self.send(&mut last, params);
     }
 
-    /// Says the last again, a tiny step further.
-    fn beat(&self) {
-        let mut told = self.told();
-        let further = value(&told.params).map_or_else(|| Json::integer(0), above);
-        let params = told.params.clone().with("progress", further);
-        told.of_ours = true;
-        // Where the client does not read, there is no use in trying until the next is due.
-        told.at = Instant::now();
-        self.send(&mut told, params);
+    /// Repeats the last notification with a slightly greater value.
+    fn send_heartbeat(&self) {
+        let mut last = self.lock_last();
+        let further = progress_value(&last.params).map_or_else(|| Json::integer(0), slightly_above);
+        let params = last.params.clone().with("progress", further);
+        last.has_heartbeat = true;
+        // Also if the queue is full, so that the next attempt is one interval later.
+        last.sent_at = Instant::now();
+        self.send(&mut last, params);
     }
 
-    fn send(&self, told: &mut Told, mut params: Object) {
+    fn send(&self, last: &mut LastProgress, mut params: Object) {
         params.set(meta::PROGRESS_TOKEN, self.token.clone());
-        // A full queue drops the notice: whoever reads slowly learns of later progress.
-        if self.messages.try_send(message::notification(method::PROGRESS, &params)).is_ok() {
-            *told = Told { at: Instant::now(), params, of_ours: told.of_ours };
+        // A full queue drops the notification: a slow reader gets later ones.
+        if enqueue(&self.messages, &self.budget, message::notification(method::PROGRESS, &params)) {
+            *last = LastProgress { sent_at: Instant::now(), params, has_heartbeat: last.has_heartbeat };
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_last(&self) -> MutexGuard<'_, LastProgress> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How far it is.
-fn value(params: &Object) -> Option<f64> {
+/// Returns the numeric value of a progress notification.
+fn progress_value(params: &Object) -> Option<f64> {
     let value = params.get("progress").filter(|value| value.is_number())?;
     value.as_text().parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// A value that is a little greater.
-fn above(last: f64) -> Json {
-    let further = last + (last.abs() * STEP).max(STEP);
+/// Returns a slightly greater value.
+fn slightly_above(last: f64) -> Json {
+    let further = last + (last.abs() * HEARTBEAT_STEP).max(HEARTBEAT_STEP);
     Json::from_value(&further.min(f64::MAX).into())
 }
 
-/// Does the work of a request. Where its client wants to hear of progress and does not for as long as `every`, it is
-/// told that the work goes on. Only such work has a timer, and that only once it waits for something.
-pub(super) async fn alive<T>(
-    progress: Option<Arc<Progress>>,
+/// Runs a request. While its client wants progress and gets none for `every`, it gets a heartbeat. The timer exists
+/// only for such requests, and only once they wait.
+pub(super) async fn with_heartbeat<T>(
+    progress: Option<Arc<ProgressReporter>>,
     every: Duration,
     work: impl Future<Output = T>,
 ) -> T {
     let Some(progress) = progress else { return work.await };
     let mut work = pin!(work);
     loop {
-        let due = progress.told().at + every;
+        let due = progress.lock_last().sent_at + every;
         tokio::select! {
             biased;
             done = &mut work => return done,
-            () = sleep_until(due) => if progress.told().at + every <= Instant::now() { progress.beat() }
+            () = sleep_until(due) => if progress.lock_last().sent_at + every <= Instant::now() { progress.send_heartbeat() }
         }
     }
 }
@@ -117,43 +120,44 @@ mod tests {
 
     const EVERY: Duration = Duration::from_secs(20);
 
-    /// What a client is told while a server says these things after so many seconds each, and when.
+    /// Checks the notifications that a client gets, with their times, while a server sends these after so many seconds
+    /// each.
     async fn check(server: &[(u64, &str)], end: u64, expect: &[&str]) {
         let (sender, mut messages) = mpsc::channel(100);
-        let progress = Arc::new(Progress::new(Json::integer(1), sender));
+        let progress = Arc::new(ProgressReporter::new(Json::integer(1), sender, ByteBudget::default()));
         let start = Instant::now();
         let work = async {
             for (after, params) in server {
                 sleep(Duration::from_secs(*after)).await;
-                progress.tell(Object::parse(params.to_string()).unwrap());
+                progress.forward(Object::parse(params.to_string()).unwrap());
             }
             sleep(Duration::from_secs(end)).await;
         };
-        let mut told = Vec::new();
-        let mut hear = |message: Bytes| {
+        let mut lines = Vec::new();
+        let mut record = |message: Bytes| {
             let text = String::from_utf8(message.to_vec()).unwrap();
             let params = text.split_once(r#""params":"#).unwrap().1;
             let params = params.strip_suffix(r#","progressToken":1}}"#).unwrap();
-            told.push(format!("{} {params}}}", start.elapsed().as_secs()));
+            lines.push(format!("{} {params}}}", start.elapsed().as_secs()));
         };
         {
-            let mut work = pin!(alive(Some(progress.clone()), EVERY, work));
+            let mut work = pin!(with_heartbeat(Some(progress.clone()), EVERY, work));
             loop {
                 tokio::select! {
                     biased;
-                    Some(message) = messages.recv() => hear(message),
+                    Some(message) = messages.recv() => record(message),
                     () = &mut work => break,
                 }
             }
         }
         while let Ok(message) = messages.try_recv() {
-            hear(message);
+            record(message);
         }
-        assert_eq!(told, expect);
+        assert_eq!(lines, expect);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_in_silence() {
+    async fn silence_triggers_heartbeats() {
         check(&[], 19, &[]).await;
         check(&[], 70, &[r#"20 {"progress":0}"#, r#"40 {"progress":1e-6}"#, r#"60 {"progress":2e-6}"#]).await;
         check(
@@ -165,8 +169,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn values_increase() {
-        // What was said last is said again, a little further; what the server says then is lifted as far as it has to be.
+    async fn progress_values_increase() {
+        // The last notification is repeated with a slightly greater value; values of the server are raised if
+        // necessary.
         let server = [
             (5, r#"{"progress":50,"total":100,"x":1}"#),
             (25, r#"{"progress":50,"total":100}"#),
@@ -184,7 +189,7 @@ mod tests {
             ],
         )
         .await;
-        // Before any heartbeat it is the server's affair what it says.
+        // Before any heartbeat, values of the server are forwarded unchanged.
         check(
             &[(1, r#"{"progress":2}"#), (1, r#"{"progress":1}"#), (1, r#"{"progress":"x"}"#)],
             1,

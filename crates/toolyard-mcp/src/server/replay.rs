@@ -1,103 +1,122 @@
-//! What was sent on the streams of a session, kept within a bound for a client that did not get it, and the ids by which
-//! it says what it got.
+//! A limited buffer of the events of a session, for clients that lost some, and the ids of events.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use toolyard_net::budget::{BudgetExhausted, ByteBudget, ByteReservation, SMALL_MESSAGE};
 
-/// What belongs to no request, or to one.
+/// The purpose of a stream: messages that belong to no request, or those of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    News,
+pub(super) enum StreamPurpose {
+    Notifications,
     Call,
 }
 
-/// The id of an event: it names the session's tag, the stream, what that is for, and the event's place in it, as
-/// `1f0c-call-3-17`. Place 0 is the beginning, before any message.
+/// The id of an event: the tag of the session, the purpose and number of the stream, and the position in it, as in
+/// `1f0c-call-3-17`. Position 0 is the beginning, before any message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventId {
-    pub(super) purpose: Purpose,
+    pub(super) purpose: StreamPurpose,
     pub(super) stream: u64,
-    pub(super) place: u64,
+    pub(super) position: u64,
 }
 
 impl EventId {
-    pub(super) fn write(self, tag: &str) -> String {
+    pub(super) fn format(self, tag: &str) -> String {
         let purpose = match self.purpose {
-            Purpose::News => "news",
-            Purpose::Call => "call",
+            StreamPurpose::Notifications => "news",
+            StreamPurpose::Call => "call",
         };
-        format!("{tag}-{purpose}-{}-{}", self.stream, self.place)
+        format!("{tag}-{purpose}-{}-{}", self.stream, self.position)
     }
 
-    /// Reads an id that was given out in the session with this tag.
-    pub(super) fn read(text: &str, tag: &str) -> Option<Self> {
+    /// Parses an id that was issued in the session with this tag.
+    pub(super) fn parse(text: &str, tag: &str) -> Option<Self> {
         let mut parts = text.strip_prefix(tag)?.strip_prefix('-')?.split('-');
         let purpose = match parts.next()? {
-            "news" => Purpose::News,
-            "call" => Purpose::Call,
+            "news" => StreamPurpose::Notifications,
+            "call" => StreamPurpose::Call,
             _ => return None,
         };
         let mut number = || parts.next()?.parse().ok();
-        let id = Self { purpose, stream: number()?, place: number()? };
+        let id = Self { purpose, stream: number()?, position: number()? };
         parts.next().is_none().then_some(id)
     }
 }
 
 /// The latest events of all streams of a session.
 #[derive(Debug)]
-pub(super) struct Replay {
-    sent: VecDeque<Sent>,
+pub(super) struct ReplayBuffer {
+    events: VecDeque<ReplayEvent>,
     bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
+    budget: ByteBudget,
 }
 
 #[derive(Debug)]
-struct Sent {
+struct ReplayEvent {
     stream: u64,
-    place: u64,
+    position: u64,
     event: Vec<Bytes>,
+    _reserved: ByteReservation,
 }
 
-/// What an event takes beside its text, in bytes, so that many small ones are bounded too.
-const OVERHEAD: usize = 128;
+/// Reserves memory for a stored event. Its large pieces have reservations of their own.
+pub(super) fn reserve_event(
+    budget: &ByteBudget,
+    event: &[Bytes],
+) -> Result<ByteReservation, BudgetExhausted> {
+    let small = event.iter().map(Bytes::len).filter(|length| *length <= SMALL_MESSAGE);
+    budget.try_reserve(EVENT_OVERHEAD + small.sum::<usize>())
+}
 
-impl Sent {
+/// Overhead of an event in bytes, which limits the number of small ones.
+const EVENT_OVERHEAD: usize = 128;
+
+impl ReplayEvent {
     fn size(&self) -> usize {
-        OVERHEAD + self.event.iter().map(Bytes::len).sum::<usize>()
+        EVENT_OVERHEAD + self.event.iter().map(Bytes::len).sum::<usize>()
     }
 }
 
-impl Replay {
-    pub(super) const fn new(most_bytes: usize) -> Self {
-        Self { sent: VecDeque::new(), bytes: 0, most_bytes }
+impl ReplayBuffer {
+    pub(super) const fn new(max_bytes: usize, budget: ByteBudget) -> Self {
+        Self { events: VecDeque::new(), bytes: 0, max_bytes, budget }
     }
 
-    /// Keeps an event, in the place of the oldest ones. One that is larger than all that may be kept is not.
-    pub(super) fn keep(&mut self, stream: u64, place: u64, event: &[Bytes]) {
-        let sent = Sent { stream, place, event: event.to_vec() };
-        if sent.size() > self.most_bytes {
+    /// Stores an event, and drops the oldest ones if necessary. An event over the total limit, or without memory for
+    /// it, is not stored.
+    pub(super) fn store(&mut self, stream: u64, position: u64, event: &[Bytes]) {
+        let Ok(reserved) = reserve_event(&self.budget, event) else { return };
+        let stored = ReplayEvent { stream, position, event: event.to_vec(), _reserved: reserved };
+        if stored.size() > self.max_bytes {
             return;
         }
-        self.bytes += sent.size();
-        self.sent.push_back(sent);
-        while self.bytes > self.most_bytes
-            && let Some(oldest) = self.sent.pop_front()
+        self.bytes += stored.size();
+        self.events.push_back(stored);
+        while self.bytes > self.max_bytes
+            && let Some(oldest) = self.events.pop_front()
         {
             self.bytes -= oldest.size();
         }
     }
 
-    /// What was sent on a stream behind a place, as far as it is kept.
-    pub(super) fn after(&self, stream: u64, place: u64) -> VecDeque<Vec<Bytes>> {
-        let missed = self.sent.iter().filter(|sent| sent.stream == stream && sent.place > place);
-        missed.map(|sent| sent.event.clone()).collect()
+    /// Returns the stored events of a stream after a position.
+    pub(super) fn after(&self, stream: u64, position: u64) -> VecDeque<Vec<Bytes>> {
+        let later = self.events.iter().filter(|stored| stored.stream == stream && stored.position > position);
+        later.map(|stored| stored.event.clone()).collect()
     }
 
-    /// Nobody comes back to a stream.
+    /// Drops the older half.
+    pub(super) fn shrink(&mut self) {
+        let half = self.events.len().div_ceil(2);
+        self.bytes -= self.events.drain(..half).map(|stored| stored.size()).sum::<usize>();
+    }
+
+    /// Drops the events of a stream.
     pub(super) fn forget(&mut self, stream: u64) {
-        self.sent.retain(|sent| sent.stream != stream);
-        self.bytes = self.sent.iter().map(Sent::size).sum();
+        self.events.retain(|stored| stored.stream != stream);
+        self.bytes = self.events.iter().map(ReplayEvent::size).sum();
     }
 }
 
@@ -106,11 +125,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_as_they_were_written() {
-        for purpose in [Purpose::News, Purpose::Call] {
-            let id = EventId { purpose, stream: 3, place: u64::MAX };
-            assert_eq!(EventId::read(&id.write("1f"), "1f"), Some(id));
-            assert_eq!(EventId::read(&id.write("1f"), "1e"), None);
+    fn event_ids_round_trip() {
+        for purpose in [StreamPurpose::Notifications, StreamPurpose::Call] {
+            let id = EventId { purpose, stream: 3, position: u64::MAX };
+            assert_eq!(EventId::parse(&id.format("1f"), "1f"), Some(id));
+            assert_eq!(EventId::parse(&id.format("1f"), "1e"), None);
         }
         for text in [
             "",
@@ -123,30 +142,49 @@ mod tests {
             "1f-x-1-2",
             "1f-call--1-2",
         ] {
-            assert_eq!(EventId::read(text, "1f"), None, "{text}");
+            assert_eq!(EventId::parse(text, "1f"), None, "{text}");
         }
     }
 
-    fn kept(replay: &Replay, stream: u64, place: u64) -> Vec<String> {
+    fn texts_after(replay: &ReplayBuffer, stream: u64, position: u64) -> Vec<String> {
         replay
-            .after(stream, place)
+            .after(stream, position)
             .into_iter()
             .map(|event| String::from_utf8(event.concat()).unwrap())
             .collect()
     }
 
     #[test]
-    fn the_latest_are_kept() {
-        let mut replay = Replay::new(3 * (OVERHEAD + 1));
-        for (stream, place, text) in [(1, 1, "a"), (2, 1, "b"), (1, 2, "c"), (1, 3, "d")] {
-            replay.keep(stream, place, &[text.into()]);
+    fn latest_events_are_kept() {
+        let mut replay = ReplayBuffer::new(3 * (EVENT_OVERHEAD + 1), ByteBudget::default());
+        for (stream, position, text) in [(1, 1, "a"), (2, 1, "b"), (1, 2, "c"), (1, 3, "d")] {
+            replay.store(stream, position, &[text.into()]);
         }
-        assert_eq!(kept(&replay, 1, 0), ["c", "d"]);
-        assert_eq!(kept(&replay, 1, 2), ["d"]);
-        assert_eq!(kept(&replay, 2, 0), ["b"]);
-        replay.keep(2, 2, &[vec![b'x'; 4 * OVERHEAD].into()]);
-        assert_eq!(kept(&replay, 2, 0), ["b"], "what is larger than the bound drives nothing out");
+        assert_eq!(texts_after(&replay, 1, 0), ["c", "d"]);
+        assert_eq!(texts_after(&replay, 1, 2), ["d"]);
+        assert_eq!(texts_after(&replay, 2, 0), ["b"]);
+        replay.store(2, 2, &[vec![b'x'; 4 * EVENT_OVERHEAD].into()]);
+        assert_eq!(texts_after(&replay, 2, 0), ["b"], "what is larger than the bound drives nothing out");
         replay.forget(1);
-        assert_eq!((kept(&replay, 1, 0).len(), replay.bytes), (0, OVERHEAD + 1));
+        assert_eq!((texts_after(&replay, 1, 0).len(), replay.bytes), (0, EVENT_OVERHEAD + 1));
+    }
+
+    #[test]
+    fn oldest_events_are_dropped_when_memory_is_short() {
+        let budget = ByteBudget::new(4 << 10);
+        let mut replay = ReplayBuffer::new(1 << 20, budget.clone());
+        for position in 1..=5 {
+            replay.store(1, position, &[position.to_string().into()]);
+        }
+        assert_eq!(texts_after(&replay, 1, 0), ["1", "2", "3", "4"], "there is no memory for another one");
+        replay.shrink();
+        assert_eq!(
+            (texts_after(&replay, 1, 0), budget.used()),
+            (vec!["3".to_owned(), "4".to_owned()], 2 << 10)
+        );
+        replay.shrink();
+        replay.shrink();
+        replay.shrink();
+        assert_eq!((replay.bytes, budget.used()), (0, 0));
     }
 }

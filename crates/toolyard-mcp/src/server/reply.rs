@@ -1,5 +1,4 @@
-//! How an answer reaches an HTTP client: as plain JSON, or as a stream once there is something to say
-//! before the answer.
+//! Responses to an HTTP client: plain JSON, or a stream of events if a message precedes the answer.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,43 +15,41 @@ use http::{HeaderValue, StatusCode, header};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_net::body::{self, Pieces};
+use toolyard_net::body::{self, BodyPieces};
 use toolyard_net::sse;
 
-use super::replay::Purpose;
-use super::session::Session;
-use super::streams::{Reader, Said, Streams};
-use super::{Answer, batch};
-use crate::wire::{Id, RpcError, message};
+use super::replay::StreamPurpose;
+use super::session::LegacySession;
+use super::streams::{SessionStreams, StreamItem, StreamReader};
+use super::{McpAnswer, batch};
+use crate::wire::{RequestId, RpcError, message};
 
-/// How long a request is silent before its client is shown that it is still there. Proxies and clients
-/// commonly give up after 30 or 60 seconds.
-const QUIET: Duration = Duration::from_secs(15);
+/// Silence after which a client gets a sign of life. Proxies and clients commonly time out after 30 or 60 seconds.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(15);
 
-/// What a message of a client is answered with.
-pub(super) enum Reply {
-    /// The response to its request, and the status of one that comes alone.
+/// The reply to a message of a client.
+pub(super) enum HttpReply {
+    /// The response to a request, and the HTTP status for a plain response.
     One(StatusCode, Vec<Bytes>),
     /// The responses to the requests of a batch.
     Batch(Vec<Vec<Bytes>>),
 }
 
-/// A reply that is being worked out; `None` if there is none, as for a request that the client withdrew meanwhile.
-pub(super) type Pending = BoxFuture<'static, Option<Reply>>;
+/// A future reply; `None` if there is none, as for a request that the client cancelled.
+pub(super) type PendingReply = BoxFuture<'static, Option<HttpReply>>;
 
-/// After how long a client that can come back is given something to come back with. What takes longer is worth a
-/// stream.
-const PRIME: Duration = Duration::from_secs(1);
+/// Time after which a client that can resume streams gets a stream, with an event to resume from.
+const STREAM_AFTER: Duration = Duration::from_secs(1);
 
-impl Reply {
-    /// The response to a request. `status` is the one of an error.
-    pub(super) fn to(id: &Id, answer: Answer, status: fn(&RpcError) -> StatusCode) -> Self {
+impl HttpReply {
+    /// Creates the response to a request. `status` maps an error to its HTTP status.
+    pub(super) fn of(id: &RequestId, answer: McpAnswer, status: fn(&RpcError) -> StatusCode) -> Self {
         let status = answer.as_ref().err().map_or(StatusCode::OK, status);
         Self::One(status, message::response(Some(id), answer))
     }
 
-    /// The messages of a stream. They are single ones there, which every client takes; the responses to a batch may be
-    /// either (2025-03-26, basic/transports, sending messages).
+    /// Returns the messages of a stream. A batch is split into single messages, which every client accepts (2025-03-26,
+    /// basic/transports, sending messages).
     fn messages(self) -> VecDeque<Vec<Bytes>> {
         match self {
             Self::One(_, response) => VecDeque::from([response]),
@@ -61,149 +58,150 @@ impl Reply {
     }
 }
 
-/// Answers a request, or a batch: plainly if the answer comes before anything else is to be said, or if the client
-/// takes no stream, in which case there are no `messages`. A stream of a session can be come back to.
+/// Responds to a request or a batch: with plain JSON if the answer is the first message, or if the client accepts no
+/// stream, in which case there are no `messages`. The stream of a session can be resumed.
 ///
-/// Until there is a stream, a client that leaves has withdrawn its request: it knows of no event that it could
-/// come back with, so nobody could ever read the answer.
+/// Until there is a stream, a client that disconnects cancels its request: it has no event to resume from, so that it
+/// could never get the answer.
 pub(super) async fn respond(
-    mut answer: Pending,
+    mut answer: PendingReply,
     messages: Option<mpsc::Receiver<Bytes>>,
-    session: Option<Arc<Session>>,
+    session: Option<Arc<LegacySession>>,
 ) -> Response {
-    let Some(mut messages) = messages else { return plain(answer.await) };
-    let primed = session.as_ref().is_some_and(|session| session.streams.primed());
+    let Some(mut messages) = messages else { return json_reply(answer.await) };
+    let is_primed = session.as_ref().is_some_and(|session| session.streams.is_primed());
     let first = tokio::select! {
         biased;
-        given = &mut answer => match messages.try_recv() {
-            // Both came at once, as when a server writes them together.
+        reply = &mut answer => match messages.try_recv() {
+            // Both are ready at once, as when the server writes them together.
             Ok(message) => {
-                answer = std::future::ready(given).boxed();
+                answer = std::future::ready(reply).boxed();
                 Some(message)
             }
-            Err(_) => return plain(given),
+            Err(_) => return json_reply(reply),
         },
         Some(message) = messages.recv() => Some(message),
-        () = tokio::time::sleep(if primed { PRIME } else { QUIET }) => None,
+        () = tokio::time::sleep(if is_primed { STREAM_AFTER } else { KEEP_ALIVE_AFTER }) => None,
     };
-    let opening = (first.is_none() && !primed).then(|| vec![sse::KEEP_ALIVE]);
+    let opening = (first.is_none() && !is_primed).then(|| vec![sse::KEEP_ALIVE]);
     let opening = stream::iter(opening);
     match session {
-        Some(session) => streamed(opening.chain(kept(&session, first, messages, answer))),
+        Some(session) => event_stream(opening.chain(resumable_stream(&session, first, messages, answer))),
         None => {
-            // The client's reading sets the pace of the stream, and must not set that of the call. It ends when the
-            // client leaves and this is dropped.
+            // The client sets the pace of the stream, but must not delay the call. The call ends when the client
+            // disconnects, which drops this.
             let mut work = JoinSet::new();
             work.spawn(answer);
             let answer = async move { work.join_next().await?.ok()? }.boxed();
-            let said = said(first, messages, answer).map(Said::into_pieces);
-            streamed(opening.chain(said.map(sse::message)))
+            let items = reply_items(first, messages, answer).map(StreamItem::into_pieces);
+            event_stream(opening.chain(items.map(sse::message_event)))
         }
     }
 }
 
-/// The stream of an answer that goes on without its reader.
-fn kept(
-    session: &Arc<Session>,
+/// Starts the stream of an answer, which goes on without its reader.
+fn resumable_stream(
+    session: &Arc<LegacySession>,
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
-    answer: Pending,
-) -> Reader {
-    let (sender, given) = oneshot::channel();
-    let source = said(first, messages, async { given.await.ok()? }.boxed());
-    Streams::begin(session, Purpose::Call, source.boxed(), |mut stream| async move {
+    answer: PendingReply,
+) -> StreamReader {
+    let (sender, reply) = oneshot::channel();
+    let source = reply_items(first, messages, async { reply.await.ok()? }.boxed());
+    SessionStreams::start(session, StreamPurpose::Call, source.boxed(), |mut stream| async move {
         tokio::select! {
             biased;
             answer = answer => drop(sender.send(answer)),
-            () = stream.abandoned() => return,
+            () = stream.wait_until_abandoned() => return,
         }
-        // What was sent may not have come.
-        stream.abandoned().await;
+        // The client may not have received everything.
+        stream.wait_until_abandoned().await;
     })
 }
 
-/// All messages about a request: what is said before the answer, then that.
-fn said(
+/// Returns all messages of a request: those before the answer, then the answer.
+fn reply_items(
     first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
-    answer: Pending,
-) -> impl Stream<Item = Said> + Send {
-    let rest = Rest { answer, answered: None, messages };
-    stream::iter(first.map(|message| Said::Message(vec![message]))).chain(stream::unfold(rest, Rest::next))
+    answer: PendingReply,
+) -> impl Stream<Item = StreamItem> + Send {
+    let rest = ReplyStream { answer, responses: None, messages };
+    stream::iter(first.map(|message| StreamItem::Message(vec![message])))
+        .chain(stream::unfold(rest, ReplyStream::next))
 }
 
-/// A response that is one JSON text. A withdrawn request gets none.
-fn plain(reply: Option<Reply>) -> Response {
+/// Returns a plain JSON response. A cancelled request has an empty one.
+fn json_reply(reply: Option<HttpReply>) -> Response {
     match reply {
-        Some(Reply::One(status, response)) => json(status, response),
-        Some(Reply::Batch(responses)) => json(StatusCode::OK, batch::joined(responses)),
-        None => empty(StatusCode::ACCEPTED),
+        Some(HttpReply::One(status, response)) => json_response(status, response),
+        Some(HttpReply::Batch(responses)) => json_response(StatusCode::OK, batch::join(responses)),
+        None => empty_response(StatusCode::ACCEPTED),
     }
 }
 
-/// A response with a JSON body.
-pub(super) fn json(status: StatusCode, pieces: Vec<Bytes>) -> Response {
-    let mut response = Response::new(Body::new(Pieces::new(pieces)));
+/// Creates a response with a JSON body.
+pub(super) fn json_response(status: StatusCode, pieces: Vec<Bytes>) -> Response {
+    let mut response = Response::new(Body::new(BodyPieces::new(pieces)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// A response that is an error about the request as such.
-pub(super) fn refusal(status: StatusCode, id: Option<&Id>, error: RpcError) -> Response {
-    json(status, message::response(id, Err(error)))
+/// Creates a response with a JSON-RPC error.
+pub(super) fn error_response(status: StatusCode, id: Option<&RequestId>, error: RpcError) -> Response {
+    json_response(status, message::response(id, Err(error)))
 }
 
-/// A response without a body.
-pub(super) fn empty(status: StatusCode) -> Response {
+/// Creates a response without a body.
+pub(super) fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-/// A response that is a stream of events. Where there are none for long, it says that it is still there.
-pub(super) fn streamed(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) -> Response {
+/// Creates a response with a stream of events, and with a sign of life after some silence.
+pub(super) fn event_stream(events: impl Stream<Item = Vec<Bytes>> + Send + 'static) -> Response {
     let events = stream::unfold(Box::pin(events), |mut events| async move {
-        match timeout(QUIET, events.next()).await {
+        match timeout(KEEP_ALIVE_AFTER, events.next()).await {
             Ok(event) => Some((event?, events)),
             Err(_) => Some((vec![sse::KEEP_ALIVE], events)),
         }
     });
-    // Each piece becomes a chunk of its own: a small event is one.
+    // Each piece becomes a chunk, so that a small event is a single one.
     let pieces =
-        events.flat_map(|pieces| stream::iter(body::joined(pieces).into_iter().map(Ok::<_, Infallible>)));
+        events.flat_map(|pieces| stream::iter(body::join_small(pieces).into_iter().map(Ok::<_, Infallible>)));
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies such as nginx would otherwise hold events back.
+    // Proxies such as nginx would otherwise buffer events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// What is left of an answer that is being streamed.
-struct Rest {
-    answer: Pending,
-    /// What is left to be sent of what came of that.
-    answered: Option<VecDeque<Vec<Bytes>>>,
+/// The rest of an answer that is streamed.
+struct ReplyStream {
+    answer: PendingReply,
+    /// The messages of the answer that are not sent yet.
+    responses: Option<VecDeque<Vec<Bytes>>>,
     messages: mpsc::Receiver<Bytes>,
 }
 
-impl Rest {
-    async fn next(mut self) -> Option<(Said, Self)> {
-        if self.answered.is_none() {
+impl ReplyStream {
+    async fn next(mut self) -> Option<(StreamItem, Self)> {
+        if self.responses.is_none() {
             tokio::select! {
                 biased;
                 Some(message) = self.messages.recv() => {
-                    return Some((Said::Message(vec![message]), self));
+                    return Some((StreamItem::Message(vec![message]), self));
                 }
-                answer = &mut self.answer => self.answered = Some(answer?.messages()),
+                answer = &mut self.answer => self.responses = Some(answer?.messages()),
             }
         }
-        // What was said before the answer goes before it.
+        // Messages that were sent before the answer precede it.
         match self.messages.try_recv() {
-            Ok(message) => Some((Said::Message(vec![message]), self)),
-            Err(_) => Some((Said::Answer(self.answered.as_mut()?.pop_front()?), self)),
+            Ok(message) => Some((StreamItem::Message(vec![message]), self)),
+            Err(_) => Some((StreamItem::Answer(self.responses.as_mut()?.pop_front()?), self)),
         }
     }
 }

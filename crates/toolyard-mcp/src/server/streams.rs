@@ -1,12 +1,13 @@
-//! Streams that the client of a session can come back to (2025-11-25, basic/transports, resumability and redelivery).
+//! Resumable streams of a session (2025-11-25, basic/transports, resumability and redelivery).
 //!
-//! A stream has a source, which goes on while nobody reads: of a call that is the work itself, of news it is what
-//! has changed by the time that somebody asks. So nothing gathers but what a call says, which its own queue bounds; what was
-//! sent is kept in [`Replay`], but answers are in [`Answers`]. A stream that nobody reads for as long as `resume` ends, and its call with it.
+//! The source of a stream goes on without a reader: that of a call runs the call, that of notifications collects
+//! changes when it is polled. So only notifications of a call accumulate, in its limited queue. Sent events are stored
+//! in [`ReplayBuffer`], and answers in [`AnswerStore`]. A stream without a reader ends after `resume_timeout`, which
+//! cancels its call.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -15,25 +16,26 @@ use futures_util::stream::{BoxStream, Stream as EventStream, StreamExt};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use toolyard_net::budget::ByteBudget;
 use toolyard_net::sse;
 
-use super::answers::Answers;
-use super::replay::{EventId, Purpose, Replay};
-use super::session::Session;
+use super::answer_store::AnswerStore;
+use super::replay::{EventId, ReplayBuffer, StreamPurpose};
+use super::session::LegacySession;
 
-/// How long a client waits before it comes back to a stream that broke.
+/// Time that a client waits before it resumes an interrupted stream.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What a stream says next.
+/// An item of a stream.
 #[derive(Debug)]
-pub(super) enum Said {
-    /// Something before its end.
+pub(super) enum StreamItem {
+    /// A message before the answer.
     Message(Vec<Bytes>),
-    /// The answer to its request, or to one of a batch, which come last.
+    /// The answer to the request, or to one of a batch; answers come last.
     Answer(Vec<Bytes>),
 }
 
-impl Said {
+impl StreamItem {
     pub(super) fn into_pieces(self) -> Vec<Bytes> {
         match self {
             Self::Message(pieces) | Self::Answer(pieces) => pieces,
@@ -41,96 +43,117 @@ impl Said {
     }
 }
 
-/// Where a stream has what it says from.
-pub(super) type Source = BoxStream<'static, Said>;
+/// The source of the items of a stream.
+pub(super) type ItemSource = BoxStream<'static, StreamItem>;
 
 /// The streams of one session.
 #[derive(Debug)]
-pub(super) struct Streams {
-    table: Mutex<Table>,
-    /// Begins the ids of events: those of another session are none of this one.
+pub(super) struct SessionStreams {
+    table: Mutex<StreamTable>,
+    /// Prefix of event ids: ids of other sessions are invalid here.
     tag: Box<str>,
-    /// Whether each begins with an event that only has an id, to come back with.
-    primed: bool,
-    /// How long a stream outlives its reader.
-    resume: Duration,
-    /// Turns true when nobody can come back any more.
+    /// True if each stream starts with an event that only has an id, to resume from.
+    is_primed: bool,
+    /// Time that a stream survives without a reader.
+    resume_timeout: Duration,
+    /// True once streams cannot be resumed any more.
     stopping: watch::Receiver<bool>,
 }
 
 #[derive(Debug)]
-struct Table {
-    /// `None` once the session is over.
-    streams: Option<HashMap<u64, Stream>>,
-    /// The number of the latest stream.
-    latest: u64,
-    /// The stream of what belongs to no request: there is one.
-    news: Option<u64>,
-    replay: Replay,
-    answers: Answers,
+struct StreamTable {
+    /// `None` once the session is closed.
+    streams: Option<HashMap<u64, StreamState>>,
+    /// Number of the latest stream.
+    last_number: u64,
+    /// The only stream of messages that belong to no request.
+    notifications: Option<u64>,
+    replay: ReplayBuffer,
+    answers: AnswerStore,
 }
 
-/// What is known of a stream, read or not.
-struct Stream {
-    purpose: Purpose,
+/// The state of a stream, with or without a reader.
+struct StreamState {
+    purpose: StreamPurpose,
     /// `None` once everything was sent.
-    source: Option<Source>,
-    /// Of the latest event.
-    place: u64,
-    /// The number of the reader that goes on; an older one ends.
+    source: Option<ItemSource>,
+    /// Position of the latest event.
+    position: u64,
+    /// Number of the current reader; older ones end.
     reader: u64,
     waker: Option<Waker>,
-    /// Whether somebody reads.
-    read: watch::Sender<bool>,
-    /// Ends the stream when nobody comes back. It does the work of a call, too.
+    /// True while there is a reader.
+    is_read: watch::Sender<bool>,
+    /// Runs the call, and ends the stream when it is abandoned.
     _keeper: JoinSet<()>,
 }
 
-/// What is to happen to a stream while it is there.
-pub(super) struct Kept {
-    read: watch::Receiver<bool>,
-    resume: Duration,
+/// Ends the work of a stream that is abandoned.
+pub(super) struct StreamLifetime {
+    is_read: watch::Receiver<bool>,
+    resume_timeout: Duration,
     stopping: watch::Receiver<bool>,
 }
 
-/// A stream that was asked for by the id of an event.
-pub(super) enum Resumed {
-    Stream(Reader),
-    /// It told of what belongs to no request, and is not kept any more: some of that was missed.
-    OldNews,
-    /// There is nothing to go on with.
+/// The result of resuming a stream from an event.
+pub(super) enum ResumeOutcome {
+    Stream(StreamReader),
+    /// A stream of notifications that is gone: some were missed.
+    MissedNotifications,
+    /// There is nothing to resume.
     Unknown,
 }
 
-impl Streams {
+impl SessionStreams {
     pub(super) fn new(
         id: &str,
-        primed: bool,
-        most_bytes: usize,
+        is_primed: bool,
+        max_bytes: usize,
         resume: Duration,
-        answers: Arc<Semaphore>,
+        (answers, budget): (Arc<Semaphore>, &ByteBudget),
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let (replay, answers) = (Replay::new(most_bytes), Answers::new(most_bytes, answers));
-        let table = Table { streams: Some(HashMap::new()), latest: 0, news: None, replay, answers };
-        // A part of the session's own id is no secret to its client, and tells nobody else the rest.
+        let replay = ReplayBuffer::new(max_bytes, budget.clone());
+        let answers = AnswerStore::new(max_bytes, answers, budget.clone());
+        let table = StreamTable {
+            streams: Some(HashMap::new()),
+            last_number: 0,
+            notifications: None,
+            replay,
+            answers,
+        };
+        // Only a part of the session id, which is a secret towards others.
         let tag = id.get(..8).unwrap_or(id).into();
-        Self { table: Mutex::new(table), tag, primed, resume, stopping }
+        Self { table: Mutex::new(table), tag, is_primed, resume_timeout: resume, stopping }
     }
 
-    /// Whether streams begin with an event to come back with (2025-11-25, basic/transports, sending messages).
-    pub(super) const fn primed(&self) -> bool {
-        self.primed
+    /// True if streams start with an event to resume from (2025-11-25, basic/transports, sending messages).
+    pub(super) const fn is_primed(&self) -> bool {
+        self.is_primed
     }
 
-    /// Whether a call runs whose stream its client may come back to.
-    pub(super) fn in_use(&self) -> bool {
+    /// True if a call runs whose stream may be resumed.
+    pub(super) fn is_in_use(&self) -> bool {
         let table = self.table();
         let mut streams = table.streams.iter().flat_map(HashMap::values);
-        streams.any(|stream| stream.purpose == Purpose::Call && stream.source.is_some())
+        streams.any(|stream| stream.purpose == StreamPurpose::Call && stream.source.is_some())
     }
 
-    /// Ends all streams, for good.
+    /// Drops the older part of the stored events. A locked table stays unchanged: the owner of the lock may be waiting
+    /// for the memory.
+    pub(super) fn shrink(&self) {
+        let table = match self.table.try_lock() {
+            Ok(table) => Some(table),
+            Err(TryLockError::Poisoned(table)) => Some(table.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(mut table) = table {
+            table.replay.shrink();
+            table.answers.shrink();
+        }
+    }
+
+    /// Ends all streams for good.
     pub(super) fn close(&self) {
         let mut table = self.table();
         for number in table.streams.take().iter().flat_map(HashMap::keys) {
@@ -138,45 +161,54 @@ impl Streams {
         }
     }
 
-    /// Begins to read the stream of the latest event that a client got.
-    pub(super) fn resume(session: &Arc<Session>, id: &str) -> Resumed {
+    /// Resumes a stream behind an event.
+    pub(super) fn resume(session: &Arc<LegacySession>, id: &str) -> ResumeOutcome {
         let this = &session.streams;
-        let Some(id) = EventId::read(id, &this.tag) else { return Resumed::Unknown };
+        let Some(id) = EventId::parse(id, &this.tag) else { return ResumeOutcome::Unknown };
         let mut table = this.table();
-        let mut replay = table.replay.after(id.stream, id.place);
-        replay.extend(table.answers.after(id.stream, id.place));
+        let mut replay = table.replay.after(id.stream, id.position);
+        replay.extend(table.answers.after(id.stream, id.position));
         let stream = table.streams.as_mut().and_then(|streams| streams.get_mut(&id.stream));
         match stream.filter(|stream| stream.source.is_some() || !replay.is_empty()) {
             Some(stream) => {
                 stream.reader += 1;
-                // Whoever reads still does not know that the client is gone.
+                // The old reader does not know yet that its client is gone.
                 stream.waker.take().into_iter().for_each(Waker::wake);
-                stream.read.send_replace(true);
+                stream.is_read.send_replace(true);
                 let reader = stream.reader;
                 drop(table);
-                Resumed::Stream(Reader { session: session.clone(), stream: id.stream, reader, ready: replay })
+                ResumeOutcome::Stream(StreamReader {
+                    session: session.clone(),
+                    stream: id.stream,
+                    reader,
+                    ready: replay,
+                })
             }
-            None if id.purpose == Purpose::News => Resumed::OldNews,
-            None => Resumed::Unknown,
+            None if id.purpose == StreamPurpose::Notifications => ResumeOutcome::MissedNotifications,
+            None => ResumeOutcome::Unknown,
         }
     }
 
-    /// Adds a stream; gives its first reader. `work` is run as long as the stream is there.
-    pub(super) fn begin<F: Future<Output = ()> + Send + 'static>(
-        session: &Arc<Session>,
-        purpose: Purpose,
-        source: Source,
-        work: impl FnOnce(Kept) -> F,
-    ) -> Reader {
+    /// Starts a stream and returns its first reader. `work` runs as long as the stream exists.
+    pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
+        session: &Arc<LegacySession>,
+        purpose: StreamPurpose,
+        source: ItemSource,
+        work: impl FnOnce(StreamLifetime) -> F,
+    ) -> StreamReader {
         let this = &session.streams;
-        let read = watch::Sender::new(true);
-        let kept = Kept { read: read.subscribe(), resume: this.resume, stopping: this.stopping.clone() };
-        let work = work(kept);
+        let is_read = watch::Sender::new(true);
+        let lifetime = StreamLifetime {
+            is_read: is_read.subscribe(),
+            resume_timeout: this.resume_timeout,
+            stopping: this.stopping.clone(),
+        };
+        let work = work(lifetime);
         let mut table = this.table();
-        table.latest += 1;
-        let number = table.latest;
-        if purpose == Purpose::News
-            && let Some(older) = table.news.replace(number)
+        table.last_number += 1;
+        let number = table.last_number;
+        if purpose == StreamPurpose::Notifications
+            && let Some(older) = table.notifications.replace(number)
         {
             table.forget(older);
         }
@@ -189,56 +221,64 @@ impl Streams {
                 }
             });
             let source = Some(source);
-            let (place, reader, waker) = (0, 0, None);
-            streams.insert(number, Stream { purpose, source, place, reader, waker, read, _keeper: keeper });
+            let (position, reader, waker) = (0, 0, None);
+            streams.insert(
+                number,
+                StreamState { purpose, source, position, reader, waker, is_read, _keeper: keeper },
+            );
         }
         drop(table);
-        let first = this.primed.then(|| {
-            let id = EventId { purpose, stream: number, place: 0 };
-            vec![sse::priming(&id.write(&this.tag), RETRY)]
+        let first = this.is_primed.then(|| {
+            let id = EventId { purpose, stream: number, position: 0 };
+            vec![sse::priming_event(&id.format(&this.tag), RETRY)]
         });
-        Reader { session: session.clone(), stream: number, reader: 0, ready: first.into_iter().collect() }
+        StreamReader {
+            session: session.clone(),
+            stream: number,
+            reader: 0,
+            ready: first.into_iter().collect(),
+        }
     }
 
-    /// The next event of a stream for one of its readers.
-    fn poll(&self, number: u64, reader: u64, cx: &mut Context<'_>) -> Poll<Option<Vec<Bytes>>> {
+    /// Polls the next event of a stream for one of its readers.
+    fn poll_event(&self, number: u64, reader: u64, cx: &mut Context<'_>) -> Poll<Option<Vec<Bytes>>> {
         let mut table = self.table();
-        let Table { streams, replay, answers, .. } = &mut *table;
+        let StreamTable { streams, replay, answers, .. } = &mut *table;
         let stream = streams.as_mut().and_then(|streams| streams.get_mut(&number));
         let Some(stream) = stream.filter(|stream| stream.reader == reader) else { return Poll::Ready(None) };
         stream.waker = Some(cx.waker().clone());
         let Some(source) = &mut stream.source else { return Poll::Ready(None) };
-        let Some(said) = std::task::ready!(source.poll_next_unpin(cx)) else {
+        let Some(item) = std::task::ready!(source.poll_next_unpin(cx)) else {
             stream.source = None;
-            answers.read(number);
+            answers.mark_read(number);
             return Poll::Ready(None);
         };
-        stream.place += 1;
-        let id = EventId { purpose: stream.purpose, stream: number, place: stream.place };
-        let is_answer = matches!(said, Said::Answer(_));
-        let event = sse::numbered(&id.write(&self.tag), said.into_pieces());
-        // Where too many clients are away, an answer is kept as far as anything is.
-        if !is_answer || !answers.keep(number, stream.place, &event) {
-            replay.keep(number, stream.place, &event);
+        stream.position += 1;
+        let id = EventId { purpose: stream.purpose, stream: number, position: stream.position };
+        let is_answer = matches!(item, StreamItem::Answer(_));
+        let event = sse::numbered_message(&id.format(&self.tag), item.into_pieces());
+        // Without a permit, an answer is stored like any other event.
+        if !is_answer || !answers.store(number, stream.position, &event) {
+            replay.store(number, stream.position, &event);
         }
         Poll::Ready(Some(event))
     }
 
-    /// A reader is gone. The stream waits for another, unless there is one already.
-    fn left(&self, number: u64, reader: u64) {
+    /// Marks the stream as unread, unless it has another reader already.
+    fn reader_left(&self, number: u64, reader: u64) {
         let table = self.table();
         let stream = table.streams.as_ref().and_then(|streams| streams.get(&number));
         if let Some(stream) = stream.filter(|stream| stream.reader == reader) {
-            stream.read.send_replace(false);
+            stream.is_read.send_replace(false);
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, StreamTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl StreamTable {
     fn forget(&mut self, number: u64) {
         self.replay.forget(number);
         self.answers.forget(number);
@@ -248,58 +288,58 @@ impl Table {
     }
 }
 
-/// Whoever reads a stream that is gone has to hear of it.
-impl Drop for Stream {
+/// Wakes the reader, which has to notice the end of the stream.
+impl Drop for StreamState {
     fn drop(&mut self) {
         self.waker.take().into_iter().for_each(Waker::wake);
     }
 }
 
-impl std::fmt::Debug for Stream {
+impl std::fmt::Debug for StreamState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stream")
             .field("purpose", &self.purpose)
-            .field("place", &self.place)
+            .field("place", &self.position)
             .finish_non_exhaustive()
     }
 }
 
-impl Kept {
-    /// Waits until nobody has read the stream for long enough.
-    pub(super) async fn abandoned(&mut self) {
-        while self.read.wait_for(|read| !read).await.is_ok() {
+impl StreamLifetime {
+    /// Waits until the stream had no reader for long enough.
+    pub(super) async fn wait_until_abandoned(&mut self) {
+        while self.is_read.wait_for(|is_read| !is_read).await.is_ok() {
             tokio::select! {
-                back = self.read.wait_for(|read| *read) => if back.is_err() { return },
-                () = sleep(self.resume) => return,
+                back = self.is_read.wait_for(|is_read| *is_read) => if back.is_err() { return },
+                () = sleep(self.resume_timeout) => return,
                 _ = self.stopping.wait_for(|stopping| *stopping) => return,
             }
         }
     }
 }
 
-/// Reads a stream. The session is in use as long as this lives.
-pub(super) struct Reader {
-    session: Arc<Session>,
+/// The reader of a stream. It keeps the session in use.
+pub(super) struct StreamReader {
+    session: Arc<LegacySession>,
     stream: u64,
     reader: u64,
-    /// What goes before what the source gives.
+    /// Events that precede those of the source.
     ready: VecDeque<Vec<Bytes>>,
 }
 
-impl EventStream for Reader {
+impl EventStream for StreamReader {
     type Item = Vec<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<Bytes>>> {
         match self.ready.pop_front() {
             Some(event) => Poll::Ready(Some(event)),
-            None => self.session.streams.poll(self.stream, self.reader, cx),
+            None => self.session.streams.poll_event(self.stream, self.reader, cx),
         }
     }
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
-        self.session.streams.left(self.stream, self.reader);
+        self.session.streams.reader_left(self.stream, self.reader);
     }
 }
 

@@ -1,8 +1,8 @@
-//! Calls that go on after their answer: the tasks extension (SEP-2663).
+//! Tasks: calls that continue after their response (SEP-2663).
 //!
-//! A call goes on as a task where it may (see [`TaskOffer`](super::TaskOffer)) and its client takes tasks. The backend
-//! knows nothing of that: it runs the same call, and what it asks is asked by way of the task. A task that a server has
-//! begun by itself is not here: its id says where it is.
+//! A call continues as a task if it may (see [`TaskOffer`](super::TaskOffer)) and its client supports tasks. The
+//! backend does not notice: the same call goes on, and its questions become part of the task. Tasks of upstream servers
+//! are not kept here: their ids contain the server.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,45 +17,45 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{Caller, Client, Code, Json, Object, Outcome, Started, ToolError};
+use toolyard_core::{Caller, Client, ErrorCode, Json, Object, Outcome, StartedTask, ToolError};
 
-use super::rounds::{Job, Step, show_permitted};
-use super::ticket::{Place, Tickets, task_of};
-use super::{Answer, FrontendLimits, Sender, convert};
-use crate::wire::{Era, RpcError, error, meta};
+use super::multi_round_trip::{CallExecution, ExecutionStep, filter_requests};
+use super::ticket::{TicketIssuer, TicketLocation, task_binding};
+use super::{FrontendLimits, McpAnswer, RequestContext, convert};
+use crate::wire::{ProtocolEra, RpcError, error, meta};
 
-/// When a call goes on as a task.
+/// The time at which a call continues as a task.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Handover {
-    /// After this time.
+pub(super) struct TaskHandover {
+    /// Time after which it does.
     pub(super) after: Duration,
-    /// And before it, once it asks something.
+    /// True if it does before, once it asks for input.
     pub(super) when_asking: bool,
 }
 
-/// Whether a client takes tasks.
+/// True if a client supports tasks.
 pub(super) fn has_opted_in(capabilities: Option<&Json>) -> bool {
     let capabilities = capabilities.and_then(|capabilities| capabilities.to_object().ok());
     let extensions = capabilities.and_then(|capabilities| capabilities.get("extensions")?.to_object().ok());
     extensions.is_some_and(|extensions| extensions.get(meta::TASKS).is_some())
 }
 
-/// The capabilities of a client that takes tasks.
-pub(super) fn extension() -> Object {
+/// Returns the capabilities of a client that supports tasks.
+pub(super) fn required_capabilities() -> Object {
     let extension = Object::new().with(meta::TASKS, Object::new().to_json());
     Object::new().with("extensions", extension.to_json())
 }
 
-/// The client would have to take tasks.
+/// Returns the error for a client that does not support tasks.
 pub(super) fn not_opted_in() -> RpcError {
-    convert::missing_capability(&extension())
+    convert::missing_capability(&required_capabilities())
 }
 
-/// The task that a request names.
+/// Returns the task id of a request.
 ///
 /// # Errors
-/// When its client takes no tasks, or it names none.
-pub(super) fn id(params: &Object, sender: &Sender) -> Result<String, RpcError> {
+/// When the client does not support tasks, or the id is missing.
+pub(super) fn task_id_param(params: &Object, sender: &RequestContext) -> Result<String, RpcError> {
     if !has_opted_in(sender.client.capabilities()) {
         return Err(not_opted_in());
     }
@@ -63,57 +63,65 @@ pub(super) fn id(params: &Object, sender: &Sender) -> Result<String, RpcError> {
     id.ok_or_else(|| RpcError::invalid_params("`params.taskId` is not a string"))
 }
 
-/// There is no such task, or it is somebody else's.
-pub(super) fn unknown() -> RpcError {
-    RpcError::invalid_params("`params.taskId` is no task that is known here")
+/// Returns the error for an unknown task, or one of another caller.
+pub(super) fn unknown_task() -> RpcError {
+    RpcError::invalid_params("unknown `params.taskId`")
 }
 
-/// How long a task of a server is found. The server decides how long it remembers it.
-const FOUND: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Lifetime of the ticket for an upstream task. The server decides how long the task itself exists.
+const UPSTREAM_TASK_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A task that the server of a handler has made of a call of a tool, with an id of which no other server has one.
+/// Replaces the id of an upstream task by a ticket, which is unique among all servers.
 ///
 /// # Errors
-/// When the server has not named it.
-pub(super) fn named(mut started: Started, caller: &Caller, tickets: &Tickets) -> Result<Started, RpcError> {
-    let nobodys = || RpcError::from(&ToolError::new(Code::ExecutionFailed, "The server's task has no id"));
+/// When the server has not set an id.
+pub(super) fn with_ticket(
+    mut started: StartedTask,
+    caller: &Caller,
+    tickets: &TicketIssuer,
+) -> Result<StartedTask, RpcError> {
+    let no_id = || RpcError::from(&ToolError::new(ErrorCode::ExecutionFailed, "The server's task has no id"));
     let (Some(owner), Some(id)) = (&started.owner, started.body.get_str("taskId")) else {
-        return Err(nobodys());
+        return Err(no_id());
     };
-    let ticket = tickets.for_server(&task_of(caller), [&*owner.handler, &*owner.tool, &*id], FOUND)?;
+    let ticket = tickets.issue_upstream(
+        &task_binding(caller),
+        [&*owner.handler, &*owner.tool, &*id],
+        UPSTREAM_TASK_TTL,
+    )?;
     started.body.set("taskId", Json::string(&ticket));
     Ok(started)
 }
 
-/// All tasks of one frontend.
-pub(super) struct Tasks {
-    table: Mutex<HashMap<Arc<str>, Arc<Task>>>,
-    /// The tasks that run. They end when this is dropped.
+/// The tasks of one frontend.
+pub(super) struct TaskTable {
+    table: Mutex<HashMap<Arc<str>, Arc<TaskEntry>>>,
+    /// The running tasks. Dropping the set cancels them.
     running: Mutex<JoinSet<()>>,
     limits: FrontendLimits,
-    tickets: Arc<Tickets>,
+    tickets: Arc<TicketIssuer>,
 }
 
 /// One task.
-struct Task {
+struct TaskEntry {
     id: Arc<str>,
     caller: Caller,
     created: SystemTime,
-    since: Instant,
-    state: watch::Sender<State>,
-    answers: mpsc::Sender<Object>,
+    started: Instant,
+    state: watch::Sender<TaskState>,
+    responses: mpsc::Sender<Object>,
     work: Mutex<Option<AbortHandle>>,
 }
 
-/// How a task is.
+/// The status of a task and the time of its last update.
 #[derive(Debug, Clone)]
-struct State {
-    updated: SystemTime,
-    status: Status,
+struct TaskState {
+    updated_at: SystemTime,
+    status: TaskStatus,
 }
 
 #[derive(Debug, Clone)]
-enum Status {
+enum TaskStatus {
     Working,
     InputRequired(Json),
     Completed(Json),
@@ -121,61 +129,62 @@ enum Status {
     Cancelled,
 }
 
-impl Status {
+impl TaskStatus {
     const fn is_final(&self) -> bool {
         matches!(self, Self::Completed(_) | Self::Failed(_) | Self::Cancelled)
     }
 }
 
-/// Answers to one task that may wait to be taken.
-const ANSWERS: usize = 16;
+/// Maximum number of queued responses to one task.
+const RESPONSE_CAPACITY: usize = 16;
 
-impl Tasks {
-    pub(super) fn new(limits: FrontendLimits, tickets: Arc<Tickets>) -> Self {
+impl TaskTable {
+    pub(super) fn new(limits: FrontendLimits, tickets: Arc<TicketIssuer>) -> Self {
         Self { table: Mutex::default(), running: Mutex::default(), limits, tickets }
     }
 
-    /// Ends the tasks that run.
+    /// Cancels the running tasks.
     pub(super) async fn stop(&self) {
         let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
         running.shutdown().await;
     }
 
-    /// Lets a call go on as a task; gives the result that names it.
-    pub(super) fn start(&self, job: Job, caller: Caller) -> Answer {
-        let full = || RpcError::from(&ToolError::new(Code::Overloaded, "Too many tasks are running"));
-        // Progress and log are not told of tasks (SEP-2663, task status notifications).
-        job.client.say_nothing();
-        let (answers, given) = mpsc::channel(ANSWERS);
+    /// Continues a call as a task and returns the result that names the task.
+    pub(super) fn start(&self, execution: CallExecution, caller: Caller) -> McpAnswer {
+        let full = || RpcError::from(&ToolError::new(ErrorCode::Overloaded, "Too many tasks are running"));
+        // Tasks have neither progress nor log messages (SEP-2663, task status notifications).
+        execution.client.detach();
+        let (answers, responses) = mpsc::channel(RESPONSE_CAPACITY);
         let now = SystemTime::now();
-        let task = Arc::new(Task {
-            id: self.tickets.for_here(&task_of(&caller), self.limits.task_ttl)?,
+        let task = Arc::new(TaskEntry {
+            id: self.tickets.issue_local(&task_binding(&caller), self.limits.task_ttl)?,
             caller,
             created: now,
-            since: Instant::now(),
-            state: watch::Sender::new(State { updated: now, status: Status::Working }),
-            answers,
+            started: Instant::now(),
+            state: watch::Sender::new(TaskState { updated_at: now, status: TaskStatus::Working }),
+            responses: answers,
             work: Mutex::default(),
         });
-        if !self.remember(&task) {
+        if !self.insert(&task) {
             return Err(full());
         }
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while running.try_join_next().is_some() {}
-        let over = task.since.checked_add(self.limits.task_ttl);
-        let work = running.spawn(work(task.clone(), job, given, over));
+        let expired = task.started.checked_add(self.limits.task_ttl);
+        let work = running.spawn(run_task(task.clone(), execution, responses, expired));
         *task.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
-        Ok(self.describe(&task, "task", &State { updated: now, status: Status::Working }).to_pieces())
+        Ok(self
+            .describe(&task, "task", &TaskState { updated_at: now, status: TaskStatus::Working })
+            .to_pieces())
     }
 
-    /// Forgets the tasks whose time is over, then notes one more. Where there are too many, the oldest that is
-    /// over makes room.
-    fn remember(&self, task: &Arc<Task>) -> bool {
+    /// Removes expired tasks, and adds a task. If there are too many, the oldest finished one makes room.
+    fn insert(&self, task: &Arc<TaskEntry>) -> bool {
         let mut table = self.table();
-        table.retain(|_, task| task.since.elapsed() < self.limits.task_ttl || task.abort());
+        table.retain(|_, task| task.started.elapsed() < self.limits.task_ttl || task.abort());
         if table.len() >= self.limits.tasks {
-            let over = table.values().filter(|task| task.state.borrow().status.is_final());
-            let Some(oldest) = over.min_by_key(|task| task.since).map(|task| task.id.clone()) else {
+            let expired = table.values().filter(|task| task.state.borrow().status.is_final());
+            let Some(oldest) = expired.min_by_key(|task| task.started).map(|task| task.id.clone()) else {
                 return false;
             };
             table.remove(&oldest);
@@ -184,57 +193,57 @@ impl Tasks {
         true
     }
 
-    /// Whether another call can go on as a task.
+    /// True if another call can continue as a task.
     pub(super) fn has_room(&self) -> bool {
         let table = self.table();
-        let lasts = |task: &&Arc<Task>| {
-            task.since.elapsed() < self.limits.task_ttl && !task.state.borrow().status.is_final()
+        let lasts = |task: &&Arc<TaskEntry>| {
+            task.started.elapsed() < self.limits.task_ttl && !task.state.borrow().status.is_final()
         };
         table.len() < self.limits.tasks || table.values().filter(lasts).count() < self.limits.tasks
     }
 
-    /// Where a task is.
+    /// Returns the location of a task.
     ///
     /// # Errors
-    /// When the id was not given out to this caller, or is too old.
-    pub(super) fn place(&self, id: &str, caller: &Caller) -> Result<Place, RpcError> {
-        self.tickets.place(&task_of(caller), id).map_err(|_unsealed| unknown())
+    /// When the id was not issued to this caller, or has expired.
+    pub(super) fn locate(&self, id: &str, caller: &Caller) -> Result<TicketLocation, RpcError> {
+        self.tickets.locate(&task_binding(caller), id).map_err(|_unsealed| unknown_task())
     }
 
-    /// The result of `tasks/get`.
-    pub(super) fn get(&self, id: &str, sender: &Sender) -> Answer {
-        let task = self.known(id, &sender.caller).ok_or_else(unknown)?;
+    /// Returns the result of `tasks/get`.
+    pub(super) fn get(&self, id: &str, sender: &RequestContext) -> McpAnswer {
+        let task = self.find(id, &sender.caller).ok_or_else(unknown_task)?;
         let state = task.state.borrow().clone();
         let mut description = self.describe(&task, "complete", &state);
-        show_permitted(&mut description, &sender.client);
+        filter_requests(&mut description, &sender.client);
         Ok(description.to_pieces())
     }
 
-    /// The result of `tasks/update`.
-    pub(super) fn update(&self, id: &str, params: &Object, caller: &Caller) -> Answer {
-        let task = self.known(id, caller).ok_or_else(unknown)?;
+    /// Returns the result of `tasks/update`.
+    pub(super) fn update(&self, id: &str, params: &Object, caller: &Caller) -> McpAnswer {
+        let task = self.find(id, caller).ok_or_else(unknown_task)?;
         let responses = params.get("inputResponses").and_then(|responses| responses.to_object().ok());
         let responses =
             responses.ok_or_else(|| RpcError::invalid_params("`params.inputResponses` is not an object"))?;
-        if let Err(mpsc::error::TrySendError::Full(_)) = task.answers.try_send(responses) {
-            return Err(RpcError::from(&ToolError::new(Code::Overloaded, "Too many answers at once")));
+        if let Err(mpsc::error::TrySendError::Full(_)) = task.responses.try_send(responses) {
+            return Err(RpcError::from(&ToolError::new(ErrorCode::Overloaded, "Too many answers at once")));
         }
-        Ok(acknowledged())
+        Ok(acknowledgement())
     }
 
-    /// The result of `tasks/cancel`. To cancel what is over changes nothing.
-    pub(super) fn cancel(&self, id: &str, caller: &Caller) -> Answer {
-        self.known(id, caller).ok_or_else(unknown)?.abort();
-        Ok(acknowledged())
+    /// Returns the result of `tasks/cancel`. Cancelling a finished task has no effect.
+    pub(super) fn cancel(&self, id: &str, caller: &Caller) -> McpAnswer {
+        self.find(id, caller).ok_or_else(unknown_task)?.abort();
+        Ok(acknowledgement())
     }
 
-    /// A client follows a task: its parameters of `notifications/tasks` now, and at each change, until it is over.
-    /// `None` where it has no such task.
+    /// Returns the parameters of `notifications/tasks`: now, and at each change until the task is finished. `None` if
+    /// the caller has no such task.
     pub(super) fn follow(self: &Arc<Self>, id: &str, caller: &Caller) -> Option<BoxStream<'static, Object>> {
-        let task = self.known(id, caller)?;
+        let task = self.find(id, caller)?;
         let mut state = task.state.subscribe();
         state.mark_changed();
-        let next = async move |followed: Option<(watch::Receiver<State>, Arc<Task>, Arc<Self>)>| {
+        let next = async move |followed: Option<(watch::Receiver<TaskState>, Arc<TaskEntry>, Arc<Self>)>| {
             let (mut state, task, tasks) = followed?;
             state.changed().await.ok()?;
             let now = state.borrow_and_update().clone();
@@ -245,108 +254,113 @@ impl Tasks {
         Some(unfold(Some((state, task, self.clone())), next).boxed())
     }
 
-    /// Ends the tasks of one caller.
-    pub(super) fn forget(&self, caller: &Caller) {
+    /// Cancels the tasks of a caller.
+    pub(super) fn forget_caller(&self, caller: &Caller) {
         self.table().retain(|_, task| task.caller != *caller || task.abort());
     }
 
-    fn known(&self, id: &str, caller: &Caller) -> Option<Arc<Task>> {
+    fn find(&self, id: &str, caller: &Caller) -> Option<Arc<TaskEntry>> {
         let table = self.table();
         let task = table.get(id).filter(|task| task.caller == *caller);
-        task.filter(|task| task.since.elapsed() < self.limits.task_ttl).cloned()
+        task.filter(|task| task.started.elapsed() < self.limits.task_ttl).cloned()
     }
 
-    fn describe(&self, task: &Task, result_type: &str, state: &State) -> Object {
+    fn describe(&self, task: &TaskEntry, result_type: &str, state: &TaskState) -> Object {
         let millis = |time: Duration| Json::unsigned(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let (status, member) = match &state.status {
-            Status::Working => ("working", None),
-            Status::InputRequired(requests) => ("input_required", Some(("inputRequests", requests))),
-            Status::Completed(result) => ("completed", Some(("result", result))),
-            Status::Failed(error) => ("failed", Some(("error", error))),
-            Status::Cancelled => ("cancelled", None),
+            TaskStatus::Working => ("working", None),
+            TaskStatus::InputRequired(requests) => ("input_required", Some(("inputRequests", requests))),
+            TaskStatus::Completed(result) => ("completed", Some(("result", result))),
+            TaskStatus::Failed(error) => ("failed", Some(("error", error))),
+            TaskStatus::Cancelled => ("cancelled", None),
         };
         let description = Object::new()
             .with("resultType", Json::string(result_type))
             .with("taskId", Json::string(&task.id))
             .with("status", Json::string(status))
             .with("createdAt", Json::string(&iso_8601(task.created)))
-            .with("lastUpdatedAt", Json::string(&iso_8601(state.updated)))
+            .with("lastUpdatedAt", Json::string(&iso_8601(state.updated_at)))
             .with("ttlMs", millis(self.limits.task_ttl))
-            .with("pollIntervalMs", millis(self.limits.task_poll));
+            .with("pollIntervalMs", millis(self.limits.task_poll_interval));
         member
             .into_iter()
             .fold(description, |description, (name, value)| description.with(name, value.clone()))
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Task>>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<TaskEntry>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Task {
-    /// Moves on, unless the task is over.
-    fn set(&self, status: Status) {
+impl TaskEntry {
+    /// Sets the status, unless the task is finished.
+    fn set(&self, status: TaskStatus) {
         self.state.send_if_modified(|state| {
-            let moves = !state.status.is_final();
-            if moves {
-                *state = State { updated: SystemTime::now(), status };
+            let is_open = !state.status.is_final();
+            if is_open {
+                *state = TaskState { updated_at: SystemTime::now(), status };
             }
-            moves
+            is_open
         });
     }
 
-    /// Ends the work. Always `false`: nothing is left of the task.
+    /// Cancels the task. Returns `false`, for `retain`.
     fn abort(&self) -> bool {
         if let Some(work) = self.work.lock().unwrap_or_else(PoisonError::into_inner).take() {
             work.abort();
         }
-        self.set(Status::Cancelled);
+        self.set(TaskStatus::Cancelled);
         false
     }
 }
 
-/// The work of one task, which ends when it is forgotten.
-async fn work(task: Arc<Task>, mut job: Job, mut answers: mpsc::Receiver<Object>, over: Option<Instant>) {
-    let mut over = pin!(async move {
-        match over {
-            Some(over) => sleep_until(over).await,
+/// Runs a task until it is finished or expires.
+async fn run_task(
+    task: Arc<TaskEntry>,
+    mut execution: CallExecution,
+    mut answers: mpsc::Receiver<Object>,
+    expired: Option<Instant>,
+) {
+    let mut expiry = pin!(async move {
+        match expired {
+            Some(expired) => sleep_until(expired).await,
             None => pending().await,
         }
     });
     loop {
-        let status = match job.open.is_empty() {
-            true => Status::Working,
-            false => Status::InputRequired(job.open.requests()),
+        let status = match execution.open.is_empty() {
+            true => TaskStatus::Working,
+            false => TaskStatus::InputRequired(execution.open.requests()),
         };
-        if !matches!((&task.state.borrow().status, &status), (Status::Working, Status::Working)) {
+        if !matches!((&task.state.borrow().status, &status), (TaskStatus::Working, TaskStatus::Working)) {
             task.set(status);
         }
         tokio::select! {
-            step = job.step() => match step {
-                Step::Over(Ok(Outcome::NeedsInput(needed))) => job.ask_and_retry(needed),
-                Step::Over(Ok(Outcome::Task(begun))) => job.look_after(begun),
-                Step::Over(came) => return task.set(ended(convert::answer(came, job.target(), Era::Modern))),
-                Step::Asks => {}
+            step = execution.step() => match step {
+                ExecutionStep::Finished(Ok(Outcome::NeedsInput(needed))) => execution.ask_and_retry(needed),
+                ExecutionStep::Finished(Ok(Outcome::Task(upstream))) => execution.wait_for_task(upstream),
+                ExecutionStep::Finished(result) => return task.set(final_status(convert::to_answer(result, execution.target(), ProtocolEra::Modern))),
+                ExecutionStep::NeedsAnswers => {}
             },
-            Some(responses) = answers.recv() => job.open.answer(&responses),
-            () = &mut over => return task.set(Status::Cancelled),
+            Some(responses) = answers.recv() => execution.open.answer(&responses),
+            () = &mut expiry => return task.set(TaskStatus::Cancelled),
         }
     }
 }
 
-/// A result, though the tool says that it failed, completes a task; an error of the protocol fails it.
-fn ended(answer: Answer) -> Status {
+/// Returns the final status. A result completes a task even if the tool reports an error; a JSON-RPC error fails it.
+fn final_status(answer: McpAnswer) -> TaskStatus {
     match answer {
         Ok(pieces) => match Json::parse(Bytes::from(pieces.concat())) {
-            Ok(result) => Status::Completed(result),
-            Err(_) => {
-                Status::Failed(RpcError::new(error::INTERNAL_ERROR, "The result is malformed").body().clone())
-            }
+            Ok(result) => TaskStatus::Completed(result),
+            Err(_) => TaskStatus::Failed(
+                RpcError::new(error::INTERNAL_ERROR, "The result is malformed").body().clone(),
+            ),
         },
-        Err(error) => Status::Failed(error.body().clone()),
+        Err(error) => TaskStatus::Failed(error.body().clone()),
     }
 }
 
-fn acknowledged() -> Vec<Bytes> {
+fn acknowledgement() -> Vec<Bytes> {
     vec![Bytes::from_static(b"{\"resultType\":\"complete\"}")]
 }

@@ -1,97 +1,100 @@
-//! What a client brings back to go on with something: the state of a parked call, or the id of a task.
+//! Tickets: the state of a suspended call, or the id of a task, which the client brings back.
 //!
-//! It says where that goes on: here, at another gateway of several that share a key, or at the server behind. It is
-//! sealed for who was given it, so that nobody can make one, change one, or use somebody else's. So no gateway needs a
-//! table of what is elsewhere.
+//! A ticket contains the location of the call or task: this gateway, another gateway of the cluster, or an upstream
+//! server. It is sealed for its caller, so that it can be neither forged nor used by others. So no gateway needs a
+//! table of what other gateways hold.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_core::{Caller, Code, ToolError};
+use toolyard_core::{Caller, ErrorCode, ToolError};
 
-use super::Cluster;
-use crate::seal::{Sealer, Unsealed};
+use super::ClusterMember;
+use crate::seal::{StateSealer, UnsealError};
 use crate::wire::RpcError;
 
-/// Gives out tickets, and reads them.
-pub(super) struct Tickets {
-    sealer: Sealer,
-    /// Where other gateways reach this one. Empty where it is the only one.
+/// Issues and opens tickets.
+pub(super) struct TicketIssuer {
+    sealer: StateSealer,
+    /// Address of this gateway for the others; empty without a cluster.
     address: Arc<str>,
 }
 
-/// Where something goes on.
+/// The location of a suspended call or a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TicketLocation {
     /// In this process.
     Here,
-    /// At another gateway, which is at this address.
+    /// At another gateway with this address.
     Gateway(Arc<str>),
-    /// At the server of a handler that had the tool: a task, as it calls it.
+    /// At the upstream server of a handler: its tool, and the task id of the server.
     Server { handler: Arc<str>, tool: Arc<str>, task: Arc<str> },
 }
 
-impl Tickets {
-    /// With a cluster, tickets are good at each of its gateways; without, they are worthless after a restart, as is all that
-    /// they stand for.
-    pub(super) fn new(cluster: Option<Cluster>) -> Self {
+impl TicketIssuer {
+    /// Creates an issuer. In a cluster, tickets are valid at every member; otherwise only until a restart, like
+    /// everything that they stand for.
+    pub(super) fn new(cluster: Option<ClusterMember>) -> Self {
         match cluster {
-            Some(Cluster { address, key }) => Self { sealer: Sealer::with_key(key), address },
-            None => Self { sealer: Sealer::random(), address: "".into() },
+            Some(ClusterMember { address, key }) => Self { sealer: StateSealer::with_key(key), address },
+            None => Self { sealer: StateSealer::random(), address: "".into() },
         }
     }
 
-    /// A ticket for something of this process.
+    /// Issues a ticket for something in this process.
     ///
     /// # Errors
-    /// When the system has no random bytes.
-    pub(super) fn for_here(&self, binding: &[u8], ttl: Duration) -> Result<Arc<str>, RpcError> {
-        self.issue(binding, &json!(["gateway", &*self.address]), ttl)
+    /// When the system provides no random bytes.
+    pub(super) fn issue_local(&self, binding: &[u8], ttl: Duration) -> Result<Arc<str>, RpcError> {
+        self.seal_location(binding, &json!(["gateway", &*self.address]), ttl)
     }
 
-    /// A ticket for a task that the server of a handler has made of a call of a tool.
+    /// Issues a ticket for a task of an upstream server.
     ///
     /// # Errors
-    /// When the system has no random bytes.
-    pub(super) fn for_server(
+    /// When the system provides no random bytes.
+    pub(super) fn issue_upstream(
         &self,
         binding: &[u8],
         [handler, tool, task]: [&str; 3],
         ttl: Duration,
     ) -> Result<Arc<str>, RpcError> {
-        self.issue(binding, &json!(["server", handler, tool, task]), ttl)
+        self.seal_location(binding, &json!(["server", handler, tool, task]), ttl)
     }
 
-    fn issue(&self, binding: &[u8], place: &Value, ttl: Duration) -> Result<Arc<str>, RpcError> {
-        let text = self.sealer.seal(binding, place.to_string().as_bytes(), ttl);
+    fn seal_location(&self, binding: &[u8], location: &Value, ttl: Duration) -> Result<Arc<str>, RpcError> {
+        let text = self.sealer.seal(binding, location.to_string().as_bytes(), ttl);
         match text.is_empty() {
-            true => Err(RpcError::from(&ToolError::new(Code::Overloaded, "There are no random bytes"))),
+            true => Err(RpcError::from(&ToolError::new(
+                ErrorCode::Overloaded,
+                "The system provides no random bytes",
+            ))),
             false => Ok(text.into()),
         }
     }
 
-    /// Where that goes on which a ticket is for.
+    /// Returns the location that a ticket contains.
     ///
     /// # Errors
-    /// When it was not given out for this, was changed, or is too old.
-    pub(super) fn place(&self, binding: &[u8], ticket: &str) -> Result<Place, Unsealed> {
-        let opened = self.sealer.open(binding, ticket)?;
-        let parts: Vec<String> = serde_json::from_slice(&opened).map_err(|_| Unsealed::Tampered)?;
+    /// When the ticket was not issued for this binding, or has expired.
+    pub(super) fn locate(&self, binding: &[u8], ticket: &str) -> Result<TicketLocation, UnsealError> {
+        let payload = self.sealer.open(binding, ticket)?;
+        let parts: Vec<String> = serde_json::from_slice(&payload).map_err(|_| UnsealError::Tampered)?;
         let parts: Vec<_> = parts.iter().map(String::as_str).collect();
         match parts[..] {
-            ["gateway", address] if *address == *self.address => Ok(Place::Here),
-            ["gateway", address] => Ok(Place::Gateway(address.into())),
+            ["gateway", address] if *address == *self.address => Ok(TicketLocation::Here),
+            ["gateway", address] => Ok(TicketLocation::Gateway(address.into())),
             ["server", handler, tool, task] => {
-                Ok(Place::Server { handler: handler.into(), tool: tool.into(), task: task.into() })
+                Ok(TicketLocation::Server { handler: handler.into(), tool: tool.into(), task: task.into() })
             }
-            _ => Err(Unsealed::Tampered),
+            _ => Err(UnsealError::Tampered),
         }
     }
 }
 
-/// Whose a task is.
-pub(super) fn task_of(caller: &Caller) -> Vec<u8> {
+/// Returns the binding of a caller's tasks.
+pub(super) fn task_binding(caller: &Caller) -> Vec<u8> {
     json!(["task", caller.session.as_deref(), caller.principal.as_deref()]).to_string().into_bytes()
 }
 
@@ -101,30 +104,33 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn member(address: &str) -> Tickets {
-        Tickets::new(Some(Cluster { address: address.into(), key: [7; 32] }))
+    fn member(address: &str) -> TicketIssuer {
+        TicketIssuer::new(Some(ClusterMember { address: address.into(), key: [7; 32] }))
     }
 
     #[test]
-    fn gateways_of_one_key_know_where_to_go() {
+    fn cluster_members_locate_tickets() {
         let [one, other] = ["http://a:1", "http://b:2"].map(member);
-        let ticket = one.for_here(b"x", HOUR).unwrap();
-        assert_eq!(one.place(b"x", &ticket), Ok(Place::Here));
-        assert_eq!(other.place(b"x", &ticket), Ok(Place::Gateway("http://a:1".into())));
-        assert_eq!(other.place(b"y", &ticket), Err(Unsealed::Tampered));
-        let ticket = one.for_server(b"x", ["h", "greet", "task \"1\""], HOUR).unwrap();
+        let ticket = one.issue_local(b"x", HOUR).unwrap();
+        assert_eq!(one.locate(b"x", &ticket), Ok(TicketLocation::Here));
+        assert_eq!(other.locate(b"x", &ticket), Ok(TicketLocation::Gateway("http://a:1".into())));
+        assert_eq!(other.locate(b"y", &ticket), Err(UnsealError::Tampered));
+        let ticket = one.issue_upstream(b"x", ["h", "greet", "task \"1\""], HOUR).unwrap();
         let (handler, tool, task) = ("h".into(), "greet".into(), "task \"1\"".into());
-        let place = Place::Server { handler, tool, task };
-        assert_eq!(other.place(b"x", &ticket), Ok(place));
+        let location = TicketLocation::Server { handler, tool, task };
+        assert_eq!(other.locate(b"x", &ticket), Ok(location));
     }
 
     #[test]
-    fn a_gateway_alone_knows_its_own_only() {
-        let [one, other] = [None, None].map(Tickets::new);
-        let ticket = one.for_here(b"x", HOUR).unwrap();
-        assert_eq!(one.place(b"x", &ticket), Ok(Place::Here));
-        assert_eq!(other.place(b"x", &ticket), Err(Unsealed::Tampered));
-        assert_eq!(one.place(b"x", &one.for_here(b"x", Duration::ZERO).unwrap()), Err(Unsealed::Expired));
+    fn single_gateway_opens_only_its_tickets() {
+        let [one, other] = [None, None].map(TicketIssuer::new);
+        let ticket = one.issue_local(b"x", HOUR).unwrap();
+        assert_eq!(one.locate(b"x", &ticket), Ok(TicketLocation::Here));
+        assert_eq!(other.locate(b"x", &ticket), Err(UnsealError::Tampered));
+        assert_eq!(
+            one.locate(b"x", &one.issue_local(b"x", Duration::ZERO).unwrap()),
+            Err(UnsealError::Expired)
+        );
     }
 
     #[test]
@@ -135,7 +141,7 @@ mod tests {
             grant: None,
         };
         let bindings = [caller(None, None), caller(Some("a"), None), caller(None, Some("a"))];
-        let bindings: std::collections::BTreeSet<_> = bindings.iter().map(task_of).collect();
+        let bindings: std::collections::BTreeSet<_> = bindings.iter().map(task_binding).collect();
         assert_eq!(bindings.len(), 3);
     }
 }

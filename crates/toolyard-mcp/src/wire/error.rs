@@ -5,53 +5,52 @@ use std::borrow::Cow;
 use serde_json::json;
 use toolyard_core::{Json, Object, ToolError};
 
-use super::{Era, Revision};
+use super::{ProtocolEra, ProtocolRevision};
 
-/// A text that is no JSON.
+/// The text is not JSON.
 pub const PARSE_ERROR: i32 = -32700;
-/// JSON that is no JSON-RPC message.
+/// The JSON is not a JSON-RPC message.
 pub const INVALID_REQUEST: i32 = -32600;
-/// A method that nobody here knows.
+/// The method is unknown.
 pub const METHOD_NOT_FOUND: i32 = -32601;
-/// Parameters that do not fit the method.
+/// The parameters do not fit the method.
 pub const INVALID_PARAMS: i32 = -32602;
-/// Something else went wrong on the side of who answers.
+/// An internal error of the receiver.
 pub const INTERNAL_ERROR: i32 = -32603;
 
-/// A resource that does not exist (until 2025-11-25; since then it is [`INVALID_PARAMS`]).
+/// The resource does not exist (until 2025-11-25; replaced by [`INVALID_PARAMS`]).
 pub const RESOURCE_NOT_FOUND: i32 = -32002;
-/// The user has to visit a URL first (2025-11-25; since then a server asks for that in its result).
+/// The user has to open a URL first (2025-11-25; replaced by elicitation requests in the result).
 pub const URL_REQUIRED: i32 = -32042;
-/// HTTP headers that say something else than the body (2026-07-28).
+/// HTTP headers contradict the body (2026-07-28).
 pub const HEADER_MISMATCH: i32 = -32020;
-/// The client lacks a capability that the request needs (2026-07-28).
+/// The client lacks a required capability (2026-07-28).
 pub const MISSING_CLIENT_CAPABILITY: i32 = -32021;
-/// A revision that is not spoken here (2026-07-28).
+/// The revision is not supported (2026-07-28).
 pub const UNSUPPORTED_VERSION: i32 = -32022;
 
-/// Whether only a peer of the modern era answers with this code
-/// (2026-07-28, basic/transports, backward compatibility).
+/// True if only a peer of the modern era answers with this code (2026-07-28, basic/transports, backward compatibility).
 #[must_use]
 pub fn is_modern(code: i64) -> bool {
     [HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION].map(i64::from).contains(&code)
 }
 
-/// The error of a response. Where a peer sent it, it stays as it came.
+/// The error of a response. The error of a peer is kept unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcError {
-    /// The code. Zero where a peer gave none that fits.
+    /// The code; zero if the peer sent none, or one out of range.
     pub code: i32,
     body: Json,
 }
 
 impl RpcError {
-    /// An error without data.
+    /// Creates an error without data.
     #[must_use]
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self::build(code, &message.into(), None)
     }
 
-    /// An error with `data`.
+    /// Creates an error with `data`.
     #[must_use]
     pub fn with_data(code: i32, message: &str, data: Json) -> Self {
         Self::build(code, message, Some(data))
@@ -64,51 +63,53 @@ impl RpcError {
         Self { code, body: body.to_json() }
     }
 
-    /// A peer's error.
+    /// Wraps the error object of a peer.
     #[must_use]
     pub fn from_peer(body: Json) -> Self {
         let code = body.to_object().ok().and_then(|error| error.get("code")?.as_text().parse().ok());
         Self { code: code.unwrap_or_default(), body }
     }
 
-    /// Nobody here knows the method.
+    /// Creates the error for an unknown method.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))
     }
 
-    /// The parameters do not fit.
+    /// Creates the error for invalid parameters.
     #[must_use]
     pub fn invalid_params(problem: impl Into<Cow<'static, str>>) -> Self {
         Self::new(INVALID_PARAMS, problem)
     }
 
-    /// The headers do not fit the body.
+    /// Creates the error for headers that contradict the body.
     #[must_use]
     pub fn header_mismatch(problem: &str) -> Self {
         Self::new(HEADER_MISMATCH, format!("Header mismatch: {problem}"))
     }
 
-    /// The revision is not spoken here; or not in requests that stand for themselves, where it is one of those that open a
-    /// session.
+    /// Creates the error for an unsupported revision. It lists all revisions, or only the modern ones if the client
+    /// requested a legacy revision without opening a session.
     #[must_use]
     pub fn unsupported_version(requested: &str) -> Self {
-        let in_session = Revision::parse(requested).is_some();
-        let spoken =
-            Revision::ALL.iter().rev().filter(|revision| !in_session || revision.era() == Era::Modern);
-        let supported: Vec<_> = spoken.map(|revision| revision.as_str()).collect();
+        let is_known = ProtocolRevision::parse(requested).is_some();
+        let offered = ProtocolRevision::ALL
+            .iter()
+            .rev()
+            .filter(|revision| !is_known || revision.era() == ProtocolEra::Modern);
+        let supported: Vec<_> = offered.map(|revision| revision.as_str()).collect();
         let data = Json::from_value(&json!({"supported": supported, "requested": requested}));
         Self::with_data(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     }
 
-    /// The error object.
+    /// Returns the error object.
     #[must_use]
     pub const fn body(&self) -> &Json {
         &self.body
     }
 }
 
-/// The yard's refusal, or the peer's own error as it came.
+/// Returns the peer's own error if there is one, else an error with the gateway's code.
 impl From<&ToolError> for RpcError {
     fn from(error: &ToolError) -> Self {
         if let Some(peer) = error.peer() {

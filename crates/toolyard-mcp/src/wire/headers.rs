@@ -1,5 +1,5 @@
-//! The headers that mirror parts of a modern request (2026-07-28, basic/transports/streamable-http,
-//! request metadata), so that a balancer can route without reading bodies.
+//! Headers that mirror parts of a modern request (2026-07-28, basic/transports/streamable-http, request metadata), so
+//! that a load balancer can route without reading bodies.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use memchr::memmem;
 use serde_json::Value;
 use toolyard_core::{Json, Object};
 
-use super::Revision;
+use super::ProtocolRevision;
 
 /// The revision of the request.
 pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -21,117 +21,116 @@ pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The session of a legacy client.
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The latest event of a stream that its client comes back to.
+/// The last received event of a stream that the client resumes.
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The annotation in an input schema that asks for a header.
+/// The annotation of an input schema that requests a header.
 const ANNOTATION: &str = "x-mcp-header";
 const PARAM_PREFIX: &str = "mcp-param-";
 const ENCODED_PREFIX: &str = "=?base64?";
 const ENCODED_SUFFIX: &str = "?=";
-/// The largest integer that every JSON reader keeps exact: 2^53 - 1.
+/// The largest integer that every JSON parser keeps exact: 2^53 - 1.
 const SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// An argument that is to be mirrored in a header.
+/// An argument that is mirrored in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderParam {
-    /// `mcp-param-{name}`.
+    /// The header name, `mcp-param-{name}`.
     pub header: HeaderName,
-    /// The names that lead from the arguments to the value.
+    /// The property names from the arguments to the value.
     path: Vec<String>,
-    /// Integers are compared as numbers: `42.0` is `42`.
+    /// True for integers, which are compared as numbers: `42.0` equals `42`.
     is_integer: bool,
 }
 
-/// An annotation that the specification forbids. The tool that carries it is left out.
+/// An annotation that the specification forbids. Its tool is left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`x-mcp-header` {problem}")]
 pub struct BadAnnotation {
     problem: String,
 }
 
-fn bad<T>(problem: impl Into<String>) -> Result<T, BadAnnotation> {
+fn invalid<T>(problem: impl Into<String>) -> Result<T, BadAnnotation> {
     Err(BadAnnotation { problem: problem.into() })
 }
 
-/// The arguments that a tool wants mirrored.
+/// Returns the arguments of a tool that are mirrored in headers.
 ///
 /// # Errors
-/// When an annotation breaks one of the rules of the specification.
+/// When an annotation violates the specification.
 pub fn header_params(input_schema: Option<&Json>) -> Result<Vec<HeaderParam>, BadAnnotation> {
     let Some(schema) = input_schema else { return Ok(Vec::new()) };
-    // Few schemas have one: they are told apart without opening the schema.
+    // Few schemas have annotations: skip the others without parsing them.
     if memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
-    let mut found = Vec::new();
-    collect(&schema.to_value(), &mut Vec::new(), true, &mut found)?;
-    for (i, param) in found.iter().enumerate() {
-        if found[..i].iter().any(|other| other.header == param.header) {
-            return bad(format!("names {} twice", param.header));
+    let mut params = Vec::new();
+    collect(&schema.to_value(), &mut Vec::new(), true, &mut params)?;
+    for (i, param) in params.iter().enumerate() {
+        if params[..i].iter().any(|other| other.header == param.header) {
+            return invalid(format!("names {} twice", param.header));
         }
     }
-    Ok(found)
+    Ok(params)
 }
 
-/// Walks a schema. `reachable` says whether only `properties` lead here from the root.
+/// Walks a schema. `reachable` is true while only `properties` lead here from the root.
 fn collect(
     schema: &Value,
     path: &mut Vec<String>,
     reachable: bool,
-    found: &mut Vec<HeaderParam>,
+    params: &mut Vec<HeaderParam>,
 ) -> Result<(), BadAnnotation> {
     match schema {
         Value::Object(members) => {
             if let Some(name) = members.get(ANNOTATION) {
-                found.push(annotated(name, members.get("type"), path, reachable)?);
+                params.push(header_param(name, members.get("type"), path, reachable)?);
             }
             for (keyword, below) in members {
                 match (keyword.as_str(), below) {
                     ("properties", Value::Object(properties)) => {
                         for (property, schema) in properties {
                             path.push(property.clone());
-                            collect(schema, path, reachable, found)?;
+                            collect(schema, path, reachable, params)?;
                             path.pop();
                         }
                     }
-                    // Data, not schemas.
+                    // These keywords hold data, not schemas.
                     ("const" | "enum" | "default" | "examples", _) => {}
-                    _ => collect(below, path, false, found)?,
+                    _ => collect(below, path, false, params)?,
                 }
             }
             Ok(())
         }
-        Value::Array(items) => items.iter().try_for_each(|item| collect(item, path, false, found)),
+        Value::Array(items) => items.iter().try_for_each(|item| collect(item, path, false, params)),
         _ => Ok(()),
     }
 }
 
-fn annotated(
+fn header_param(
     name: &Value,
     kind: Option<&Value>,
     path: &[String],
     reachable: bool,
 ) -> Result<HeaderParam, BadAnnotation> {
     if !reachable || path.is_empty() {
-        return bad("stands where `properties` alone do not lead");
+        return invalid("is only allowed below `properties`");
     }
     let kind = kind.and_then(Value::as_str);
     if !matches!(kind, Some("string" | "integer" | "boolean")) {
-        return bad(format!("is on `{}`, which is no string, integer or boolean", path.join(".")));
+        return invalid(format!("is on `{}`, which is not a string, integer or boolean", path.join(".")));
     }
     let Some(name) = name.as_str().filter(|name| !name.is_empty()) else {
-        return bad("is no name");
+        return invalid("is not a name");
     };
     match HeaderName::try_from(format!("{PARAM_PREFIX}{name}")) {
         Ok(header) => Ok(HeaderParam { header, path: path.to_vec(), is_integer: kind == Some("integer") }),
-        Err(_) => bad(format!("is no header name: {name:?}")),
+        Err(_) => invalid(format!("is not a valid header name: {name:?}")),
     }
 }
 
 impl HeaderParam {
-    /// The text that the header mirrors; `None` where the argument is left out, or of a type that
-    /// cannot be mirrored.
+    /// Returns the text of the header; `None` if the argument is missing or of a type that cannot be mirrored.
     #[must_use]
     pub fn value(&self, arguments: &Object) -> Option<String> {
         let (last, parents) = self.path.split_last()?;
@@ -150,38 +149,38 @@ impl HeaderParam {
     }
 }
 
-/// An integer, also where it is written `42.0` or `4.2e1`.
+/// Parses an integer, also one written as `42.0` or `4.2e1`.
 #[expect(clippy::cast_possible_truncation, reason = "the number is checked to be whole and within 2^53")]
 fn integer(text: &str) -> Option<i64> {
     let number = text.parse::<f64>().ok()?;
     (number.fract() == 0.0 && number.abs() <= SAFE_INTEGER).then_some(number as i64)
 }
 
-/// Checks a header that mirrors a word of the protocol, which is never encoded.
+/// Compares a header that mirrors a protocol term, which is never encoded, with the body.
 ///
 /// # Errors
-/// Says in what they differ.
-pub fn check_word(headers: &HeaderMap, header: &HeaderName, body: &str) -> Result<(), String> {
-    match only(headers, header)? {
+/// Describes the mismatch.
+pub fn check_plain(headers: &HeaderMap, header: &HeaderName, body: &str) -> Result<(), String> {
+    match single(headers, header)? {
         None => Err(format!("the {header} header is missing")),
         Some(value) if value == body => Ok(()),
         Some(_) => Err(format!("the {header} header does not match the body")),
     }
 }
 
-/// Checks a header that mirrors a value of the body, which may be encoded.
+/// Compares a header that mirrors a value of the body, which may be encoded, with the body.
 ///
 /// # Errors
-/// Says in what they differ.
+/// Describes the mismatch.
 pub fn check(headers: &HeaderMap, header: &HeaderName, body: Option<&str>) -> Result<(), String> {
     compare(headers, header, body, |text, body| text == body)
 }
 
 impl HeaderParam {
-    /// Checks the header that mirrors this argument.
+    /// Compares the header that mirrors this argument with the arguments.
     ///
     /// # Errors
-    /// Says in what they differ.
+    /// Describes the mismatch.
     pub fn check(&self, headers: &HeaderMap, arguments: &Object) -> Result<(), String> {
         let same_number = |text: &str, body: &str| integer(text).is_some_and(|n| Some(n) == integer(body));
         compare(headers, &self.header, self.value(arguments).as_deref(), |text, body| {
@@ -196,10 +195,10 @@ fn compare(
     body: Option<&str>,
     same: impl FnOnce(&str, &str) -> bool,
 ) -> Result<(), String> {
-    match (only(headers, header)?, body) {
+    match (single(headers, header)?, body) {
         (None, None) => Ok(()),
         (None, Some(_)) => Err(format!("the {header} header is missing")),
-        (Some(_), None) => Err(format!("the {header} header mirrors nothing in the body")),
+        (Some(_), None) => Err(format!("the {header} header has no counterpart in the body")),
         (Some(value), Some(body)) => match decode(value) {
             None => Err(format!("the {header} header has invalid characters")),
             Some(text) if same(&text, body) => Ok(()),
@@ -208,25 +207,25 @@ fn compare(
     }
 }
 
-/// A header that may be there once.
-fn only<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a HeaderValue>, String> {
+/// Returns a header that may occur once.
+fn single<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a HeaderValue>, String> {
     let mut values = headers.get_all(header).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
-        (_, Some(_)) => Err(format!("the {header} header is there twice")),
+        (_, Some(_)) => Err(format!("duplicate {header} header")),
     }
 }
 
-/// What every modern request carries.
+/// Returns the headers of every modern request.
 #[must_use]
-pub fn of_method(revision: Revision, method: &'static str) -> HeaderMap {
+pub fn method_headers(revision: ProtocolRevision, method: &'static str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
     headers.insert(METHOD, HeaderValue::from_static(method));
     headers
 }
 
-/// A value as a header carries it.
+/// Encodes a value for a header.
 #[must_use]
 pub fn encode(text: &str) -> HeaderValue {
     let printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
@@ -243,7 +242,7 @@ pub fn encode(text: &str) -> HeaderValue {
     HeaderValue::try_from(encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// The value that a header carries; `None` where it is neither printable nor well encoded.
+/// Decodes the value of a header; `None` if it is neither printable nor validly encoded.
 #[must_use]
 pub fn decode(value: &HeaderValue) -> Option<Cow<'_, str>> {
     let text = value.to_str().ok()?.trim_matches([' ', '\t']);
@@ -265,8 +264,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_survive_the_way_through_a_header() {
-        // The examples of the specification, then what it does not show.
+    fn values_survive_a_header_round_trip() {
+        // The examples of the specification, then further ones.
         let cases = [
             ("us-west1", "us-west1"),
             ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
@@ -289,18 +288,18 @@ mod tests {
     fn check_schema(schema: &str, arguments: &str, expect: &str) {
         let schema = Json::parse(schema.to_owned()).unwrap();
         let arguments = Object::parse(arguments.to_owned()).unwrap();
-        let shown = match header_params(Some(&schema)) {
+        let result = match header_params(Some(&schema)) {
             Err(error) => error.to_string(),
             Ok(params) => {
-                let show = |param: &HeaderParam| format!("{}: {:?}", param.header, param.value(&arguments));
-                params.iter().map(show).collect::<Vec<_>>().join(", ")
+                let line = |param: &HeaderParam| format!("{}: {:?}", param.header, param.value(&arguments));
+                params.iter().map(line).collect::<Vec<_>>().join(", ")
             }
         };
-        assert_eq!(shown, expect);
+        assert_eq!(result, expect);
     }
 
     #[test]
-    fn arguments_are_found_where_properties_lead() {
+    fn annotations_below_properties_are_collected() {
         let schema = r#"{"properties":{"r":{"type":"string","x-mcp-header":"Region"},
             "o":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}"#;
         let both = r#"mcp-param-region: Some("eu"), mcp-param-n: Some("42")"#;
@@ -311,23 +310,27 @@ mod tests {
     }
 
     #[test]
-    fn what_the_specification_forbids_is_refused() {
+    fn forbidden_annotations_are_refused() {
         let property = |schema: &str| format!(r#"{{"properties":{{"a":{schema}}}}}"#);
-        let elsewhere = "`x-mcp-header` stands where `properties` alone do not lead";
+        let elsewhere = "`x-mcp-header` is only allowed below `properties`";
         check_schema(r#"{"items":{"type":"string","x-mcp-header":"A"}}"#, "{}", elsewhere);
         check_schema(&property(r#"{"anyOf":[{"type":"string","x-mcp-header":"A"}]}"#), "{}", elsewhere);
         check_schema(r#"{"type":"string","x-mcp-header":"A"}"#, "{}", elsewhere);
-        let number = "`x-mcp-header` is on `a`, which is no string, integer or boolean";
+        let number = "`x-mcp-header` is on `a`, which is not a string, integer or boolean";
         check_schema(&property(r#"{"type":"number","x-mcp-header":"A"}"#), "{}", number);
-        let name = r#"`x-mcp-header` is no header name: "a b""#;
+        let name = r#"`x-mcp-header` is not a valid header name: "a b""#;
         check_schema(&property(r#"{"type":"string","x-mcp-header":"a b"}"#), "{}", name);
-        check_schema(&property(r#"{"type":"string","x-mcp-header":""}"#), "{}", "`x-mcp-header` is no name");
+        check_schema(
+            &property(r#"{"type":"string","x-mcp-header":""}"#),
+            "{}",
+            "`x-mcp-header` is not a name",
+        );
         let twice = r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#;
         check_schema(twice, "{}", "`x-mcp-header` names mcp-param-a twice");
     }
 
     #[test]
-    fn a_header_is_compared_with_the_body() {
+    fn header_is_compared_with_the_body() {
         let schema = r#"{"properties":{"n":{"type":"integer","x-mcp-header":"N"},"s":{"type":"string","x-mcp-header":"S"}}}"#;
         let params = header_params(Some(&Json::parse(schema).unwrap())).unwrap();
         let check = |param: usize, headers: &[&'static str], arguments: &str| {

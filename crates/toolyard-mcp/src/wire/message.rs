@@ -8,148 +8,157 @@ use toolyard_core::{Json, JsonError, Object};
 
 use super::error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 
-/// The id of a request, as its sender wrote it: `1`, `1.0` and `"1"` are three ids.
+/// The id of a request as its sender wrote it: `1`, `1.0` and `"1"` are three ids.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Id(Json);
+pub struct RequestId(Json);
 
-impl Id {
-    /// An id of our own making.
+impl RequestId {
+    /// Creates an id from a number.
     #[must_use]
     pub fn number(number: u64) -> Self {
         Self(Json::unsigned(number))
     }
 
-    /// A string or a number.
+    /// Parses a string or a number.
     pub(crate) fn parse(json: &Json) -> Option<Self> {
         (json.is_number() || json.to_str().is_some()).then(|| Self(json.clone()))
     }
 
-    /// The id, if [`Id::number`] made it.
+    /// Returns the number of an id that [`RequestId::number`] created.
     #[must_use]
     pub fn to_number(&self) -> Option<u64> {
         self.0.as_text().parse().ok()
     }
 
-    /// The same, also where who answers has made a text of the number, as some servers do.
+    /// Returns the number of an id, also if the peer turned it into a string, as some servers do.
     #[must_use]
-    pub fn to_number_or_text(&self) -> Option<u64> {
+    pub fn to_lenient_number(&self) -> Option<u64> {
         self.to_number().or_else(|| self.0.to_str()?.parse().ok())
     }
 
-    /// The id as a value.
+    /// Returns the id as JSON.
     #[must_use]
     pub fn to_json(&self) -> Json {
         self.0.clone()
     }
 }
 
-impl fmt::Debug for Id {
+impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_text())
     }
 }
 
-/// One message.
+/// A JSON-RPC message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
-    /// Wants a response.
+pub enum RpcMessage {
+    /// A request, which expects a response.
     Request {
-        /// What the response is to be called.
-        id: Id,
-        /// What is asked for.
+        /// The id of the request.
+        id: RequestId,
+        /// The method.
         method: String,
-        /// With what.
+        /// The parameters.
         params: Object,
         /// The members of `params._meta`.
         meta: Object,
     },
-    /// Wants none.
+    /// A notification, which expects no response.
     Notification {
-        /// What happened.
+        /// The method.
         method: String,
-        /// The particulars.
+        /// The parameters.
         params: Object,
     },
-    /// Answers a request.
+    /// The response to a request.
     Response {
-        /// Which one. Servers leave it out where they could not read it.
-        id: Option<Id>,
-        /// The result, or the error.
+        /// The id of the request. Servers omit it if they could not read it.
+        id: Option<RequestId>,
+        /// The result or the error.
         answer: Result<Json, RpcError>,
     },
 }
 
-/// A text that is no message: the error to answer with, and the id where one could be read.
+/// An invalid message: the error to respond with, and the id if it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
-    /// The request that the text may have been.
-    pub id: Option<Id>,
-    /// What is wrong with it.
+pub struct MalformedMessage {
+    /// The id of the request, if the text has one.
+    pub id: Option<RequestId>,
+    /// The error to respond with.
     pub error: RpcError,
 }
 
-impl Malformed {
-    fn request(id: Option<Id>, problem: &'static str) -> Self {
+impl MalformedMessage {
+    fn malformed_request(id: Option<RequestId>, problem: &'static str) -> Self {
         Self { id, error: RpcError::new(INVALID_REQUEST, format!("Invalid request: {problem}")) }
     }
 }
 
-impl Message {
-    /// Reads one message. Batches are not messages: only the revision 2025-03-26 has them.
+impl RpcMessage {
+    /// Parses a single message. A batch is not a message; only revision 2025-03-26 has batches.
     ///
     /// # Errors
-    /// When the text is not JSON, not a JSON-RPC 2.0 message, or names a member of the envelope, of
-    /// `params` or of `params._meta` twice.
-    pub fn parse(text: impl Into<Bytes>) -> Result<Self, Malformed> {
-        let envelope = Object::parse(text).map_err(|error| no_envelope(&error))?;
+    /// When the text is not JSON, not a JSON-RPC 2.0 message, or repeats a member of the envelope, of `params` or of
+    /// `params._meta`.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, MalformedMessage> {
+        let envelope = Object::parse(text).map_err(|error| envelope_error(&error))?;
         let id = envelope.get("id").filter(|id| !id.is_null());
-        let (id, bad_id) = (id.and_then(Id::parse), id.is_some_and(|id| Id::parse(id).is_none()));
+        let (id, has_bad_id) =
+            (id.and_then(RequestId::parse), id.is_some_and(|id| RequestId::parse(id).is_none()));
         if envelope.get_str("jsonrpc").as_deref() != Some("2.0") {
-            return Err(Malformed::request(id, "`jsonrpc` is not \"2.0\""));
+            return Err(MalformedMessage::malformed_request(id, "`jsonrpc` is not \"2.0\""));
         }
-        if bad_id {
-            return Err(Malformed::request(None, "`id` is neither a string nor a number"));
+        if has_bad_id {
+            return Err(MalformedMessage::malformed_request(None, "`id` is neither a string nor a number"));
         }
         match envelope.get("method") {
-            Some(method) => Self::asking(id, &envelope, method),
-            None => Self::answering(id, &envelope),
+            Some(method) => Self::parse_request(id, &envelope, method),
+            None => Self::parse_response(id, &envelope),
         }
     }
 
-    fn asking(id: Option<Id>, envelope: &Object, method: &Json) -> Result<Self, Malformed> {
+    fn parse_request(
+        id: Option<RequestId>,
+        envelope: &Object,
+        method: &Json,
+    ) -> Result<Self, MalformedMessage> {
         let Some(method) = method.to_str() else {
-            return Err(Malformed::request(id, "`method` is not a string"));
+            return Err(MalformedMessage::malformed_request(id, "`method` is not a string"));
         };
         let (params, meta) = match params(envelope) {
-            Ok(opened) => opened,
-            Err(problem) => return Err(Malformed { id, error: RpcError::invalid_params(problem) }),
+            Ok(parts) => parts,
+            Err(problem) => return Err(MalformedMessage { id, error: RpcError::invalid_params(problem) }),
         };
         let method = method.into_owned();
         match (id, envelope.get("id")) {
             (Some(id), _) => Ok(Self::Request { id, method, params, meta }),
             (None, None) => Ok(Self::Notification { method, params }),
-            (None, Some(_)) => Err(Malformed::request(None, "`id` is null")),
+            (None, Some(_)) => Err(MalformedMessage::malformed_request(None, "`id` is null")),
         }
     }
 
-    fn answering(id: Option<Id>, envelope: &Object) -> Result<Self, Malformed> {
+    fn parse_response(id: Option<RequestId>, envelope: &Object) -> Result<Self, MalformedMessage> {
         match (envelope.get("result"), envelope.get("error")) {
             (Some(result), None) => Ok(Self::Response { id, answer: Ok(result.clone()) }),
             (None, Some(error)) => Ok(Self::Response { id, answer: Err(RpcError::from_peer(error.clone())) }),
-            (Some(_), Some(_)) => Err(Malformed::request(id, "both `result` and `error`")),
-            (None, None) => Err(Malformed::request(id, "none of `method`, `result` and `error`")),
+            (Some(_), Some(_)) => Err(MalformedMessage::malformed_request(id, "both `result` and `error`")),
+            (None, None) => {
+                Err(MalformedMessage::malformed_request(id, "none of `method`, `result` and `error`"))
+            }
         }
     }
 }
 
-fn no_envelope(error: &JsonError) -> Malformed {
+fn envelope_error(error: &JsonError) -> MalformedMessage {
     match error.problem {
-        NOT_AN_OBJECT => Malformed::request(None, "a message is an object"),
-        _ => Malformed { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) },
+        NOT_AN_OBJECT => MalformedMessage::malformed_request(None, "a message is an object"),
+        _ => {
+            MalformedMessage { id: None, error: RpcError::new(PARSE_ERROR, format!("Parse error: {error}")) }
+        }
     }
 }
 
-/// The parameters, which may be left out or `null`, and what they say about the message.
+/// Returns the parameters, which may be missing or `null`, and their `_meta`.
 fn params(envelope: &Object) -> Result<(Object, Object), &'static str> {
     let Some(params) = envelope.get("params").filter(|params| !params.is_null()) else {
         return Ok((Object::new(), Object::new()));
@@ -161,9 +170,9 @@ fn params(envelope: &Object) -> Result<(Object, Object), &'static str> {
     Ok((params, meta))
 }
 
-/// The text of a request.
+/// Writes a request.
 #[must_use]
-pub fn request(id: &Id, method: &str, params: &Object) -> Bytes {
+pub fn request(id: &RequestId, method: &str, params: &Object) -> Bytes {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.0.as_bytes());
@@ -171,7 +180,7 @@ pub fn request(id: &Id, method: &str, params: &Object) -> Bytes {
     out.into()
 }
 
-/// The text of a notification.
+/// Writes a notification.
 #[must_use]
 pub fn notification(method: &str, params: &Object) -> Bytes {
     let mut out = Vec::with_capacity(256);
@@ -188,10 +197,10 @@ fn write_method(method: &str, params: &Object, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The pieces of a response. It has no `id` where none could be read: unlike in JSON-RPC, it is never `null`
+/// Writes a response in pieces. The `id` is omitted if it is unknown: unlike in JSON-RPC, it is never `null`
 /// (2026-07-28, schema, `JSONRPCErrorResponse`).
 #[must_use]
-pub fn response(id: Option<&Id>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<Bytes> {
+pub fn response(id: Option<&RequestId>, answer: Result<Vec<Bytes>, RpcError>) -> Vec<Bytes> {
     let (name, body) = match answer {
         Ok(result) => ("result", result),
         Err(error) => ("error", vec![error.body().bytes()]),

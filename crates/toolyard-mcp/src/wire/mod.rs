@@ -1,4 +1,4 @@
-//! What goes over the wire, whoever carries it.
+//! The wire format, independent of transports.
 
 pub mod error;
 pub mod headers;
@@ -6,26 +6,26 @@ pub mod message;
 pub mod revision;
 mod task;
 
-use toolyard_core::{Ask, AskKind, Json, Object, Target, TaskAction};
+use toolyard_core::{CallTarget, InputRequest, InputRequestKind, Json, Object, TaskAction};
 
 pub use error::RpcError;
-pub use message::{Id, Message};
-pub use revision::{Era, Revision};
-pub use task::TaskSupport;
+pub use message::{RequestId, RpcMessage};
+pub use revision::{ProtocolEra, ProtocolRevision};
+pub use task::ToolTaskSupport;
 
-/// The methods that the gateway takes part in.
+/// The methods that the gateway handles.
 pub mod method {
     /// Opens a session (legacy).
     pub const INITIALIZE: &str = "initialize";
-    /// The client is ready (legacy).
+    /// Reports that the client is ready (legacy).
     pub const INITIALIZED: &str = "notifications/initialized";
-    /// Says what a server is and can (modern).
+    /// Describes the server (modern).
     pub const DISCOVER: &str = "server/discover";
-    /// Opens a stream of changes (modern).
+    /// Opens a stream of change notifications (modern).
     pub const LISTEN: &str = "subscriptions/listen";
-    /// The first message of a stream of changes (modern).
+    /// The first message of a stream of change notifications (modern).
     pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-    /// Asks whether the other side is there (legacy).
+    /// Checks that the peer is alive (legacy).
     pub const PING: &str = "ping";
     /// Lists tools.
     pub const TOOLS_LIST: &str = "tools/list";
@@ -33,64 +33,64 @@ pub mod method {
     pub const TOOLS_CALL: &str = "tools/call";
     /// Lists prompts.
     pub const PROMPTS_LIST: &str = "prompts/list";
-    /// Fills in a prompt.
+    /// Gets a prompt.
     pub const PROMPTS_GET: &str = "prompts/get";
     /// Lists resources.
     pub const RESOURCES_LIST: &str = "resources/list";
-    /// Lists templates of resources.
+    /// Lists resource templates.
     pub const TEMPLATES_LIST: &str = "resources/templates/list";
     /// Reads a resource.
     pub const RESOURCES_READ: &str = "resources/read";
-    /// Follows a resource (legacy).
+    /// Subscribes to a resource (legacy).
     pub const SUBSCRIBE: &str = "resources/subscribe";
-    /// Follows a resource no more (legacy).
+    /// Unsubscribes from a resource (legacy).
     pub const UNSUBSCRIBE: &str = "resources/unsubscribe";
-    /// Asks what could stand in an argument.
+    /// Completes an argument.
     pub const COMPLETE: &str = "completion/complete";
-    /// Says how much log a session wants (legacy).
+    /// Sets the log level of a session (legacy).
     pub const SET_LEVEL: &str = "logging/setLevel";
-    /// Waits for the result of a task (legacy, experimental).
+    /// Waits for the result of a task (2025-11-25, experimental).
     pub const TASKS_RESULT: &str = "tasks/result";
-    /// Asks how a task is (modern, tasks extension).
+    /// Gets the status of a task (modern, tasks extension).
     pub const TASKS_GET: &str = "tasks/get";
-    /// Answers what a task asks (modern, tasks extension).
+    /// Sends input for a task (modern, tasks extension).
     pub const TASKS_UPDATE: &str = "tasks/update";
-    /// Ends a task (modern, tasks extension).
+    /// Cancels a task (modern, tasks extension).
     pub const TASKS_CANCEL: &str = "tasks/cancel";
-    /// How a task is (modern, tasks extension).
+    /// Reports the status of a task (modern, tasks extension).
     pub const TASK_CHANGED: &str = "notifications/tasks";
-    /// How a task is (2025-11-25, experimental).
-    pub const OLD_TASK_CHANGED: &str = "notifications/tasks/status";
-    /// Asks the user for input.
+    /// Reports the status of a task (2025-11-25, experimental).
+    pub const LEGACY_TASK_CHANGED: &str = "notifications/tasks/status";
+    /// Requests input from the user.
     pub const ELICIT: &str = "elicitation/create";
-    /// The user is done at a URL (2025-11-25).
+    /// Reports that a URL elicitation is complete (2025-11-25).
     pub const ELICIT_COMPLETE: &str = "notifications/elicitation/complete";
-    /// Asks the client's model.
+    /// Requests a completion from the client's model.
     pub const SAMPLE: &str = "sampling/createMessage";
-    /// Asks for the folders that a server may work on.
+    /// Requests the client's roots.
     pub const ROOTS_LIST: &str = "roots/list";
-    /// The client's folders are not what they were (legacy).
+    /// Reports that the client's roots have changed (legacy).
     pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
-    /// The list of tools is not what it was.
+    /// Reports that the list of tools has changed.
     pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
-    /// The list of prompts is not what it was.
+    /// Reports that the list of prompts has changed.
     pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
-    /// The list of resources, or of their templates, is not what it was.
+    /// Reports that the list of resources, or of their templates, has changed.
     pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
-    /// A resource is not what it was.
+    /// Reports that a resource has changed.
     pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
-    /// A line of log.
+    /// A log message.
     pub const LOG: &str = "notifications/message";
-    /// How far a request is.
+    /// Reports the progress of a request.
     pub const PROGRESS: &str = "notifications/progress";
-    /// A request is not wanted any more.
+    /// Cancels a request.
     pub const CANCELLED: &str = "notifications/cancelled";
-    /// The notifications that mean something to the gateway itself, or would be misunderstood behind it.
+    /// The notifications that the gateway handles itself. They are never forwarded as they are.
     pub const OWN_NOTIFICATIONS: [&str; 11] = [
         INITIALIZED,
         ACKNOWLEDGED,
         TASK_CHANGED,
-        OLD_TASK_CHANGED,
+        LEGACY_TASK_CHANGED,
         TOOLS_CHANGED,
         PROMPTS_CHANGED,
         RESOURCES_CHANGED,
@@ -101,66 +101,66 @@ pub mod method {
     ];
 }
 
-/// The method by which something is called, for telemetry also where it is none of MCP.
+/// Returns the method of a target. Functions, which are not called by MCP, get a name for telemetry.
 #[must_use]
-pub const fn method_for(target: &Target) -> &'static str {
+pub const fn target_method(target: &CallTarget) -> &'static str {
     match target {
-        Target::Tool(_) => method::TOOLS_CALL,
-        Target::Prompt(_) => method::PROMPTS_GET,
-        Target::Resource(_) => method::RESOURCES_READ,
-        Target::Completion(_) => method::COMPLETE,
-        Target::Task(task) => match task.action {
+        CallTarget::Tool(_) => method::TOOLS_CALL,
+        CallTarget::Prompt(_) => method::PROMPTS_GET,
+        CallTarget::Resource(_) => method::RESOURCES_READ,
+        CallTarget::Completion(_) => method::COMPLETE,
+        CallTarget::Task(task) => match task.action {
             TaskAction::Get => method::TASKS_GET,
             TaskAction::Update => method::TASKS_UPDATE,
             TaskAction::Cancel => method::TASKS_CANCEL,
         },
-        // Not by MCP.
-        Target::Function(_) => "functions/invoke",
+        // Not a method of MCP.
+        CallTarget::Function(_) => "functions/invoke",
     }
 }
 
-/// The method by which a client is asked.
+/// Returns the method of a request to a client.
 #[must_use]
-pub const fn method_of(kind: AskKind) -> &'static str {
+pub const fn ask_method(kind: InputRequestKind) -> &'static str {
     match kind {
-        AskKind::Elicit => method::ELICIT,
-        AskKind::Sample => method::SAMPLE,
-        AskKind::Roots => method::ROOTS_LIST,
+        InputRequestKind::Elicit => method::ELICIT,
+        InputRequestKind::Sample => method::SAMPLE,
+        InputRequestKind::Roots => method::ROOTS_LIST,
     }
 }
 
-/// What a client is asked by this method; `None` where it is another one.
+/// Returns the kind of request to a client that this method is; `None` for any other method.
 #[must_use]
-pub fn kind_of(method: &str) -> Option<AskKind> {
-    AskKind::ALL.into_iter().find(|kind| method_of(*kind) == method)
+pub fn ask_kind(method: &str) -> Option<InputRequestKind> {
+    InputRequestKind::ALL.into_iter().find(|kind| ask_method(*kind) == method)
 }
 
-/// What a client is asked by a request that stands in a result (2026-07-28, basic/patterns/mrtr): its `method` and
-/// `params`. `None` where it is no question to a client.
+/// Parses a request to a client that is part of a result (2026-07-28, basic/patterns/mrtr): its `method` and `params`.
+/// `None` if it is not a request to a client.
 #[must_use]
-pub fn ask_of(request: &Json) -> Option<Ask> {
+pub fn parse_ask(request: &Json) -> Option<InputRequest> {
     let request = request.to_object().ok()?;
-    let kind = kind_of(&request.get_str("method")?)?;
+    let kind = ask_kind(&request.get_str("method")?)?;
     let params = request.get("params").map_or_else(|| Ok(Object::new()), Json::to_object).ok()?;
-    Some(Ask { kind, params })
+    Some(InputRequest { kind, params })
 }
 
-/// Members of `_meta` that the specification reserves.
+/// The members of `_meta` that the specification reserves.
 pub mod meta {
-    /// The revision that a modern request speaks.
+    /// The revision of a modern request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Who sent a modern request.
+    /// The client that sent a modern request.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// What the sender of a modern request can be asked.
+    /// The capabilities of the client that sent a modern request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// How much log a modern request wants.
+    /// The log level of a modern request.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Who answered.
+    /// The server that sent a result.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// Which stream of changes a message belongs to.
+    /// The subscription that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// The extension that lets a call go on after its answer.
+    /// The tasks extension.
     pub const TASKS: &str = "io.modelcontextprotocol/tasks";
-    /// What progress of a request is to be called.
+    /// The token of progress notifications of a request.
     pub const PROGRESS_TOKEN: &str = "progressToken";
 }

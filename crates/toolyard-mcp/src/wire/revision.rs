@@ -2,46 +2,46 @@
 
 use std::fmt;
 
-/// How a revision is spoken.
+/// The two incompatible generations of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
-    /// A session is opened with `initialize`.
+pub enum ProtocolEra {
+    /// Sessions, opened with `initialize`.
     Legacy,
-    /// Every request stands for itself.
+    /// Stateless requests.
     Modern,
 }
 
-/// A revision that the gateway speaks.
+/// A supported revision of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Revision {
-    /// The first one: HTTP+SSE and stdio.
+pub enum ProtocolRevision {
+    /// The first revision: HTTP+SSE and stdio.
     V2024_11_05,
-    /// Streamable HTTP; the only one with batches.
+    /// Adds streamable HTTP. The only revision with batches.
     V2025_03_26,
-    /// Structured content; the version header.
+    /// Adds structured content and the version header.
     V2025_06_18,
-    /// The last one with sessions.
+    /// The last revision with sessions.
     V2025_11_25,
-    /// The first stateless one.
+    /// The first stateless revision.
     V2026_07_28,
 }
 
-impl Revision {
-    /// Every revision, oldest first.
+impl ProtocolRevision {
+    /// All revisions, oldest first.
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    /// What is offered to a peer that opens a session.
+    /// The revision offered in `initialize`.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
-    /// What is offered to a peer that does not.
+    /// The revision of stateless requests.
     pub const LATEST_MODERN: Self = Self::V2026_07_28;
 
-    /// Reads a revision's date.
+    /// Parses the date of a revision.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// The date that names it.
+    /// Returns the date of the revision.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,21 +53,23 @@ impl Revision {
         }
     }
 
-    /// How it is spoken.
+    /// Returns the era of the revision.
     #[must_use]
-    pub fn era(self) -> Era {
-        if self >= Self::V2026_07_28 { Era::Modern } else { Era::Legacy }
+    pub fn era(self) -> ProtocolEra {
+        if self >= Self::V2026_07_28 { ProtocolEra::Modern } else { ProtocolEra::Legacy }
     }
 
-    /// The revision to speak with a peer that opens a session and asks for `requested`: that one if we
-    /// know it, else our latest (2025-11-25, basic/lifecycle, version negotiation).
+    /// Negotiates the revision of a session: the requested one if it is supported, else the latest legacy revision
+    /// (2025-11-25, basic/lifecycle, version negotiation).
     #[must_use]
     pub fn negotiate(requested: &str) -> Self {
-        Self::parse(requested).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Self::LATEST_LEGACY)
+        Self::parse(requested)
+            .filter(|revision| revision.era() == ProtocolEra::Legacy)
+            .unwrap_or(Self::LATEST_LEGACY)
     }
 }
 
-impl fmt::Display for Revision {
+impl fmt::Display for ProtocolRevision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

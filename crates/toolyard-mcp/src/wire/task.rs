@@ -1,20 +1,20 @@
-//! What tools say of tasks.
+//! Task support of tools.
 
 use toolyard_core::Object;
 
-/// Whether a tool may run as a task (2025-11-25, basic/utilities/tasks, tool-level negotiation).
+/// The support of a tool for tasks (2025-11-25, basic/utilities/tasks, tool-level negotiation).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskSupport {
-    /// It never does.
+pub enum ToolTaskSupport {
+    /// The tool never runs as a task.
     Forbidden,
-    /// As its callers like.
+    /// The caller decides.
     Optional,
-    /// It does not run otherwise.
+    /// The tool only runs as a task.
     Required,
 }
 
-impl TaskSupport {
-    /// What a definition says in `execution.taskSupport`.
+impl ToolTaskSupport {
+    /// Reads `execution.taskSupport` of a definition.
     #[must_use]
     pub fn of(definition: &Object) -> Self {
         let execution = definition.get("execution").and_then(|execution| execution.to_object().ok());

@@ -1,33 +1,34 @@
-//! Batches: several messages in one, which one revision has.
+//! Batches of messages, which one revision supports.
 
 use insta::assert_snapshot;
 
-use crate::client::{ABLE, Carrier, Client, ELICIT, LEGACY, asking, tool_params};
-use crate::yard::Yard;
+use crate::client::{ABLE, Client, ELICIT, LEGACY, Transport, asking, tool_params};
+use crate::test_gateway::TestGateway;
 
-const CARRIERS: [Carrier; 3] = [Carrier::Pipe, Carrier::Web, Carrier::Sse];
+const TRANSPORTS: [Transport; 3] = [Transport::Pipe, Transport::Web, Transport::Sse];
 
-/// Only 2025-03-26 has batches, whatever carries them.
+/// Only 2025-03-26 has batches, over every transport.
 #[tokio::test]
-async fn who_may_send_one() {
-    let yard = Yard::new();
-    let mut heard = Vec::new();
-    let over = |carrier, revisions: &'static [_]| revisions.iter().map(move |revision| (carrier, *revision));
-    let all = over(Carrier::Pipe, &LEGACY).chain(over(Carrier::Web, &LEGACY[1..]));
-    for (carrier, revision) in all.chain(over(Carrier::Sse, &LEGACY[..2])) {
-        let mut client = Client::new(&yard, carrier, revision, "{}").await;
+async fn only_2025_03_26_accepts_batches() {
+    let gateway = TestGateway::new();
+    let mut received = Vec::new();
+    let over =
+        |transport, revisions: &'static [_]| revisions.iter().map(move |revision| (transport, *revision));
+    let all = over(Transport::Pipe, &LEGACY).chain(over(Transport::Web, &LEGACY[1..]));
+    for (transport, revision) in all.chain(over(Transport::Sse, &LEGACY[..2])) {
+        let mut client = Client::new(&gateway, transport, revision, "{}").await;
         let batch =
             format!(" [{}]", [client.text("7", "ping", ""), client.text("8", "nothing", "")].join(","));
-        let answer = match carrier {
-            Carrier::Web => client.web().exchange(&batch).await,
-            Carrier::Pipe => client.said(&batch).await,
-            // There a text that is no message is refused at once.
-            Carrier::Sse if revision == LEGACY[1] => client.said(&batch).await,
-            Carrier::Sse => continue,
+        let answer = match transport {
+            Transport::Web => client.web().exchange(&batch).await,
+            Transport::Pipe => client.send_and_receive(&batch).await,
+            // HTTP+SSE refuses an invalid message at once.
+            Transport::Sse if revision == LEGACY[1] => client.send_and_receive(&batch).await,
+            Transport::Sse => continue,
         };
-        heard.push(format!("{carrier:?} {revision}: {answer}"));
+        received.push(format!("{transport:?} {revision}: {answer}"));
     }
-    assert_snapshot!(heard.join("\n"), @r#"
+    assert_snapshot!(received.join("\n"), @r#"
     Pipe 2024-11-05: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
     Pipe 2025-03-26: [{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found: nothing"}}]
     Pipe 2025-06-18: {"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: a message is an object"}}
@@ -46,25 +47,25 @@ fn batch(client: &Client, requests: &[(&str, &str)]) -> String {
     format!("[{}]", texts.collect::<Vec<_>>().join(","))
 }
 
-/// What its calls say and ask comes before the responses: on a stream of their own these are single messages, which every
-/// client can read that reads streams.
+/// Notifications and requests of the calls precede the responses. On a stream of their own the responses are single
+/// messages, which every client can read that reads streams.
 #[tokio::test]
-async fn calls_that_tell_and_ask() {
-    let yard = Yard::new();
-    let mut said = Vec::new();
-    for carrier in CARRIERS {
-        let mut client = Client::new(&yard, carrier, LEGACY[1], ABLE).await;
-        client.ask("logging/setLevel", r#""level":"emergency""#).await;
+async fn notifications_and_requests_precede_responses() {
+    let gateway = TestGateway::new();
+    let mut outputs = Vec::new();
+    for transport in TRANSPORTS {
+        let mut client = Client::new(&gateway, transport, LEGACY[1], ABLE).await;
+        client.request("logging/setLevel", r#""level":"emergency""#).await;
         let tell = format!(r#"{},"_meta":{{"progressToken":"t"}}"#, tool_params("tell", ""));
         let ask = tool_params("ask", &asking(&[ELICIT]));
         let batch = batch(&client, &[("tools/call", &tell), ("ping", ""), ("tools/call", &ask)]);
-        client.say(&batch).await;
-        let mut lines = vec![format!("{carrier:?}"), client.hear_all(4).await];
+        client.send(&batch).await;
+        let mut lines = vec![format!("{transport:?}"), client.receive_many(4).await];
         client.answer(0, r#"{"action":"decline"}"#).await;
-        lines.push(client.hear_all(if carrier == Carrier::Web { 3 } else { 1 }).await);
-        said.push(lines.join("\n"));
+        lines.push(client.receive_many(if transport == Transport::Web { 3 } else { 1 }).await);
+        outputs.push(lines.join("\n"));
     }
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(outputs.join("\n"), @r#"
     Pipe
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":"t"}}
     {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":null}}
@@ -88,57 +89,62 @@ async fn calls_that_tell_and_ask() {
     "#);
 }
 
-/// Who takes no stream is told nothing and cannot be asked, and gets all responses in one text.
+/// A client without streams gets no notifications and no requests, and all responses in one text.
 #[tokio::test]
-async fn where_there_is_no_stream() {
-    let yard = Yard::new();
-    let mut client = Client::new(&yard, Carrier::Web, LEGACY[1], ABLE).await;
-    client.web().wants_plain_answers();
+async fn json_only_client_gets_one_response() {
+    let gateway = TestGateway::new();
+    let mut client = Client::new(&gateway, Transport::Web, LEGACY[1], ABLE).await;
+    client.web().accept_json_only();
     let (tell, ask) = (tool_params("tell", ""), tool_params("try", &asking(&[ELICIT])));
     let batch = batch(&client, &[("tools/call", &tell), ("tools/call", &ask)]);
-    assert_snapshot!(client.said(&batch).await, @r#"[{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{}"}]}},{"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"(the client does not support elicitation.form)"}]}}]"#);
+    assert_snapshot!(client.send_and_receive(&batch).await, @r#"[{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{}"}]}},{"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"(the client does not support elicitation.form)"}]}}]"#);
 }
 
-/// A withdrawn request has no response; a batch without any is taken.
+/// A cancelled request has no response; a batch without responses is accepted.
 #[tokio::test]
-async fn requests_that_are_withdrawn() {
-    let yard = Yard::new();
+async fn cancelled_requests_have_no_response() {
+    let gateway = TestGateway::new();
     let wait = tool_params("wait", "");
-    for carrier in CARRIERS {
-        let mut client = Client::new(&yard, carrier, LEGACY[1], ABLE).await;
+    for transport in TRANSPORTS {
+        let mut client = Client::new(&gateway, transport, LEGACY[1], ABLE).await;
         let two = batch(&client, &[("tools/call", &wait), ("ping", "")]);
-        client.say(&two).await;
-        yard.runs(1).await;
-        client.withdraw(7).await;
-        assert!(client.hear().await.contains(r#"[{"jsonrpc":"2.0","id":8,"result":{}}]"#), "{carrier:?}");
+        client.send(&two).await;
+        gateway.wait_for_running(1).await;
+        client.cancel(7).await;
+        assert!(
+            client.receive().await.contains(r#"[{"jsonrpc":"2.0","id":8,"result":{}}]"#),
+            "{transport:?}"
+        );
         let one = batch(&client, &[("tools/call", &wait)]);
-        client.say(&one).await;
-        yard.runs(1).await;
-        client.withdraw(7).await;
-        if carrier == Carrier::Web {
-            assert_eq!(client.hear().await, "202 ");
+        client.send(&one).await;
+        gateway.wait_for_running(1).await;
+        client.cancel(7).await;
+        if transport == Transport::Web {
+            assert_eq!(client.receive().await, "202 ");
         }
-        yard.runs(0).await;
-        assert_eq!(client.ask("ping", "").await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        gateway.wait_for_running(0).await;
+        assert_eq!(client.request("ping", "").await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     }
 }
 
-/// The calls of who leaves are over, whether it has a stream yet or not.
+/// A disconnect ends the calls, with or without a stream.
 #[tokio::test]
-async fn who_leaves() {
-    for (carrier, tool) in CARRIERS.iter().flat_map(|carrier| [(*carrier, "wait"), (*carrier, "ask")]) {
-        let yard = Yard::new();
-        let mut client = Client::new(&yard, carrier, LEGACY[1], ABLE).await;
+async fn disconnect_cancels_batched_calls() {
+    for (transport, tool) in
+        TRANSPORTS.iter().flat_map(|transport| [(*transport, "wait"), (*transport, "ask")])
+    {
+        let gateway = TestGateway::new();
+        let mut client = Client::new(&gateway, transport, LEGACY[1], ABLE).await;
         let batch = batch(&client, &[("tools/call", &tool_params(tool, &asking(&[ELICIT])))]);
-        client.say(&batch).await;
-        yard.runs(1).await;
+        client.send(&batch).await;
+        gateway.wait_for_running(1).await;
         if tool == "ask" {
-            assert!(client.hear().await.contains("elicitation/create"));
+            assert!(client.receive().await.contains("elicitation/create"));
         }
-        match carrier {
-            Carrier::Web => client.hang_up(0),
-            Carrier::Pipe | Carrier::Sse => drop(client),
+        match transport {
+            Transport::Web => client.disconnect(0),
+            Transport::Pipe | Transport::Sse => drop(client),
         }
-        assert_eq!(yard.ended(1).await, [format!("{tool} Err(Cancelled)")], "{carrier:?}");
+        assert_eq!(gateway.ended(1).await, [format!("{tool} Err(Cancelled)")], "{transport:?}");
     }
 }

@@ -1,15 +1,15 @@
-//! What a client with a session is told of changes.
+//! Change notifications to a client with a session.
 
 use insta::assert_snapshot;
-use toolyard_mcp::server::Offers;
+use toolyard_mcp::server::OfferedFeatures;
 
-use crate::client::{Carrier, Client, LEGACY};
+use crate::client::{Client, LEGACY, Transport};
 use crate::script::OFFERED;
-use crate::yard::{EVERYTHING, Offered, Setup, Yard, everybody_rests};
+use crate::test_gateway::{EVERYTHING, Offered, Setup, TestGateway, let_tasks_settle};
 
-const CARRIERS: [Carrier; 3] = [Carrier::Pipe, Carrier::Web, Carrier::Sse];
+const TRANSPORTS: [Transport; 3] = [Transport::Pipe, Transport::Web, Transport::Sse];
 
-/// Each time something else has changed.
+/// A sequence of catalogs, each with another change.
 pub(crate) const CHANGES: [Offered; 6] = [
     Offered { tools: &[r#"{"name":"other"}"#], ..OFFERED },
     Offered { tools: &[r#"{"name":"other","title":"Other"}"#], ..OFFERED },
@@ -20,23 +20,23 @@ pub(crate) const CHANGES: [Offered; 6] = [
 ];
 
 #[tokio::test]
-async fn lists_that_change() {
-    let mut said = Vec::new();
-    for carrier in CARRIERS {
-        let yard = Yard::new();
-        let mut client = Client::new(&yard, carrier, LEGACY[3], "{}").await;
+async fn list_changes_are_announced() {
+    let mut outputs = Vec::new();
+    for transport in TRANSPORTS {
+        let gateway = TestGateway::new();
+        let mut client = Client::new(&gateway, transport, LEGACY[3], "{}").await;
         let mut lines = Vec::new();
         for (offered, messages) in CHANGES.into_iter().zip([1, 1, 1, 1, 2, 3]) {
-            yard.offer(offered);
-            lines.push(client.hear_all(messages).await);
-            // The same again is no change.
-            yard.offer(offered);
+            gateway.offer(offered);
+            lines.push(client.receive_many(messages).await);
+            // The same catalog again is no change.
+            gateway.offer(offered);
         }
-        assert!(client.ask("ping", "").await.contains("result"));
-        said.push(lines.join("\n\n"));
+        assert!(client.request("ping", "").await.contains("result"));
+        outputs.push(lines.join("\n\n"));
     }
-    assert!(said.iter().all(|other| *other == said[0]), "{said:#?}");
-    assert_snapshot!(said[0], @r#"
+    assert!(outputs.iter().all(|other| *other == outputs[0]), "{outputs:#?}");
+    assert_snapshot!(outputs[0], @r#"
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}
 
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}
@@ -54,25 +54,26 @@ async fn lists_that_change() {
     "#);
 }
 
-/// Of what is not offered nothing is said.
+/// Changes of features that are not offered are not announced.
 #[tokio::test]
-async fn lists_that_are_not_offered() {
-    let none = Offers::default();
+async fn changes_of_other_features_are_not_announced() {
+    let none = OfferedFeatures::default();
     let mut lines = Vec::new();
     for offers in [
         none,
-        Offers { tools: true, ..none },
-        Offers { prompts: true, ..none },
-        Offers { resources: true, ..none },
+        OfferedFeatures { tools: true, ..none },
+        OfferedFeatures { prompts: true, ..none },
+        OfferedFeatures { resources: true, ..none },
         EVERYTHING,
     ] {
-        let yard = Yard::with(Setup { offers, ..Setup::default() });
-        let mut client = Client::piped(&yard, LEGACY[3], "{}").await;
-        yard.offer(Offered::default());
-        everybody_rests().await;
-        let heard = client.heard_already();
-        let changed =
-            heard.lines().filter_map(|heard| heard.split("notifications/").nth(1)?.split('"').next());
+        let gateway = TestGateway::with(Setup { offers, ..Setup::default() });
+        let mut client = Client::on_pipe(&gateway, LEGACY[3], "{}").await;
+        gateway.offer(Offered::default());
+        let_tasks_settle().await;
+        let received = client.received_so_far();
+        let changed = received
+            .lines()
+            .filter_map(|received| received.split("notifications/").nth(1)?.split('"').next());
         lines.push(format!("- {}", changed.collect::<Vec<_>>().join(" ")));
     }
     assert_snapshot!(lines.join("\n"), @"
@@ -85,158 +86,158 @@ async fn lists_that_are_not_offered() {
 }
 
 #[tokio::test]
-async fn resources_that_are_subscribed_to() {
-    let mut said = Vec::new();
-    for carrier in CARRIERS {
-        let yard = Yard::new();
-        let mut client = Client::new(&yard, carrier, LEGACY[3], "{}").await;
-        let mut other = Client::new(&yard, carrier, LEGACY[3], "{}").await;
+async fn updates_reach_subscribers() {
+    let mut outputs = Vec::new();
+    for transport in TRANSPORTS {
+        let gateway = TestGateway::new();
+        let mut client = Client::new(&gateway, transport, LEGACY[3], "{}").await;
+        let mut other = Client::new(&gateway, transport, LEGACY[3], "{}").await;
         for uri in ["mem:one", "file:two", "mem:one"] {
-            client.ask("resources/subscribe", &format!(r#""uri":"{uri}""#)).await;
+            client.request("resources/subscribe", &format!(r#""uri":"{uri}""#)).await;
         }
-        yard.follows(&[("mem:one", 1), ("file:two", 1)]).await;
+        gateway.wait_for_followers(&[("mem:one", 1), ("file:two", 1)]).await;
         let mut lines = Vec::new();
         for uri in ["mem:one", "mem:gone", "file:two"] {
-            yard.update(uri);
+            gateway.update(uri);
         }
-        lines.push(client.hear_all(2).await);
-        client.ask("resources/unsubscribe", r#""uri":"mem:one""#).await;
-        client.ask("resources/unsubscribe", r#""uri":"mem:one""#).await;
-        yard.follows(&[("file:two", 1)]).await;
-        yard.update("mem:one");
-        yard.update("file:two");
-        lines.push(client.hear().await);
-        assert_eq!(other.heard_already(), "");
+        lines.push(client.receive_many(2).await);
+        client.request("resources/unsubscribe", r#""uri":"mem:one""#).await;
+        client.request("resources/unsubscribe", r#""uri":"mem:one""#).await;
+        gateway.wait_for_followers(&[("file:two", 1)]).await;
+        gateway.update("mem:one");
+        gateway.update("file:two");
+        lines.push(client.receive().await);
+        assert_eq!(other.received_so_far(), "");
         drop(client);
-        yard.follows(&[]).await;
-        said.push(lines.join("\n"));
+        gateway.wait_for_followers(&[]).await;
+        outputs.push(lines.join("\n"));
     }
-    for said in &mut said {
-        let mut lines: Vec<_> = said.lines().collect();
+    for outputs in &mut outputs {
+        let mut lines: Vec<_> = outputs.lines().collect();
         lines.sort_unstable();
-        *said = lines.join("\n");
+        *outputs = lines.join("\n");
     }
-    assert!(said.iter().all(|other| *other == said[0]), "{said:#?}");
-    assert_snapshot!(said[0], @r#"
+    assert!(outputs.iter().all(|other| *other == outputs[0]), "{outputs:#?}");
+    assert_snapshot!(outputs[0], @r#"
     {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:two"}}
     {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:two"}}
     {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one"}}
     "#);
 }
 
-/// What a client wants to follow may not be there at the moment, or be somebody else's by now.
+/// A followed resource may be missing for a while, and come back at another backend.
 #[tokio::test]
-async fn resources_that_come_back() {
-    let yard = Yard::new();
-    let mut client = Client::silent(&yard, Carrier::Pipe, LEGACY[3], "{}").await;
-    client.ask("initialize", r#""protocolVersion":"2025-11-25","capabilities":{}"#).await;
-    client.ask("resources/subscribe", r#""uri":"mem:one""#).await;
-    yard.offer(Offered::default());
+async fn subscription_survives_missing_resource() {
+    let gateway = TestGateway::new();
+    let mut client = Client::uninitialized(&gateway, Transport::Pipe, LEGACY[3], "{}").await;
+    client.request("initialize", r#""protocolVersion":"2025-11-25","capabilities":{}"#).await;
+    client.request("resources/subscribe", r#""uri":"mem:one""#).await;
+    gateway.offer(Offered::default());
     client.notify("notifications/initialized", "").await;
-    client.ask("ping", "").await;
-    yard.offer(OFFERED);
-    yard.follows(&[("mem:one", 1)]).await;
-    yard.update("mem:one");
-    let mut heard = client.hear().await;
-    while heard.contains("list_changed") {
-        heard = client.hear().await;
+    client.request("ping", "").await;
+    gateway.offer(OFFERED);
+    gateway.wait_for_followers(&[("mem:one", 1)]).await;
+    gateway.update("mem:one");
+    let mut received = client.receive().await;
+    while received.contains("list_changed") {
+        received = client.receive().await;
     }
-    assert_snapshot!(heard, @r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one"}}"#);
+    assert_snapshot!(received, @r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one"}}"#);
 }
 
-/// The handlers have their time to answer before a resource is said not to be there.
+/// A resource is unknown only after the handlers had time to connect.
 #[tokio::test]
-async fn resources_that_are_not_heard_of_yet() {
-    for carrier in CARRIERS {
-        let yard = Yard::with(Setup { settled: false, ..Setup::default() });
-        let mut client = Client::new(&yard, carrier, LEGACY[3], "{}").await;
-        let id = client.request("resources/subscribe", r#""uri":"mem:one""#).await;
-        client.ask("ping", "").await;
-        yard.offer(OFFERED);
-        let mut heard = client.hear().await;
-        while heard.contains("list_changed") {
-            heard = client.hear().await;
+async fn subscribe_waits_for_handlers() {
+    for transport in TRANSPORTS {
+        let gateway = TestGateway::with(Setup { settled: false, ..Setup::default() });
+        let mut client = Client::new(&gateway, transport, LEGACY[3], "{}").await;
+        let id = client.send_request("resources/subscribe", r#""uri":"mem:one""#).await;
+        client.request("ping", "").await;
+        gateway.offer(OFFERED);
+        let mut received = client.receive().await;
+        while received.contains("list_changed") {
+            received = client.receive().await;
         }
-        assert_eq!(heard, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
-        yard.follows(&[("mem:one", 1)]).await;
+        assert_eq!(received, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+        gateway.wait_for_followers(&[("mem:one", 1)]).await;
     }
 }
 
-/// Who says more than once that it is ready is told of each change once.
+/// A client that sends `initialized` repeatedly gets each notification once.
 #[tokio::test]
-async fn a_client_that_is_ready_again_and_again() {
-    let yard = Yard::new();
-    for carrier in [Carrier::Pipe, Carrier::Sse] {
-        yard.offer(OFFERED);
-        let mut client = Client::new(&yard, carrier, LEGACY[3], "{}").await;
-        client.ask("resources/subscribe", r#""uri":"mem:one""#).await;
+async fn repeated_initialized_does_not_duplicate_notifications() {
+    let gateway = TestGateway::new();
+    for transport in [Transport::Pipe, Transport::Sse] {
+        gateway.offer(OFFERED);
+        let mut client = Client::new(&gateway, transport, LEGACY[3], "{}").await;
+        client.request("resources/subscribe", r#""uri":"mem:one""#).await;
         for _ in 0..10 {
             client.notify("notifications/initialized", "").await;
         }
-        client.ask("ping", "").await;
-        yard.follows(&[("mem:one", 1)]).await;
-        yard.offer(CHANGES[0]);
-        assert!(client.hear().await.contains("tools/list_changed"));
-        assert!(client.ask("ping", "").await.contains("result"));
-        assert_eq!(client.heard_already(), "");
+        client.request("ping", "").await;
+        gateway.wait_for_followers(&[("mem:one", 1)]).await;
+        gateway.offer(CHANGES[0]);
+        assert!(client.receive().await.contains("tools/list_changed"));
+        assert!(client.request("ping", "").await.contains("result"));
+        assert_eq!(client.received_so_far(), "");
         drop(client);
-        yard.follows(&[]).await;
+        gateway.wait_for_followers(&[]).await;
     }
 }
 
-/// A second session on the same pipe hears what it follows, not what the first one did.
+/// A second session on the same pipe has its own subscriptions only.
 #[tokio::test]
-async fn a_second_session_on_the_same_pipe() {
-    let yard = Yard::new();
-    let mut client = Client::piped(&yard, LEGACY[3], "{}").await;
-    client.ask("resources/subscribe", r#""uri":"mem:one""#).await;
-    yard.follows(&[("mem:one", 1)]).await;
+async fn second_session_drops_subscriptions() {
+    let gateway = TestGateway::new();
+    let mut client = Client::on_pipe(&gateway, LEGACY[3], "{}").await;
+    client.request("resources/subscribe", r#""uri":"mem:one""#).await;
+    gateway.wait_for_followers(&[("mem:one", 1)]).await;
     client.initialize().await;
-    yard.follows(&[]).await;
-    client.ask("resources/subscribe", r#""uri":"mem:one""#).await;
-    yard.follows(&[("mem:one", 1)]).await;
+    gateway.wait_for_followers(&[]).await;
+    client.request("resources/subscribe", r#""uri":"mem:one""#).await;
+    gateway.wait_for_followers(&[("mem:one", 1)]).await;
 }
 
-/// Streams end when the frontend is to stop, so that it can.
+/// Streams end when the frontend stops.
 #[tokio::test]
-async fn the_end() {
-    for carrier in [Carrier::Web, Carrier::Sse] {
-        let yard = Yard::new();
-        let mut client = Client::new(&yard, carrier, LEGACY[3], "{}").await;
-        client.ask("resources/subscribe", r#""uri":"mem:one""#).await;
-        yard.follows(&[("mem:one", 1)]).await;
-        yard.stop();
-        yard.follows(&[]).await;
-        yard.drained().await;
+async fn stop_ends_streams() {
+    for transport in [Transport::Web, Transport::Sse] {
+        let gateway = TestGateway::new();
+        let mut client = Client::new(&gateway, transport, LEGACY[3], "{}").await;
+        client.request("resources/subscribe", r#""uri":"mem:one""#).await;
+        gateway.wait_for_followers(&[("mem:one", 1)]).await;
+        gateway.stop();
+        gateway.wait_for_followers(&[]).await;
+        gateway.wait_until_drained().await;
     }
-    // A pipe has an end of its own.
-    let yard = Yard::new();
-    let mut client = Client::piped(&yard, LEGACY[3], "{}").await;
-    yard.stop();
-    assert!(client.ask("ping", "").await.contains("result"));
+    // A pipe ends by itself.
+    let gateway = TestGateway::new();
+    let mut client = Client::on_pipe(&gateway, LEGACY[3], "{}").await;
+    gateway.stop();
+    assert!(client.request("ping", "").await.contains("result"));
 }
 
-/// What runs when the frontend is to stop is still answered.
+/// Requests that run when the frontend stops are still answered.
 #[tokio::test]
-async fn what_runs_at_the_end() {
+async fn running_calls_are_answered_after_stop() {
     let (go, gone) = tokio::sync::watch::channel(false);
-    let yard = Yard::build(Setup::default(), move |_| {
+    let gateway = TestGateway::build(Setup::default(), move |_| {
         let mut gone = gone.clone();
         async move {
             gone.wait_for(|gone| *gone).await.unwrap();
             Ok(crate::script::text("done"))
         }
     });
-    for carrier in CARRIERS {
-        let mut client = Client::new(&yard, carrier, LEGACY[3], "{}").await;
-        client.request("tools/call", r#""name":"echo""#).await;
-        client.ask("ping", "").await;
-        if carrier == Carrier::Sse {
-            yard.stop();
+    for transport in TRANSPORTS {
+        let mut client = Client::new(&gateway, transport, LEGACY[3], "{}").await;
+        client.send_request("tools/call", r#""name":"echo""#).await;
+        client.request("ping", "").await;
+        if transport == Transport::Sse {
+            gateway.stop();
         }
-        go.send_replace(carrier == Carrier::Sse);
-        if carrier == Carrier::Sse {
-            assert!(client.hear().await.contains("done"));
+        go.send_replace(transport == Transport::Sse);
+        if transport == Transport::Sse {
+            assert!(client.receive().await.contains("done"));
         }
     }
 }

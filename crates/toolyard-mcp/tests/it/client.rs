@@ -1,4 +1,4 @@
-//! Clients that say exactly what a test has them say, in any revision, over anything that carries messages.
+//! Raw clients that send exactly what a test says, in any revision, over any transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,43 +9,43 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHa
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_mcp::server::Frontend;
+use toolyard_mcp::server::McpFrontend;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 
+use crate::test_gateway::TestGateway;
 use crate::web::{Sse, Web};
-use crate::yard::Yard;
 
 pub(crate) const MODERN: &str = "2026-07-28";
 pub(crate) const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// Takes every kind of question, and tasks.
+/// Capabilities for every kind of request, and tasks.
 pub(crate) const ABLE: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
-/// Longer than anything that a test waits for. With paused time it is over at once where nothing goes on.
+/// Longer than any wait of a test. With paused time it passes at once if nothing happens.
 const FOREVER: Duration = Duration::from_secs(1_000_000);
 
-/// How long calls go on whose client says nothing more.
+/// Drain time of a pipe.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
-/// What carries the messages.
+/// The transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Carrier {
+pub(crate) enum Transport {
     Pipe,
     Web,
     Sse,
 }
 
-/// One client.
+/// A raw client.
 pub(crate) struct Client {
     line: Line,
-    heard: UnboundedReceiver<String>,
+    received: UnboundedReceiver<String>,
     revision: &'static str,
-    /// What it can be asked, as it says from now on.
+    /// The capabilities that it declares from now on.
     pub(crate) capabilities: String,
-    /// What requests say of themselves beside that: members of `_meta`.
+    /// Further members of `_meta`.
     pub(crate) meta: &'static str,
     next: u64,
-    /// Random words of the server in the order in which they were heard.
+    /// Random words of the server in order of appearance.
     words: Vec<String>,
     last: String,
 }
@@ -64,10 +64,10 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn open(frontend: Arc<Frontend>, heard: UnboundedSender<String>) -> Self {
+    fn open(frontend: Arc<McpFrontend>, received: UnboundedSender<String>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
-        let limits = DuplexLimits { line_bytes: 100_000, requests: 100, drain: DRAIN };
+        let limits = DuplexLimits { max_line_bytes: 100_000, max_requests: 100, drain_time: DRAIN };
         let mut served = JoinSet::new();
         served.spawn(async move { duplex::serve(frontend, input, output, limits).await.unwrap() });
         let (output, input) = tokio::io::split(ours);
@@ -75,48 +75,48 @@ impl Pipe {
         reading.spawn(async move {
             let mut lines = BufReader::new(output).lines();
             while let Ok(Some(line)) = lines.next_line().await {
-                let _unheard = heard.send(line);
+                let _unheard = received.send(line);
             }
         });
         Self { input: Some(input), served, _reading: reading }
     }
 }
 
-/// How long a word is, at least, that was sealed.
+/// Minimum length of a sealed word.
 const TICKET: usize = 60;
 
 impl Client {
-    /// A client that has said who it is, where its revision has words for that, and hears what belongs to no request.
+    /// Creates a client that is initialized, if its revision needs that, and that reads the notification stream.
     pub(crate) async fn new(
-        yard: &Yard,
-        carrier: Carrier,
+        gateway: &TestGateway,
+        transport: Transport,
         revision: &'static str,
         capabilities: &str,
     ) -> Self {
-        let mut client = Self::silent(yard, carrier, revision, capabilities).await;
+        let mut client = Self::uninitialized(gateway, transport, revision, capabilities).await;
         if revision != MODERN {
             client.initialize().await;
         }
         client
     }
 
-    /// A client that has said nothing yet.
-    pub(crate) async fn silent(
-        yard: &Yard,
-        carrier: Carrier,
+    /// Creates a client that has sent nothing.
+    pub(crate) async fn uninitialized(
+        gateway: &TestGateway,
+        transport: Transport,
         revision: &'static str,
         capabilities: &str,
     ) -> Self {
-        let (sender, heard) = mpsc::unbounded_channel();
-        let line = match carrier {
-            Carrier::Pipe => Line::Pipe(Pipe::open(yard.frontend.clone(), sender)),
-            Carrier::Web => Line::Web(Web::new(yard.address(), sender, revision)),
-            Carrier::Sse => Line::Sse(Sse::open(yard.address(), sender).await),
+        let (sender, received) = mpsc::unbounded_channel();
+        let line = match transport {
+            Transport::Pipe => Line::Pipe(Pipe::open(gateway.frontend.clone(), sender)),
+            Transport::Web => Line::Web(Web::new(gateway.address(), sender, revision)),
+            Transport::Sse => Line::Sse(Sse::open(gateway.address(), sender).await),
         };
         let capabilities = capabilities.to_owned();
         Self {
             line,
-            heard,
+            received,
             revision,
             capabilities,
             meta: "",
@@ -126,30 +126,30 @@ impl Client {
         }
     }
 
-    /// A client on a pipe.
-    pub(crate) async fn piped(yard: &Yard, revision: &'static str, capabilities: &str) -> Self {
-        Self::new(yard, Carrier::Pipe, revision, capabilities).await
+    /// Creates a client on a pipe.
+    pub(crate) async fn on_pipe(gateway: &TestGateway, revision: &'static str, capabilities: &str) -> Self {
+        Self::new(gateway, Transport::Pipe, revision, capabilities).await
     }
 
-    /// Opens a session; gives the answer.
+    /// Opens a session and returns the response.
     pub(crate) async fn initialize(&mut self) -> String {
         let params = format!(
             r#""protocolVersion":"{}","capabilities":{},"clientInfo":{{"name":"c","version":"1"}}"#,
             self.revision, self.capabilities
         );
-        let initialized = self.ask("initialize", &params).await;
+        let initialized = self.request("initialize", &params).await;
         self.notify("notifications/initialized", "").await;
         if let Line::Web(web) = &mut self.line {
             web.listen().await;
         }
-        // Once this is answered, what was said before has been taken in, whatever carries it.
-        self.ask("ping", "").await;
+        // Once this is answered, everything before was processed, over every transport.
+        self.request("ping", "").await;
         self.next = 1;
         initialized
     }
 
-    /// Says a message as it is.
-    pub(crate) async fn say(&mut self, message: &str) {
+    /// Sends a message unchanged.
+    pub(crate) async fn send(&mut self, message: &str) {
         match &mut self.line {
             Line::Pipe(pipe) => {
                 let input = pipe.input.as_mut().expect("the pipe is open");
@@ -160,22 +160,22 @@ impl Client {
         }
     }
 
-    /// Says a message as it is; gives the next one that is heard.
-    pub(crate) async fn said(&mut self, message: &str) -> String {
-        self.say(message).await;
-        self.hear().await
+    /// Sends a message unchanged and returns the next message.
+    pub(crate) async fn send_and_receive(&mut self, message: &str) -> String {
+        self.send(message).await;
+        self.receive().await
     }
 
-    /// Sends a request with these members of `params`; gives its id.
-    pub(crate) async fn request(&mut self, method: &str, params: &str) -> u64 {
+    /// Sends a request with these members of `params` and returns its id.
+    pub(crate) async fn send_request(&mut self, method: &str, params: &str) -> u64 {
         let id = self.next;
         self.next += 1;
         let message = self.text(&id.to_string(), method, params);
-        self.say(&message).await;
+        self.send(&message).await;
         id
     }
 
-    /// The text of a request.
+    /// Returns the text of a request.
     pub(crate) fn text(&self, id: &str, method: &str, params: &str) -> String {
         let own = match self.revision {
             MODERN => format!(
@@ -190,92 +190,92 @@ impl Client {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#)
     }
 
-    /// Sends a request; gives the next message, which is its answer where nothing else is to be said.
-    pub(crate) async fn ask(&mut self, method: &str, params: &str) -> String {
-        self.request(method, params).await;
-        self.hear().await
+    /// Sends a request and returns the next message, which is the response unless others precede it.
+    pub(crate) async fn request(&mut self, method: &str, params: &str) -> String {
+        self.send_request(method, params).await;
+        self.receive().await
     }
 
-    /// Calls a tool with these members of `arguments`; gives the next message.
+    /// Calls a tool with these members of `arguments` and returns the next message.
     pub(crate) async fn call(&mut self, tool: &str, arguments: &str) -> String {
-        self.ask("tools/call", &tool_params(tool, arguments)).await
+        self.request("tools/call", &tool_params(tool, arguments)).await
     }
 
     pub(crate) async fn notify(&mut self, method: &str, params: &str) {
-        self.say(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{{params}}}}}"#)).await;
+        self.send(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{{params}}}}}"#)).await;
     }
 
-    /// Withdraws a request.
-    pub(crate) async fn withdraw(&mut self, id: u64) {
+    /// Cancels a request.
+    pub(crate) async fn cancel(&mut self, id: u64) {
         self.notify("notifications/cancelled", &format!(r#""requestId":{id}"#)).await;
     }
 
     /// Answers a request of the server.
     pub(crate) async fn answer(&mut self, id: u64, result: &str) {
-        self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).await;
+        self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).await;
     }
 
-    /// The next message, with numbers for random words.
-    pub(crate) async fn hear(&mut self) -> String {
-        let heard = timeout(FOREVER, self.heard.recv()).await.expect("something is said");
-        self.last = heard.unwrap_or_else(|| "(the end)".to_owned());
+    /// Returns the next message, with numbers for random words.
+    pub(crate) async fn receive(&mut self) -> String {
+        let received = timeout(FOREVER, self.received.recv()).await.expect("something is said");
+        self.last = received.unwrap_or_else(|| "(the end)".to_owned());
         let last = self.last.clone();
-        self.plain(&last)
+        self.normalize(&last)
     }
 
-    /// The next messages.
-    pub(crate) async fn hear_all(&mut self, count: usize) -> String {
-        let mut heard = Vec::new();
+    /// Returns the next messages.
+    pub(crate) async fn receive_many(&mut self, count: usize) -> String {
+        let mut received = Vec::new();
         for _ in 0..count {
-            heard.push(self.hear().await);
+            received.push(self.receive().await);
         }
-        heard.join("\n")
+        received.join("\n")
     }
 
-    /// Everything that was said until now, in a text that cannot be told from silence.
-    pub(crate) fn heard_already(&mut self) -> String {
-        let mut heard = Vec::new();
-        while let Some(Some(message)) = self.heard.recv().now_or_never() {
-            heard.push(self.plain(&message));
+    /// Returns the messages received so far.
+    pub(crate) fn received_so_far(&mut self) -> String {
+        let mut received = Vec::new();
+        while let Some(Some(message)) = self.received.recv().now_or_never() {
+            received.push(self.normalize(&message));
         }
-        heard.join("\n")
+        received.join("\n")
     }
 
-    /// A member of the last result, as it is.
+    /// Returns a member of the last result, unchanged.
     pub(crate) fn last(&self, member: &str) -> String {
         let (_status, body) = self.last.split_at(self.last.find('{').unwrap());
         let message: Value = serde_json::from_str(body).unwrap();
         message["result"][member].as_str().unwrap_or_else(|| panic!("no {member} in {message}")).to_owned()
     }
 
-    /// Says nothing more, and waits until the other side is done, too. Gives what is still said.
+    /// Closes the input, waits until the server ends, and returns the remaining messages.
     pub(crate) async fn end(mut self) -> String {
         let Line::Pipe(pipe) = &mut self.line else { panic!("only a pipe has an end") };
         pipe.input.take().unwrap().shutdown().await.unwrap();
         timeout(FOREVER, pipe.served.join_next()).await.expect("it ends").unwrap().unwrap();
-        let mut heard = Vec::new();
-        while let Some(message) = self.heard.recv().await {
-            heard.push(self.plain(&message));
+        let mut received = Vec::new();
+        while let Some(message) = self.received.recv().await {
+            received.push(self.normalize(&message));
         }
-        heard.join("\n")
+        received.join("\n")
     }
 
-    /// Leaves one request alone, as who closes its connection.
-    pub(crate) fn hang_up(&mut self, id: u64) {
+    /// Disconnects one request.
+    pub(crate) fn disconnect(&mut self, id: u64) {
         let Line::Web(web) = &mut self.line else {
             panic!("only streamable HTTP has a stream for each request")
         };
-        web.hang_up(id);
+        web.disconnect(id);
     }
 
-    /// The session and the revision, as headers say it.
+    /// Returns the HTTP part of the client.
     pub(crate) fn web(&mut self) -> &mut Web {
         let Line::Web(web) = &mut self.line else { panic!("not on the web") };
         web
     }
 
-    /// A message with a number for each random word, and a word for times.
-    fn plain(&mut self, message: &str) -> String {
+    /// Replaces random words by numbers, and times by a word.
+    fn normalize(&mut self, message: &str) -> String {
         let mut plain = String::new();
         let mut rest = message;
         let is_of_word = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -295,32 +295,32 @@ impl Client {
     }
 
     fn number(&mut self, word: &str) -> usize {
-        let known = self.words.iter().position(|known| known == word);
-        known.unwrap_or_else(|| {
+        let index = self.words.iter().position(|other| other == word);
+        index.unwrap_or_else(|| {
             self.words.push(word.to_owned());
             self.words.len() - 1
         })
     }
 }
 
-/// `2026-11-21T00:00:00.000Z` in quotes becomes `"<time>"`.
+/// Replaces `2026-11-21T00:00:00.000Z` in quotes by `"<time>"`.
 fn times(message: &str) -> String {
     let is_time = |part: &str| part.len() == 24 && part.ends_with('Z') && part.as_bytes()[10] == b'T';
     let part = |part| if is_time(part) { "<time>" } else { part };
     message.split('"').map(part).collect::<Vec<_>>().join("\"")
 }
 
-/// Members, of which there may be none.
+/// Joins members, some of which may be empty.
 fn joined(members: &[&str]) -> String {
     members.iter().copied().filter(|members| !members.is_empty()).collect::<Vec<_>>().join(",")
 }
 
-/// The parameters of a call of a tool.
+/// Returns the parameters of a tool call.
 pub(crate) fn tool_params(tool: &str, arguments: &str) -> String {
     format!(r#""name":"{tool}","arguments":{{{arguments}}}"#)
 }
 
-/// The arguments with which a tool asks one question after the other.
+/// Returns the arguments with which a tool asks one question after the other.
 pub(crate) fn asking(questions: &[&str]) -> String {
     format!(r#""ask":[[{}]]"#, questions.join("],["))
 }

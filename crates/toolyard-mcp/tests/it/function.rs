@@ -1,4 +1,4 @@
-//! A function that answers one message with one other, and whoever calls it as a server.
+//! A scripted function, and a backend that calls it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,86 +7,95 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use toolyard_core::{Backend, Call, Catalog, Exchange, Json, Outcome, Phase, Retry, Secrets, ToolError};
+use toolyard_core::{
+    Backend, BackendPhase, Call, Catalog, Json, MessageExchange, Outcome, RetrySchedule, SecretRedactor,
+    ToolError,
+};
 use toolyard_mcp::client::{
-    Attempts, ClientOptions, Endpoint, LaneMode, LaneOptions, McpBackend, Probe, ToolFilter,
+    ClientOptions, DedicatedOptions, LivenessProbe, McpBackend, ServerEndpoint, SharingMode, UpstreamRetry,
+    UpstreamToolFilter,
 };
 
-/// What comes back for a request.
-pub(crate) type Exchanged = Result<Value, ToolError>;
+/// The response to a request.
+pub(crate) type FunctionResult = Result<Value, ToolError>;
 
-type Script = Box<dyn Fn(Value) -> BoxFuture<'static, Exchanged> + Send + Sync>;
+type Script = Box<dyn Fn(Value) -> BoxFuture<'static, FunctionResult> + Send + Sync>;
 
-/// A function, and what it was asked.
+/// A scripted function that records its requests.
 pub(crate) struct Function {
     script: Mutex<Arc<Script>>,
     generation: watch::Sender<u64>,
-    asked: Mutex<Vec<Value>>,
-    /// Of the last request.
+    requests: Mutex<Vec<Value>>,
+    /// Deadline of the last request.
     pub(crate) deadline: Mutex<Option<Instant>>,
 }
 
 impl Function {
-    /// One that answers at once.
-    pub(crate) fn new(answer: impl Fn(&Value) -> Exchanged + Send + Sync + 'static) -> Arc<Self> {
+    /// Creates a function that answers at once.
+    pub(crate) fn new(answer: impl Fn(&Value) -> FunctionResult + Send + Sync + 'static) -> Arc<Self> {
         Self::slow(move |request| Box::pin(std::future::ready(answer(&request))))
     }
 
-    /// One that takes its time.
+    /// Creates a function that takes its time.
     pub(crate) fn slow(
-        script: impl Fn(Value) -> BoxFuture<'static, Exchanged> + Send + Sync + 'static,
+        script: impl Fn(Value) -> BoxFuture<'static, FunctionResult> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let script: Script = Box::new(script);
         Arc::new(Self {
             script: Mutex::new(Arc::new(script)),
             generation: watch::Sender::new(1),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
             deadline: Mutex::default(),
         })
     }
 
-    /// Another version answers from now on, and whoever is interested is told.
-    pub(crate) fn become_(&self, answer: impl Fn(&Value) -> Exchanged + Send + Sync + 'static) {
+    /// Replaces the function by another version, and announces that.
+    pub(crate) fn replace(&self, answer: impl Fn(&Value) -> FunctionResult + Send + Sync + 'static) {
         let script: Script = Box::new(move |request| Box::pin(std::future::ready(answer(&request))));
         *self.script.lock().unwrap() = Arc::new(script);
         self.generation.send_modify(|generation| *generation += 1);
     }
 
-    /// The methods that it was asked for since the last time, in order.
-    pub(crate) fn take_asked(&self) -> Vec<String> {
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked.iter().map(|request| request["method"].as_str().unwrap().to_owned()).collect()
+    /// Takes the methods of the requests so far, in order.
+    pub(crate) fn take_methods(&self) -> Vec<String> {
+        let requests = std::mem::take(&mut *self.requests.lock().unwrap());
+        requests.iter().map(|request| request["method"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The last request.
+    /// Returns the last request.
     pub(crate) fn last(&self) -> Value {
-        self.asked.lock().unwrap().last().unwrap().clone()
+        self.requests.lock().unwrap().last().unwrap().clone()
     }
 
-    /// The backend of a gateway whose server is this.
+    /// Returns a backend for the function.
     pub(crate) fn serve(self: &Arc<Self>) -> McpBackend {
         let options = ClientOptions {
-            name: "yard".into(),
+            name: "gateway".into(),
             version: "1".into(),
-            message_bytes: 100_000,
-            tools: 100,
-            connect_time: Duration::from_secs(30),
-            probe_time: Duration::from_secs(1),
-            idle_time: Some(Duration::from_secs(1)),
-            filter: ToolFilter::default(),
-            attempts: Attempts { retry: Retry::never(), time: None },
-            lanes: LaneOptions { mode: LaneMode::Client, most: 1, idle_time: Duration::from_secs(1) },
-            probe: Some(Probe { interval: Duration::from_secs(1), time: Duration::from_secs(1) }),
-            secrets: Secrets::default(),
+            max_message_bytes: 100_000,
+            max_list_items: 100,
+            connect_timeout: Duration::from_secs(30),
+            discover_timeout: Duration::from_secs(1),
+            idle_timeout: Some(Duration::from_secs(1)),
+            filter: UpstreamToolFilter::default(),
+            retry: UpstreamRetry { retry: RetrySchedule::never(), attempt_timeout: None },
+            dedicated: DedicatedOptions {
+                sharing: SharingMode::Client,
+                limit: 1,
+                idle_timeout: Duration::from_secs(1),
+            },
+            probe: Some(LivenessProbe { interval: Duration::from_secs(1), timeout: Duration::from_secs(1) }),
+            budget: toolyard_net::budget::ByteBudget::default(),
+            secrets: SecretRedactor::default(),
         };
-        McpBackend::start("function", Endpoint::Exchange(self.clone()), options)
+        McpBackend::start("function", ServerEndpoint::Function(self.clone()), options)
     }
 }
 
-impl Exchange for Function {
+impl MessageExchange for Function {
     fn exchange(&self, request: Json, deadline: Option<Instant>) -> BoxFuture<'_, Result<Json, ToolError>> {
         let request = request.to_value();
-        self.asked.lock().unwrap().push(request.clone());
+        self.requests.lock().unwrap().push(request.clone());
         *self.deadline.lock().unwrap() = deadline;
         let script = self.script.lock().unwrap().clone();
         Box::pin(async move { script(request).await.map(|answer| Json::from_value(&answer)) })
@@ -97,14 +106,14 @@ impl Exchange for Function {
     }
 }
 
-/// Answers as the samples do that authors begin with: whatever revision it is asked for it says the first one, and it
-/// breaks down where parameters or arguments are missing, as the ones in JavaScript and Lua do.
-pub(crate) fn sample(request: &Value) -> Exchanged {
-    of_tools(&["echo"])(request)
+/// Answers like the sample functions: with the first revision for any requested one, and with a failure if parameters
+/// or arguments are missing, as the JavaScript and Lua samples do.
+pub(crate) fn sample(request: &Value) -> FunctionResult {
+    tool_function(&["echo"])(request)
 }
 
-/// The same with tools of these names.
-pub(crate) fn of_tools(names: &[&str]) -> impl Fn(&Value) -> Exchanged + Send + Sync + 'static {
+/// The same with these tools.
+pub(crate) fn tool_function(names: &[&str]) -> impl Fn(&Value) -> FunctionResult + Send + Sync + 'static {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let tool = |name: &&str| json!({"name": name, "description": "Echo.", "inputSchema": schema});
     let tools: Vec<_> = names.iter().map(tool).collect();
@@ -134,15 +143,15 @@ pub(crate) fn of_tools(names: &[&str]) -> impl Fn(&Value) -> Exchanged + Send + 
     }
 }
 
-pub(crate) fn result(request: &Value, result: &Value) -> Exchanged {
+pub(crate) fn result(request: &Value, result: &Value) -> FunctionResult {
     Ok(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
 }
 
-pub(crate) fn error(request: &Value, code: i32, message: &str) -> Exchanged {
+pub(crate) fn error(request: &Value, code: i32, message: &str) -> FunctionResult {
     Ok(json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": message}}))
 }
 
-/// Calls a tool; gives the text of its result.
+/// Calls a tool and returns the text of its result.
 pub(crate) async fn call(backend: &McpBackend, tool: &str, arguments: Value) -> Result<String, ToolError> {
     match backend.call(Call::tool(tool, Json::from_value(&arguments))).await? {
         Outcome::Done(output) => Ok(output.body.to_json().to_value()["content"][0]["text"].to_string()),
@@ -150,18 +159,18 @@ pub(crate) async fn call(backend: &McpBackend, tool: &str, arguments: Value) -> 
     }
 }
 
-/// Waits until the catalog is like this.
+/// Waits until the catalog satisfies a condition.
 pub(crate) async fn until(backend: &McpBackend, is: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
     let mut catalog = backend.catalog();
-    let found = tokio::time::timeout(Duration::from_secs(600), catalog.wait_for(|catalog| is(catalog)));
-    found.await.expect("it comes to that").unwrap().clone()
+    let matched = tokio::time::timeout(Duration::from_secs(600), catalog.wait_for(|catalog| is(catalog)));
+    matched.await.expect("it comes to that").unwrap().clone()
 }
 
 pub(crate) async fn ready(backend: &McpBackend) -> Arc<Catalog> {
-    until(backend, |catalog| catalog.phase == Phase::Ready).await
+    until(backend, |catalog| catalog.phase == BackendPhase::Ready).await
 }
 
-/// The names of the tools in a catalog.
+/// Returns the names of the tools in a catalog.
 pub(crate) fn names(catalog: &Catalog) -> Vec<String> {
     catalog.tools.iter().map(|tool| tool.name.to_string()).collect()
 }

@@ -1,47 +1,47 @@
-//! What a client without a session is told of changes: `subscriptions/listen`
-//! (2026-07-28, basic/patterns/subscriptions).
+//! Change notifications to a client without a session: `subscriptions/listen` (2026-07-28,
+//! basic/patterns/subscriptions).
 
 use insta::assert_snapshot;
-use toolyard_mcp::server::Offers;
+use toolyard_mcp::server::OfferedFeatures;
 
 use crate::changes::CHANGES;
-use crate::client::{Carrier, Client, LEGACY, MODERN};
+use crate::client::{Client, LEGACY, MODERN, Transport};
 use crate::script::OFFERED;
-use crate::yard::{EVERYTHING, Offered, Setup, Yard, everybody_rests};
+use crate::test_gateway::{EVERYTHING, Offered, Setup, TestGateway, let_tasks_settle};
 
-const CARRIERS: [Carrier; 2] = [Carrier::Pipe, Carrier::Web];
+const TRANSPORTS: [Transport; 2] = [Transport::Pipe, Transport::Web];
 
 const ALL: &str = r#""toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["mem:one","file:two"]"#;
 
-/// Listens; gives the acknowledgement.
+/// Subscribes and returns the acknowledgement.
 async fn listen(client: &mut Client, filter: &str) -> String {
-    client.ask("subscriptions/listen", &format!(r#""notifications":{{{filter}}}"#)).await
+    client.request("subscriptions/listen", &format!(r#""notifications":{{{filter}}}"#)).await
 }
 
-/// Everything that is said until the last of all changes has been told.
-async fn told(yard: &Yard, client: &mut Client) -> Vec<String> {
+/// Makes all changes, stops the frontend, and returns all messages.
+async fn all_notifications(gateway: &TestGateway, client: &mut Client) -> Vec<String> {
     for offered in CHANGES {
-        yard.offer(offered);
-        // A change that nobody has seen yet is one with the next.
-        everybody_rests().await;
+        gateway.offer(offered);
+        // Changes that were not delivered yet are merged.
+        let_tasks_settle().await;
     }
     for uri in ["mem:one", "mem:gone", "file:two"] {
-        yard.update(uri);
+        gateway.update(uri);
     }
-    everybody_rests().await;
-    yard.stop();
-    let mut told = Vec::new();
+    let_tasks_settle().await;
+    gateway.stop();
+    let mut messages = Vec::new();
     loop {
-        told.push(client.hear().await);
-        if told.last().unwrap().contains(r#""result""#) {
-            return told;
+        messages.push(client.receive().await);
+        if messages.last().unwrap().contains(r#""result""#) {
+            return messages;
         }
     }
 }
 
-/// Each filter: what is granted, and which changes are told.
+/// Each filter with its granted part and the announced changes.
 #[tokio::test]
-async fn filters() {
+async fn filters_select_notifications() {
     let mut lines = Vec::new();
     for filter in [
         "",
@@ -52,13 +52,15 @@ async fn filters() {
         r#""toolsListChanged":false,"promptsListChanged":"true","resourcesListChanged":1,"resourceSubscriptions":"mem:one","other":true"#,
         ALL,
     ] {
-        let yard = Yard::new();
-        let mut client = Client::piped(&yard, MODERN, "{}").await;
+        let gateway = TestGateway::new();
+        let mut client = Client::on_pipe(&gateway, MODERN, "{}").await;
         let granted = listen(&mut client, filter).await;
         lines.push(granted.split_once(r#""notifications":"#).unwrap().1.trim_end_matches('}').to_owned());
-        let told = told(&yard, &mut client).await;
-        let mut words: Vec<_> =
-            told.iter().filter_map(|heard| heard.split("notifications/").nth(1)?.split('"').next()).collect();
+        let messages = all_notifications(&gateway, &mut client).await;
+        let mut words: Vec<_> = messages
+            .iter()
+            .filter_map(|received| received.split("notifications/").nth(1)?.split('"').next())
+            .collect();
         words.sort_unstable();
         words.dedup();
         lines.push(format!("    {}", words.join(" ")));
@@ -81,33 +83,33 @@ async fn filters() {
     "#);
 }
 
-/// Every message says which subscription it belongs to; the last one is the answer to the request.
+/// Every message has the subscription id; the last one is the response to the request.
 #[tokio::test]
-async fn messages() {
-    let mut said = Vec::new();
-    for carrier in CARRIERS {
-        let yard = Yard::new();
-        let mut client = Client::new(&yard, carrier, MODERN, "{}").await;
+async fn messages_carry_the_subscription_id() {
+    let mut outputs = Vec::new();
+    for transport in TRANSPORTS {
+        let gateway = TestGateway::new();
+        let mut client = Client::new(&gateway, transport, MODERN, "{}").await;
         let mut lines = vec![listen(&mut client, ALL).await];
         for (offered, messages) in CHANGES.into_iter().zip([1, 1, 1, 1, 2]) {
-            yard.offer(offered);
-            lines.push(client.hear_all(messages).await);
+            gateway.offer(offered);
+            lines.push(client.receive_many(messages).await);
         }
-        yard.follows(&[("mem:one", 1), ("file:two", 1)]).await;
+        gateway.wait_for_followers(&[("mem:one", 1), ("file:two", 1)]).await;
         for uri in ["mem:one", "file:two"] {
-            yard.update(uri);
-            lines.push(client.hear().await);
+            gateway.update(uri);
+            lines.push(client.receive().await);
         }
-        yard.stop();
-        lines.push(client.hear().await);
-        yard.follows(&[]).await;
-        if carrier == Carrier::Web {
-            yard.drained().await;
+        gateway.stop();
+        lines.push(client.receive().await);
+        gateway.wait_for_followers(&[]).await;
+        if transport == Transport::Web {
+            gateway.wait_until_drained().await;
         }
-        said.push(lines.join("\n"));
+        outputs.push(lines.join("\n"));
     }
-    assert_eq!(said[0], said[1]);
-    assert_snapshot!(said[0], @r#"
+    assert_eq!(outputs[0], outputs[1]);
+    assert_snapshot!(outputs[0], @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["file:two","mem:one"]}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
@@ -121,20 +123,20 @@ async fn messages() {
     "#);
 }
 
-/// Only what is offered is granted.
+/// Only offered features are granted.
 #[tokio::test]
-async fn what_is_not_offered() {
-    let none = Offers::default();
+async fn only_offered_features_are_granted() {
+    let none = OfferedFeatures::default();
     let mut lines = Vec::new();
     for offers in [
         none,
-        Offers { tools: true, ..none },
-        Offers { prompts: true, ..none },
-        Offers { resources: true, ..none },
+        OfferedFeatures { tools: true, ..none },
+        OfferedFeatures { prompts: true, ..none },
+        OfferedFeatures { resources: true, ..none },
         EVERYTHING,
     ] {
-        let yard = Yard::with(Setup { offers, ..Setup::default() });
-        let mut client = Client::piped(&yard, MODERN, "{}").await;
+        let gateway = TestGateway::with(Setup { offers, ..Setup::default() });
+        let mut client = Client::on_pipe(&gateway, MODERN, "{}").await;
         lines.push(listen(&mut client, &format!(r#"{ALL},"taskIds":[]"#)).await);
     }
     assert_snapshot!(lines.join("\n"), @r#"
@@ -146,31 +148,31 @@ async fn what_is_not_offered() {
     "#);
 }
 
-/// Several at once on one pipe, each under the id of its request, until it is withdrawn.
+/// Several subscriptions on one pipe, each with the id of its request, until they are cancelled.
 #[tokio::test]
-async fn several_subscriptions() {
-    let yard = Yard::new();
-    let mut client = Client::piped(&yard, MODERN, "{}").await;
+async fn concurrent_subscriptions_are_separate() {
+    let gateway = TestGateway::new();
+    let mut client = Client::on_pipe(&gateway, MODERN, "{}").await;
     let mut lines = Vec::new();
     for id in ["1", r#""one""#, "1.0"] {
         let filter = r#""notifications":{"resourceSubscriptions":["mem:one"]}"#;
         let request = client.text(id, "subscriptions/listen", filter);
-        client.say(&request).await;
-        lines.push(client.hear().await);
+        client.send(&request).await;
+        lines.push(client.receive().await);
     }
-    yard.follows(&[("mem:one", 3)]).await;
-    yard.update("mem:one");
-    let mut told: Vec<_> = client.hear_all(3).await.lines().map(str::to_owned).collect();
-    told.sort_unstable();
-    lines.append(&mut told);
+    gateway.wait_for_followers(&[("mem:one", 3)]).await;
+    gateway.update("mem:one");
+    let mut messages: Vec<_> = client.receive_many(3).await.lines().map(str::to_owned).collect();
+    messages.sort_unstable();
+    lines.append(&mut messages);
     client.notify("notifications/cancelled", r#""requestId":"one""#).await;
     client.notify("notifications/cancelled", r#""requestId":2"#).await;
     client.notify("notifications/cancelled", r#""requestId":1"#).await;
-    yard.follows(&[("mem:one", 1)]).await;
-    yard.update("mem:one");
-    lines.push(client.hear().await);
-    yard.stop();
-    lines.push(client.hear().await);
+    gateway.wait_for_followers(&[("mem:one", 1)]).await;
+    gateway.update("mem:one");
+    lines.push(client.receive().await);
+    gateway.stop();
+    lines.push(client.receive().await);
     assert_snapshot!(lines.join("\n"), @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"resourceSubscriptions":["mem:one"]}}}
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"one"},"notifications":{"resourceSubscriptions":["mem:one"]}}}
@@ -181,92 +183,92 @@ async fn several_subscriptions() {
     {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"mem:one","_meta":{"io.modelcontextprotocol/subscriptionId":1.0}}}
     {"jsonrpc":"2.0","id":1.0,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1.0}}}
     "#);
-    assert!(client.ask("tools/list", "").await.contains("result"), "nothing else is said");
+    assert!(client.request("tools/list", "").await.contains("result"), "nothing else is said");
 }
 
-/// On the web a subscription ends with its connection.
+/// Over HTTP a subscription ends with its connection.
 #[tokio::test]
-async fn who_leaves() {
-    let yard = Yard::new();
-    for carrier in CARRIERS {
-        let mut client = Client::new(&yard, carrier, MODERN, "{}").await;
+async fn disconnect_ends_subscription() {
+    let gateway = TestGateway::new();
+    for transport in TRANSPORTS {
+        let mut client = Client::new(&gateway, transport, MODERN, "{}").await;
         listen(&mut client, ALL).await;
-        yard.follows(&[("mem:one", 1), ("file:two", 1)]).await;
-        match carrier {
-            Carrier::Web => client.hang_up(1),
+        gateway.wait_for_followers(&[("mem:one", 1), ("file:two", 1)]).await;
+        match transport {
+            Transport::Web => client.disconnect(1),
             _ => drop(client.end().await),
         }
-        yard.follows(&[]).await;
+        gateway.wait_for_followers(&[]).await;
     }
 }
 
 #[tokio::test]
-async fn too_many_subscriptions() {
-    let yard = Yard::new();
-    let mut client = Client::piped(&yard, MODERN, "{}").await;
+async fn subscriptions_are_limited() {
+    let gateway = TestGateway::new();
+    let mut client = Client::on_pipe(&gateway, MODERN, "{}").await;
     for _ in 0..100 {
         assert!(listen(&mut client, "").await.contains("acknowledged"));
     }
     assert_snapshot!(listen(&mut client, "").await, @r#"{"jsonrpc":"2.0","id":101,"error":{"code":-32603,"message":"Too many subscriptions at once","data":{"code":"overloaded","reason":"Too many subscriptions at once","retryable":true}}}"#);
-    client.withdraw(7).await;
-    assert!(client.ask("tools/list", "").await.contains("result"));
+    client.cancel(7).await;
+    assert!(client.request("tools/list", "").await.contains("result"));
     assert!(listen(&mut client, "").await.contains("acknowledged"));
 }
 
-/// Who listens when the frontend stops is told that this is the end.
+/// A subscriber gets the final response when the frontend stops.
 #[tokio::test]
-async fn at_the_end() {
-    let yard = Yard::new();
-    let mut client = Client::piped(&yard, MODERN, "{}").await;
-    yard.stop();
-    let lines = [listen(&mut client, ALL).await, client.hear().await];
+async fn stopped_frontend_ends_subscription() {
+    let gateway = TestGateway::new();
+    let mut client = Client::on_pipe(&gateway, MODERN, "{}").await;
+    gateway.stop();
+    let lines = [listen(&mut client, ALL).await, client.receive().await];
     assert_snapshot!(lines.join("\n"), @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["file:two","mem:one"]}}}
     {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
     "#);
 }
 
-/// The handlers have their time to answer before a resource is said not to be there.
+/// A resource is unknown only after the handlers had time to connect.
 #[tokio::test]
-async fn resources_that_are_not_heard_of_yet() {
-    for carrier in CARRIERS {
-        let yard = Yard::with(Setup { settled: false, ..Setup::default() });
-        let mut client = Client::new(&yard, carrier, MODERN, "{}").await;
-        client.request("subscriptions/listen", &format!(r#""notifications":{{{ALL}}}"#)).await;
-        if carrier == Carrier::Pipe {
-            client.ask("server/discover", "").await;
+async fn listen_waits_for_handlers() {
+    for transport in TRANSPORTS {
+        let gateway = TestGateway::with(Setup { settled: false, ..Setup::default() });
+        let mut client = Client::new(&gateway, transport, MODERN, "{}").await;
+        client.send_request("subscriptions/listen", &format!(r#""notifications":{{{ALL}}}"#)).await;
+        if transport == Transport::Pipe {
+            client.request("server/discover", "").await;
         }
-        yard.offer(OFFERED);
-        let heard = client.hear().await;
-        assert!(heard.contains(r#""resourceSubscriptions":["file:two","mem:one"]"#), "{heard}");
-        yard.follows(&[("mem:one", 1), ("file:two", 1)]).await;
-        yard.offer(Offered { prompts: &[], ..OFFERED });
+        gateway.offer(OFFERED);
+        let received = client.receive().await;
+        assert!(received.contains(r#""resourceSubscriptions":["file:two","mem:one"]"#), "{received}");
+        gateway.wait_for_followers(&[("mem:one", 1), ("file:two", 1)]).await;
+        gateway.offer(Offered { prompts: &[], ..OFFERED });
         assert!(
-            client.hear().await.contains("prompts/list_changed"),
+            client.receive().await.contains("prompts/list_changed"),
             "what was there from the beginning is no change"
         );
     }
 }
 
-/// A registry that nobody changes any more is as good as any.
+/// Updates are reported even if the registry cannot change any more.
 #[tokio::test]
-async fn a_yard_that_never_changes() {
-    let mut yard = Yard::new();
-    yard.freeze();
+async fn frozen_registry_still_reports_updates() {
+    let mut gateway = TestGateway::new();
+    gateway.freeze();
     for (revision, request) in [(LEGACY[3], r#""uri":"mem:one""#), (MODERN, "")] {
-        let mut client = Client::piped(&yard, revision, "{}").await;
+        let mut client = Client::on_pipe(&gateway, revision, "{}").await;
         match revision {
             MODERN => drop(listen(&mut client, ALL).await),
-            _ => drop(client.ask("resources/subscribe", request).await),
+            _ => drop(client.request("resources/subscribe", request).await),
         }
-        yard.update("mem:one");
-        assert!(client.hear().await.contains("resources/updated"));
+        gateway.update("mem:one");
+        assert!(client.receive().await.contains("resources/updated"));
     }
 }
 
 #[tokio::test]
-async fn legacy_clients() {
-    let yard = Yard::new();
-    let mut client = Client::piped(&yard, LEGACY[3], "{}").await;
+async fn legacy_clients_cannot_listen() {
+    let gateway = TestGateway::new();
+    let mut client = Client::on_pipe(&gateway, LEGACY[3], "{}").await;
     assert_snapshot!(listen(&mut client, ALL).await, @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: subscriptions/listen"}}"#);
 }

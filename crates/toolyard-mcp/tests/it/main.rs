@@ -1,31 +1,31 @@
-//! The frontend in front of a scripted backend, spoken to by raw clients of every revision over all that carries
-//! messages: a pipe, streamable HTTP, and HTTP+SSE.
+//! The frontend in front of a scripted backend, with raw clients of every revision over every transport: a pipe,
+//! streamable HTTP and HTTP+SSE.
 //!
-//! `yard` is the frontend and what is behind it, `script` what the backend does, `client` and `web` are the other
-//! side.
+//! `test_gateway` is the frontend with its backend, `script` the behaviour of the backend, and `client` and `web` are
+//! the clients.
 
 #![cfg(test)]
 
 mod batches;
-mod bounds;
 mod changes;
 mod client;
 mod deadlines;
-mod exchanges;
-mod foreign_tasks;
 mod function;
+mod functions;
 mod heartbeats;
-mod legacy_asks;
+mod input_required;
+mod legacy_requests;
+mod limits;
 mod listen;
 mod methods;
-mod needs;
-mod notices;
-mod pages;
+mod multi_round_trip;
+mod notifications;
+mod pagination;
 mod principals;
-mod resuming;
-mod rounds;
+mod resumability;
 mod script;
 mod tasks;
-mod visits;
+mod test_gateway;
+mod upstream_tasks;
+mod url_elicitation;
 mod web;
-mod yard;

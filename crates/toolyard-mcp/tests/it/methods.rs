@@ -1,12 +1,12 @@
-//! Every method in every revision, over everything that carries messages.
+//! Every method in every revision, over every transport.
 
 use insta::assert_snapshot;
-use toolyard_mcp::server::{Offers, TaskOffer};
+use toolyard_mcp::server::{OfferedFeatures, TaskOffer};
 
-use crate::client::{Carrier, Client, LEGACY, MODERN};
-use crate::yard::{EVERYTHING, Setup, Yard};
+use crate::client::{Client, LEGACY, MODERN, Transport};
+use crate::test_gateway::{EVERYTHING, Setup, TestGateway};
 
-/// Each method, with parameters that do.
+/// Each method with valid parameters.
 const METHODS: [(&str, &str); 19] = [
     ("server/discover", ""),
     ("ping", ""),
@@ -35,42 +35,44 @@ const METHODS: [(&str, &str); 19] = [
     ("tasks/list", ""),
 ];
 
-/// What each request is answered with, each behind its method.
+/// Returns the response to each request, after its method.
 async fn answers(client: &mut Client, requests: &[(&str, &str)]) -> String {
     let mut lines = Vec::new();
     for (method, params) in requests {
-        let answer = client.ask(method, params).await;
+        let answer = client.request(method, params).await;
         lines.push(format!("{method}: {}", result_of(&answer)));
     }
     lines.join("\n")
 }
 
-/// A response without what all have.
+/// Returns a response without its envelope.
 fn result_of(answer: &str) -> &str {
     let start = answer.find(r#""result":"#).or(answer.find(r#""error":"#)).unwrap();
     &answer[start..answer.len() - 1]
 }
 
-/// Each revision that a carrier is for.
-fn carried(revisions: &[(Carrier, &'static [&'static str])]) -> Vec<(Carrier, &'static str)> {
+/// Returns the revisions of each transport.
+fn with_transports(revisions: &[(Transport, &'static [&'static str])]) -> Vec<(Transport, &'static str)> {
     revisions
         .iter()
-        .flat_map(|(carrier, revisions)| revisions.iter().map(|revision| (*carrier, *revision)))
+        .flat_map(|(transport, revisions)| revisions.iter().map(|revision| (*transport, *revision)))
         .collect()
 }
 
 #[tokio::test]
 async fn legacy_methods() {
-    let yard = Yard::new();
-    let mut said = Vec::new();
-    for (carrier, revision) in
-        carried(&[(Carrier::Pipe, &LEGACY), (Carrier::Web, &LEGACY[1..]), (Carrier::Sse, &LEGACY[..1])])
-    {
-        let mut client = Client::new(&yard, carrier, revision, "{}").await;
-        said.push(answers(&mut client, &METHODS[1..]).await);
-        assert_eq!(said[0], *said.last().unwrap(), "{revision} over {carrier:?}");
+    let gateway = TestGateway::new();
+    let mut outputs = Vec::new();
+    for (transport, revision) in with_transports(&[
+        (Transport::Pipe, &LEGACY),
+        (Transport::Web, &LEGACY[1..]),
+        (Transport::Sse, &LEGACY[..1]),
+    ]) {
+        let mut client = Client::new(&gateway, transport, revision, "{}").await;
+        outputs.push(answers(&mut client, &METHODS[1..]).await);
+        assert_eq!(outputs[0], *outputs.last().unwrap(), "{revision} over {transport:?}");
     }
-    assert_snapshot!(said[0], @r#"
+    assert_snapshot!(outputs[0], @r#"
     ping: "result":{}
     tools/list: "result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"strict","inputSchema":{"type":"object","required":["n"]}},{"name":"tell"},{"name":"ask"},{"name":"try"},{"name":"need"},{"name":"wait"},{"name":"fail"},{"name":"may","execution":{"taskSupport":"optional"}},{"name":"must","execution":{"taskSupport":"required"}}]}
     tools/call: "result":{"content":[{"type":"text","text":"{\"n\":1.10}"}]}
@@ -94,22 +96,22 @@ async fn legacy_methods() {
 
 #[tokio::test]
 async fn modern_methods() {
-    let yard = Yard::new();
-    let mut said = Vec::new();
-    for carrier in [Carrier::Pipe, Carrier::Web] {
-        let mut client = Client::new(&yard, carrier, MODERN, "{}").await;
-        said.push(answers(&mut client, &METHODS).await);
+    let gateway = TestGateway::new();
+    let mut outputs = Vec::new();
+    for transport in [Transport::Pipe, Transport::Web] {
+        let mut client = Client::new(&gateway, transport, MODERN, "{}").await;
+        outputs.push(answers(&mut client, &METHODS).await);
     }
-    assert_eq!(said[0], said[1]);
-    assert_snapshot!(said[0], @r#"
-    server/discover: "result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"yard","version":"1"}}}
+    assert_eq!(outputs[0], outputs[1]);
+    assert_snapshot!(outputs[0], @r#"
+    server/discover: "result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
     ping: "error":{"code":-32601,"message":"Method not found: ping"}
-    tools/list: "result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"strict","inputSchema":{"type":"object","required":["n"]}},{"name":"tell"},{"name":"ask"},{"name":"try"},{"name":"need"},{"name":"wait"},{"name":"fail"},{"name":"may","execution":{"taskSupport":"optional"}},{"name":"must","execution":{"taskSupport":"required"}}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"yard","version":"1"}}}
+    tools/list: "result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"strict","inputSchema":{"type":"object","required":["n"]}},{"name":"tell"},{"name":"ask"},{"name":"try"},{"name":"need"},{"name":"wait"},{"name":"fail"},{"name":"may","execution":{"taskSupport":"optional"}},{"name":"must","execution":{"taskSupport":"required"}}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
     tools/call: "result":{"content":[{"type":"text","text":"{\"n\":1.10}"}],"resultType":"complete"}
-    prompts/list: "result":{"prompts":[{"name":"greet"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"yard","version":"1"}}}
+    prompts/list: "result":{"prompts":[{"name":"greet"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
     prompts/get: "result":{"description":"greet","messages":[],"resultType":"complete"}
-    resources/list: "result":{"resources":[{"uri":"mem:one","name":"one"},{"uri":"mem:gone","name":"gone"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"yard","version":"1"}}}
-    resources/templates/list: "result":{"resourceTemplates":[{"uriTemplate":"file:{id}","name":"file"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"yard","version":"1"}}}
+    resources/list: "result":{"resources":[{"uri":"mem:one","name":"one"},{"uri":"mem:gone","name":"gone"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
+    resources/templates/list: "result":{"resourceTemplates":[{"uriTemplate":"file:{id}","name":"file"}],"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gateway","version":"1"}}}
     resources/read: "result":{"contents":[{"uri":"mem:one","text":""}],"resultType":"complete","ttlMs":0,"cacheScope":"private"}
     resources/read: "result":{"contents":[{"uri":"file:two","text":""}],"resultType":"complete","ttlMs":0,"cacheScope":"private"}
     resources/subscribe: "error":{"code":-32601,"message":"Method not found: resources/subscribe"}
@@ -125,59 +127,59 @@ async fn modern_methods() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_itself() {
-    let yard = Yard::new();
-    let mut said = Vec::new();
-    for (carrier, revision) in
-        carried(&[(Carrier::Pipe, &LEGACY), (Carrier::Web, &LEGACY), (Carrier::Sse, &LEGACY)])
+async fn initialize_describes_the_server() {
+    let gateway = TestGateway::new();
+    let mut outputs = Vec::new();
+    for (transport, revision) in
+        with_transports(&[(Transport::Pipe, &LEGACY), (Transport::Web, &LEGACY), (Transport::Sse, &LEGACY)])
     {
-        let mut client = Client::silent(&yard, carrier, revision, "{}").await;
-        said.push(client.initialize().await);
+        let mut client = Client::uninitialized(&gateway, transport, revision, "{}").await;
+        outputs.push(client.initialize().await);
     }
-    assert_eq!((&said[..4], &said[..4]), (&said[4..8], &said[8..]));
-    assert_snapshot!(said[..4].join("\n"), @r#"
-    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"yard","version":"1"}}}
-    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"yard","version":"1"}}}
-    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"yard","version":"1"}}}
-    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"yard","version":"1"}}}
+    assert_eq!((&outputs[..4], &outputs[..4]), (&outputs[4..8], &outputs[8..]));
+    assert_snapshot!(outputs[..4].join("\n"), @r#"
+    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"gateway","version":"1"}}}
+    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"gateway","version":"1"}}}
+    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"gateway","version":"1"}}}
+    {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"gateway","version":"1"}}}
     "#);
 }
 
-/// What is not offered is unknown, and not said to be there.
+/// Features that are not offered are neither declared nor known.
 #[tokio::test]
-async fn what_is_not_offered() {
-    let none = Offers::default();
+async fn other_features_are_unknown() {
+    let none = OfferedFeatures::default();
     let one = [
-        Offers { tools: true, ..none },
-        Offers { prompts: true, ..none },
-        Offers { resources: true, ..none },
-        Offers { completions: true, ..none },
-        Offers { logging: true, ..none },
-        Offers { tasks: TaskOffer::Declared, ..none },
+        OfferedFeatures { tools: true, ..none },
+        OfferedFeatures { prompts: true, ..none },
+        OfferedFeatures { resources: true, ..none },
+        OfferedFeatures { completions: true, ..none },
+        OfferedFeatures { logging: true, ..none },
+        OfferedFeatures { tasks: TaskOffer::Declared, ..none },
         EVERYTHING,
     ];
-    let mut said = Vec::new();
+    let mut outputs = Vec::new();
     for offers in one {
-        let yard = Yard::with(Setup { offers, ..Setup::default() });
-        let mut known = Vec::new();
+        let gateway = TestGateway::with(Setup { offers, ..Setup::default() });
+        let mut features = Vec::new();
         for revision in [LEGACY[3], MODERN] {
-            let mut client = Client::silent(&yard, Carrier::Pipe, revision, "{}").await;
+            let mut client = Client::uninitialized(&gateway, Transport::Pipe, revision, "{}").await;
             let described = match revision {
-                MODERN => client.ask("server/discover", "").await,
+                MODERN => client.request("server/discover", "").await,
                 _ => client.initialize().await,
             };
             let start = described.find(r#""capabilities":"#).unwrap();
             let end = described.find(r#","ttlMs"#).or(described.find(r#","serverInfo"#)).unwrap();
-            known.push(described[start + 15..end].to_owned());
+            features.push(described[start + 15..end].to_owned());
             for (method, params) in METHODS {
-                if !client.ask(method, params).await.contains(r#""code":-32601"#) {
-                    known.push(method.to_owned());
+                if !client.request(method, params).await.contains(r#""code":-32601"#) {
+                    features.push(method.to_owned());
                 }
             }
         }
-        said.push(known.join(" "));
+        outputs.push(features.join(" "));
     }
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(outputs.join("\n"), @r#"
     {"tools":{"listChanged":true}} server/discover ping tools/list tools/call {"tools":{"listChanged":true}} server/discover tools/list tools/call
     {"prompts":{"listChanged":true}} server/discover ping prompts/list prompts/get {"prompts":{"listChanged":true}} server/discover prompts/list prompts/get
     {"resources":{"subscribe":true,"listChanged":true}} server/discover ping resources/list resources/templates/list resources/read resources/read resources/subscribe resources/unsubscribe {"resources":{"subscribe":true,"listChanged":true}} server/discover resources/list resources/templates/list resources/read resources/read
@@ -188,9 +190,9 @@ async fn what_is_not_offered() {
     "#);
 }
 
-/// What goes wrong in both eras, first the legacy one.
+/// Invalid requests in both eras, the legacy one first.
 #[tokio::test]
-async fn requests_that_cannot_be_answered() {
+async fn invalid_requests_fail() {
     let requests = [
         ("tools/call", r#""name":"unknown""#),
         ("tools/call", r#""name":"strict","arguments":{}"#),
@@ -211,14 +213,14 @@ async fn requests_that_cannot_be_answered() {
         ("completion/complete", r#""ref":{"type":"ref/resource","uri":"none:{id}"}"#),
         ("logging/setLevel", r#""level":"loud""#),
     ];
-    let yard = Yard::new();
-    let mut legacy = Client::piped(&yard, LEGACY[3], "{}").await;
+    let gateway = TestGateway::new();
+    let mut legacy = Client::on_pipe(&gateway, LEGACY[3], "{}").await;
     assert_snapshot!(answers(&mut legacy, &requests).await, @r#"
     tools/call: "error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"Unknown tool: unknown","retryable":false}}
     tools/call: "result":{"content":[{"type":"text","text":"Invalid arguments: \"n\" is a required property"}],"isError":true}
     tools/call: "error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"It is down","retryable":true}}
     tools/call: "error":{"code":-32602,"message":"`params.name` is not a string"}
-    tools/list: "error":{"code":-32602,"message":"`params.cursor` is none that was given out"}
+    tools/list: "error":{"code":-32602,"message":"invalid cursor"}
     prompts/get: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
     prompts/get: "error":{"code":-32602,"message":"`params.name` is not a string"}
     resources/read: "error":{"code":-32002,"message":"Resource not found","data":{"uri":"mem:none","code":"resource_not_found","retryable":false}}
@@ -226,20 +228,20 @@ async fn requests_that_cannot_be_answered() {
     resources/read: "error":{"code":-32602,"message":"`params.uri` is not a string"}
     resources/subscribe: "error":{"code":-32002,"message":"Resource not found","data":{"uri":"mem:none","code":"resource_not_found","retryable":false}}
     resources/subscribe: "error":{"code":-32602,"message":"`params.uri` is not a string"}
-    completion/complete: "error":{"code":-32602,"message":"`params.ref` is no reference to a prompt or a resource template"}
-    completion/complete: "error":{"code":-32602,"message":"`params.ref` is no reference to a prompt or a resource template"}
-    completion/complete: "error":{"code":-32602,"message":"`params.ref` is no reference to a prompt or a resource template"}
+    completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
+    completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
+    completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
     completion/complete: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
     completion/complete: "error":{"code":-32002,"message":"Resource not found","data":{"uri":"none:{id}","code":"resource_not_found","retryable":false}}
-    logging/setLevel: "error":{"code":-32602,"message":"`params.level` is not a level of log"}
+    logging/setLevel: "error":{"code":-32602,"message":"`params.level` is not a log level"}
     "#);
-    let mut modern = Client::piped(&yard, MODERN, "{}").await;
+    let mut modern = Client::on_pipe(&gateway, MODERN, "{}").await;
     assert_snapshot!(answers(&mut modern, &requests).await, @r#"
     tools/call: "error":{"code":-32602,"message":"Unknown tool: unknown","data":{"code":"tool_not_found","reason":"Unknown tool: unknown","retryable":false}}
     tools/call: "result":{"content":[{"type":"text","text":"Invalid arguments: \"n\" is a required property"}],"isError":true,"resultType":"complete"}
     tools/call: "error":{"code":-32603,"message":"It is down","data":{"code":"unavailable","reason":"It is down","retryable":true}}
     tools/call: "error":{"code":-32602,"message":"`params.name` is not a string"}
-    tools/list: "error":{"code":-32602,"message":"`params.cursor` is none that was given out"}
+    tools/list: "error":{"code":-32602,"message":"invalid cursor"}
     prompts/get: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
     prompts/get: "error":{"code":-32602,"message":"`params.name` is not a string"}
     resources/read: "error":{"code":-32602,"message":"Resource not found","data":{"uri":"mem:none","code":"resource_not_found","retryable":false}}
@@ -247,21 +249,21 @@ async fn requests_that_cannot_be_answered() {
     resources/read: "error":{"code":-32602,"message":"`params.uri` is not a string"}
     resources/subscribe: "error":{"code":-32601,"message":"Method not found: resources/subscribe"}
     resources/subscribe: "error":{"code":-32601,"message":"Method not found: resources/subscribe"}
-    completion/complete: "error":{"code":-32602,"message":"`params.ref` is no reference to a prompt or a resource template"}
-    completion/complete: "error":{"code":-32602,"message":"`params.ref` is no reference to a prompt or a resource template"}
-    completion/complete: "error":{"code":-32602,"message":"`params.ref` is no reference to a prompt or a resource template"}
+    completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
+    completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
+    completion/complete: "error":{"code":-32602,"message":"`params.ref` is not a reference to a prompt or a resource template"}
     completion/complete: "error":{"code":-32602,"message":"Unknown prompt: unknown","data":{"code":"prompt_not_found","reason":"Unknown prompt: unknown","retryable":false}}
     completion/complete: "error":{"code":-32602,"message":"Resource not found","data":{"uri":"none:{id}","code":"resource_not_found","retryable":false}}
     logging/setLevel: "error":{"code":-32601,"message":"Method not found: logging/setLevel"}
     "#);
 }
 
-/// The status of a modern response, and what was said without a session.
+/// The HTTP status of a modern response, and requests without a session.
 #[tokio::test]
-async fn on_the_web() {
-    let yard = Yard::new();
-    let mut modern = Client::new(&yard, Carrier::Web, MODERN, "{}").await;
-    let mut said = Vec::new();
+async fn http_statuses_of_responses() {
+    let gateway = TestGateway::new();
+    let mut modern = Client::new(&gateway, Transport::Web, MODERN, "{}").await;
+    let mut outputs = Vec::new();
     for (method, params) in [
         ("unknown", ""),
         ("ping", ""),
@@ -270,9 +272,9 @@ async fn on_the_web() {
         ("tools/call", r#""name":"unknown""#),
         ("tasks/get", r#""taskId":"x""#),
     ] {
-        said.push(modern.ask(method, params).await);
+        outputs.push(modern.request(method, params).await);
     }
-    let mut bare = Client::silent(&yard, Carrier::Web, LEGACY[3], "{}").await;
+    let mut bare = Client::uninitialized(&gateway, Transport::Web, LEGACY[3], "{}").await;
     for (method, params) in [
         ("ping", ""),
         ("tools/call", r#""name":"echo""#),
@@ -280,9 +282,9 @@ async fn on_the_web() {
         ("resources/unsubscribe", r#""uri":"mem:one""#),
         ("logging/setLevel", r#""level":"error""#),
     ] {
-        said.push(bare.ask(method, params).await);
+        outputs.push(bare.request(method, params).await);
     }
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(outputs.join("\n"), @r#"
     404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found: unknown"}}
     404 {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found: ping"}}
     404 {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found: initialize"}}
@@ -291,8 +293,8 @@ async fn on_the_web() {
     400 {"jsonrpc":"2.0","id":6,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
     {"jsonrpc":"2.0","id":1,"result":{}}
     {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":""}]}}
-    {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"this needs a session"}}
-    {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"this needs a session"}}
-    {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"this needs a session"}}
+    {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"this method needs a session"}}
+    {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"this method needs a session"}}
+    {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"this method needs a session"}}
     "#);
 }

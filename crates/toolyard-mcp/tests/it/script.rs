@@ -1,15 +1,16 @@
-//! What the backend does: each tool something else, told by its arguments.
+//! The behaviour of the backend: each tool does something else, controlled by its arguments.
 
 use std::future::pending;
 
 use futures_util::future::join_all;
 use serde_json::json;
 use toolyard_core::{
-    Ask, AskError, Call, Code, Json, LogLevel, Notice, Object, Outcome, Output, Reference, Target, ToolError,
+    Call, CallOutput, CallTarget, ClientNotification, CompletionReference, ErrorCode, InputRequest,
+    InputRequestError, Json, LogLevel, Object, Outcome, ToolError,
 };
-use toolyard_mcp::wire::ask_of;
+use toolyard_mcp::wire::parse_ask;
 
-use crate::yard::{Ended, Offered};
+use crate::test_gateway::{Ended, Offered};
 
 pub(crate) const OFFERED: Offered = Offered {
     tools: &[
@@ -29,42 +30,48 @@ pub(crate) const OFFERED: Offered = Offered {
     templates: &[r#"{"uriTemplate":"file:{id}","name":"file"}"#],
 };
 
-/// Does what a call says.
+/// Runs a call.
 pub(crate) async fn run(call: Call) -> Ended {
     match call.target.clone() {
-        Target::Tool(name) => tool(&name, call).await,
-        Target::Prompt(name) if call.arguments().is_some() => asked(&call).await.map(|_| prompt(&name)),
-        Target::Prompt(name) => Ok(prompt(&name)),
-        Target::Resource(uri) if &*uri == "mem:gone" => Err(ToolError::new(Code::ResourceNotFound, "gone")),
-        Target::Resource(uri) => Ok(object(json!({"contents": [{"uri": *uri, "text": ""}]}))),
-        Target::Completion(_) if call.arguments().is_some() => asked(&call).await.map(|_| prompt("")),
-        Target::Completion(Reference::Prompt(name)) => Ok(completion(format!("of prompt {name}"))),
-        Target::Completion(Reference::Template(uri)) => Ok(completion(format!("of template {uri}"))),
-        Target::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
-        Target::Function(name) => Err(toolyard_core::function::unknown(&name)),
+        CallTarget::Tool(name) => tool(&name, call).await,
+        CallTarget::Prompt(name) if call.arguments().is_some() => ask_all(&call).await.map(|_| prompt(&name)),
+        CallTarget::Prompt(name) => Ok(prompt(&name)),
+        CallTarget::Resource(uri) if &*uri == "mem:gone" => {
+            Err(ToolError::new(ErrorCode::ResourceNotFound, "gone"))
+        }
+        CallTarget::Resource(uri) => Ok(object(json!({"contents": [{"uri": *uri, "text": ""}]}))),
+        CallTarget::Completion(_) if call.arguments().is_some() => ask_all(&call).await.map(|_| prompt("")),
+        CallTarget::Completion(CompletionReference::Prompt(name)) => {
+            Ok(completion(format!("of prompt {name}")))
+        }
+        CallTarget::Completion(CompletionReference::Template(uri)) => {
+            Ok(completion(format!("of template {uri}")))
+        }
+        CallTarget::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
+        CallTarget::Function(name) => Err(toolyard_core::function::unknown(&name)),
     }
 }
 
 async fn tool(name: &str, call: Call) -> Ended {
     match name {
         "tell" => tell(&call),
-        "ask" | "may" | "must" => return asked(&call).await.map(|answers| text(&answers)),
-        "try" => return Ok(text(&tried(&call).await)),
-        "need" => return Ok(needed(&call)),
+        "ask" | "may" | "must" => return ask_all(&call).await.map(|answers| text(&answers)),
+        "try" => return Ok(text(&try_all(&call).await)),
+        "need" => return Ok(need_input(&call)),
         "wait" => pending().await,
-        "fail" => return Err(ToolError::new(Code::Unavailable, "It is down")),
+        "fail" => return Err(ToolError::new(ErrorCode::Unavailable, "It is down")),
         _ => {}
     }
     Ok(text(call.arguments().map_or("", Json::as_text)))
 }
 
 pub(crate) fn text(text: &str) -> Outcome {
-    Outcome::Done(Output::text(text))
+    Outcome::Done(CallOutput::text(text))
 }
 
 pub(crate) fn object(value: serde_json::Value) -> Outcome {
     let body = Json::from_value(&value).to_object().unwrap();
-    Outcome::Done(Output { body, is_error: false })
+    Outcome::Done(CallOutput { body, is_error: false })
 }
 
 fn prompt(name: &str) -> Outcome {
@@ -75,30 +82,32 @@ fn completion(value: String) -> Outcome {
     object(json!({"completion": {"values": [value]}}))
 }
 
-/// Says how far it is, twice, and a line of log at each level.
+/// Sends two progress notifications, and a log message at each level in between.
 fn tell(call: &Call) {
-    let progress =
-        |number| call.client.notify(Notice::Progress(Object::new().with("progress", Json::integer(number))));
+    let progress = |number| {
+        call.client
+            .notify(ClientNotification::Progress(Object::new().with("progress", Json::integer(number))))
+    };
     progress(1);
     for level in LogLevel::ALL {
         let params = Object::new().with("level", Json::string(level.as_str())).with("data", Json::null());
-        call.client.notify(Notice::Log(params));
+        call.client.notify(ClientNotification::Log(params));
     }
     progress(2);
 }
 
-/// The questions that the arguments hold: `{"ask": [[a round], [another one]]}`.
-fn rounds(call: &Call) -> Vec<Vec<Ask>> {
+/// Returns the questions of the arguments: `{"ask": [[a round], [another one]]}`.
+fn rounds(call: &Call) -> Vec<Vec<InputRequest>> {
     let arguments = call.arguments().map(|arguments| arguments.to_object().unwrap()).unwrap_or_default();
     let rounds = arguments.get("ask").map(|rounds| rounds.to_items().unwrap()).unwrap_or_default();
     rounds
         .iter()
-        .map(|round| round.to_items().unwrap().iter().map(|ask| ask_of(ask).unwrap()).collect())
+        .map(|round| round.to_items().unwrap().iter().map(|ask| parse_ask(ask).unwrap()).collect())
         .collect()
 }
 
-/// Asks all questions of a round at once; one round after the other.
-async fn answers(call: &Call) -> Vec<Result<Json, AskError>> {
+/// Asks the questions of a round at once; one round after the other.
+async fn answers(call: &Call) -> Vec<Result<Json, InputRequestError>> {
     let mut answers = Vec::new();
     for round in rounds(call) {
         answers.extend(join_all(round.into_iter().map(|ask| call.client.ask(ask))).await);
@@ -106,28 +115,28 @@ async fn answers(call: &Call) -> Vec<Result<Json, AskError>> {
     answers
 }
 
-/// Asks, and fails where an answer fails.
-async fn asked(call: &Call) -> Result<String, ToolError> {
+/// Asks, and fails if an answer fails.
+async fn ask_all(call: &Call) -> Result<String, ToolError> {
     let answers = answers(call).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(answers.iter().map(Json::as_text).collect::<Vec<_>>().join(" "))
 }
 
-/// Asks, and says what came of it.
-async fn tried(call: &Call) -> String {
-    let word = |answer: Result<Json, AskError>| match answer {
+/// Asks, and returns the answers and errors.
+async fn try_all(call: &Call) -> String {
+    let word = |answer: Result<Json, InputRequestError>| match answer {
         Ok(answer) => answer.as_text().to_owned(),
         Err(error) => format!("({error})"),
     };
     answers(call).await.into_iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Ends with what the argument `need` says until there is an answer to all of it, then says what it was given.
-fn needed(call: &Call) -> Outcome {
+/// Asks for the input of the argument `need` until all of it was answered, then returns the last responses.
+fn need_input(call: &Call) -> Outcome {
     let arguments = call.arguments().unwrap().to_object().unwrap();
     let rounds = arguments.get("need").unwrap().to_items().unwrap();
     let state = call.params.get_str("requestState").unwrap_or_default().into_owned();
     let round = state.rsplit('.').next().and_then(|number| number.parse::<usize>().ok()).unwrap_or_default();
-    let given = call.params.get("inputResponses").map_or("nothing", Json::as_text);
+    let responses = call.params.get("inputResponses").map_or("nothing", Json::as_text);
     match rounds.get(round) {
         Some(requests) => Outcome::NeedsInput(
             Object::new()
@@ -135,11 +144,11 @@ fn needed(call: &Call) -> Outcome {
                 .with("inputRequests", requests.clone())
                 .with("requestState", Json::string(&format!("{}{}", prefix(&arguments), round + 1))),
         ),
-        None => text(&format!("{given} with {state}")),
+        None => text(&format!("{responses} with {state}")),
     }
 }
 
-/// What the states begin with.
+/// Returns the prefix of states.
 fn prefix(arguments: &Object) -> String {
     arguments.get_str("prefix").unwrap_or_default().into_owned()
 }

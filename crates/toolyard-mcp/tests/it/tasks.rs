@@ -1,72 +1,74 @@
-//! Calls that go on after their answer: the tasks extension (SEP-2663).
+//! Calls that continue as tasks (SEP-2663).
 
 use std::time::Duration;
 
 use insta::assert_snapshot;
 use tokio::sync::watch;
 use tokio::time::advance;
-use toolyard_core::{Ask, AskKind, Call, Code, Json, Object, Outcome, Output, ToolError};
+use toolyard_core::{
+    Call, CallOutput, ErrorCode, InputRequest, InputRequestKind, Json, Object, Outcome, ToolError,
+};
 use toolyard_mcp::server::FrontendLimits;
 
-use crate::client::{ABLE, Carrier, Client, ELICIT, LEGACY, MODERN, ROOTS, SAMPLE, asking, tool_params};
+use crate::client::{ABLE, Client, ELICIT, LEGACY, MODERN, ROOTS, SAMPLE, Transport, asking, tool_params};
 use crate::script::text;
-use crate::yard::{Ended, Setup, Yard};
+use crate::test_gateway::{Ended, Setup, TestGateway};
 
 const TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
-/// A setup in which whatever takes any time becomes a task.
+/// A setup in which any call that takes time becomes a task.
 fn eager(tasks: usize) -> Setup {
     let limits = FrontendLimits { tasks, task_after: Duration::ZERO, ..FrontendLimits::default() };
     Setup { limits, ..Setup::default() }
 }
 
-/// A yard whose calls take until they are told to end: as their arguments say.
-fn waiting(tasks: usize) -> (Yard, watch::Sender<bool>) {
+/// A gateway whose calls end when they are told to, as their arguments say.
+fn waiting(tasks: usize) -> (TestGateway, watch::Sender<bool>) {
     let (go, gone) = watch::channel(false);
-    let yard = Yard::build(eager(tasks), move |call| {
+    let gateway = TestGateway::build(eager(tasks), move |call| {
         let mut gone = gone.clone();
         async move {
             gone.wait_for(|gone| *gone).await.unwrap();
             end(&call).await
         }
     });
-    (yard, go)
+    (gateway, go)
 }
 
 async fn end(call: &Call) -> Ended {
     let arguments = call.arguments().map_or("{}", Json::as_text);
     match arguments {
-        r#"{"end":"fail"}"# => Err(ToolError::new(Code::Unavailable, "It is down")),
-        r#"{"end":"refuse"}"# => Ok(Outcome::Done(Output::failure("no"))),
+        r#"{"end":"fail"}"# => Err(ToolError::new(ErrorCode::Unavailable, "It is down")),
+        r#"{"end":"refuse"}"# => Ok(Outcome::Done(CallOutput::failure("no"))),
         r#"{"end":"panic"}"# => panic!("the end"),
         r#"{"end":"never"}"# => std::future::pending().await,
         _ => Ok(text(arguments)),
     }
 }
 
-/// Begins a task; gives its id.
+/// Starts a task and returns its id.
 async fn begin(client: &mut Client, arguments: &str) -> String {
-    let heard = client.call("may", arguments).await;
-    assert!(heard.contains(r#""resultType":"task""#), "{heard}");
+    let received = client.call("may", arguments).await;
+    assert!(received.contains(r#""resultType":"task""#), "{received}");
     client.last("taskId")
 }
 
 async fn ask(client: &mut Client, method: &str, task: &str) -> String {
-    client.ask(method, &format!(r#""taskId":"{task}""#)).await
+    client.request(method, &format!(r#""taskId":"{task}""#)).await
 }
 
-/// Looks after a task until it is as expected.
+/// Polls a task until it is as expected.
 async fn until(client: &mut Client, task: &str, expected: &str) -> String {
     loop {
-        let heard = ask(client, "tasks/get", task).await;
-        if heard.contains(expected) {
-            return heard;
+        let received = ask(client, "tasks/get", task).await;
+        if received.contains(expected) {
+            return received;
         }
         tokio::task::yield_now().await;
     }
 }
 
-/// What was heard, without the ids of requests: they differ with how often a task was looked after.
+/// Removes the ids of requests, which depend on the number of polls.
 fn without_ids(lines: &[String]) -> String {
     let without = |line: &String| {
         let (_head, rest) = line.split_once(r#","id":"#).unwrap();
@@ -75,22 +77,22 @@ fn without_ids(lines: &[String]) -> String {
     lines.iter().map(without).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a call becomes a task is up to its tool, and to its client.
+/// The tool and the client decide whether a call becomes a task.
 #[tokio::test]
-async fn who_takes_tasks() {
-    let (yard, go) = waiting(100);
+async fn tool_and_client_decide_on_tasks() {
+    let (gateway, go) = waiting(100);
     let mut lines = Vec::new();
     for capabilities in ["{}", r#"{"extensions":{}}"#, r#"{"tasks":{}}"#, TASKS] {
         for tool in ["echo", "may", "must"] {
-            let mut client = Client::new(&yard, Carrier::Web, MODERN, capabilities).await;
+            let mut client = Client::new(&gateway, Transport::Web, MODERN, capabilities).await;
             let id = client
-                .request("tools/call", &format!(r#"{},"task":{{"ttl":1}}"#, tool_params(tool, "")))
+                .send_request("tools/call", &format!(r#"{},"task":{{"ttl":1}}"#, tool_params(tool, "")))
                 .await;
-            // A call that is no task waits for this.
+            // A call that is not a task waits for this.
             go.send_replace(capabilities != TASKS || tool == "echo");
-            let heard = client.hear().await;
-            assert!(heard.contains(&format!(r#""id":{id}"#)));
-            lines.push(format!("{tool} {capabilities}: {}", heard.split_once(r#""id":1,"#).unwrap().1));
+            let received = client.receive().await;
+            assert!(received.contains(&format!(r#""id":{id}"#)));
+            lines.push(format!("{tool} {capabilities}: {}", received.split_once(r#""id":1,"#).unwrap().1));
         }
     }
     assert_snapshot!(lines.join("\n"), @r#"
@@ -109,25 +111,25 @@ async fn who_takes_tasks() {
     "#);
 }
 
-/// Whether a tool may be a task is known once its owner has had its time to answer.
+/// The task support of a tool is known once the handlers had time to connect.
 #[tokio::test]
-async fn tools_that_are_not_heard_of_yet() {
-    let yard = Yard::with(Setup { settled: false, ..eager(100) });
+async fn task_support_waits_for_handlers() {
+    let gateway = TestGateway::with(Setup { settled: false, ..eager(100) });
     for capabilities in ["{}", r#"{"sampling":{}}"#] {
-        let mut client = Client::piped(&yard, MODERN, capabilities).await;
-        client.request("tools/call", &tool_params("must", "")).await;
-        client.ask("server/discover", "").await;
-        yard.offer(crate::script::OFFERED);
-        assert!(client.hear().await.contains("-32021"), "{capabilities}");
-        yard.unsettle();
+        let mut client = Client::on_pipe(&gateway, MODERN, capabilities).await;
+        client.send_request("tools/call", &tool_params("must", "")).await;
+        client.request("server/discover", "").await;
+        gateway.offer(crate::script::OFFERED);
+        assert!(client.receive().await.contains("-32021"), "{capabilities}");
+        gateway.disconnect_backend();
     }
 }
 
-/// What is over at once is answered at once.
+/// A call that finishes at once is answered.
 #[tokio::test]
-async fn quick_calls() {
-    let yard = Yard::with(eager(0));
-    let mut client = Client::piped(&yard, MODERN, TASKS).await;
+async fn quick_calls_are_answered() {
+    let gateway = TestGateway::with(eager(0));
+    let mut client = Client::on_pipe(&gateway, MODERN, TASKS).await;
     let mut lines = vec![client.call("may", "").await, client.call("must", "").await];
     lines.push(client.call("may", &asking(&[ROOTS])).await);
     assert_snapshot!(lines.join("\n"), @r#"
@@ -137,20 +139,20 @@ async fn quick_calls() {
     "#);
 }
 
-/// A legacy client knows nothing of this extension.
+/// Legacy clients do not know the extension.
 #[tokio::test]
-async fn legacy_clients() {
-    let yard = Yard::with(eager(100));
-    let mut client = Client::piped(&yard, LEGACY[3], TASKS).await;
+async fn legacy_clients_get_no_tasks() {
+    let gateway = TestGateway::with(eager(100));
+    let mut client = Client::on_pipe(&gateway, LEGACY[3], TASKS).await;
     assert_snapshot!(client.call("must", "").await, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":""}]}}"#);
 }
 
 #[tokio::test]
-async fn how_tasks_end() {
-    let mut said = Vec::new();
-    for carrier in [Carrier::Pipe, Carrier::Web] {
-        let (yard, go) = waiting(100);
-        let mut client = Client::new(&yard, carrier, MODERN, TASKS).await;
+async fn final_task_statuses() {
+    let mut outputs = Vec::new();
+    for transport in [Transport::Pipe, Transport::Web] {
+        let (gateway, go) = waiting(100);
+        let mut client = Client::new(&gateway, transport, MODERN, TASKS).await;
         let mut tasks = Vec::new();
         let ends = ["", r#""end":"refuse""#, r#""end":"fail""#, r#""end":"panic""#];
         let mut lines = Vec::new();
@@ -161,16 +163,16 @@ async fn how_tasks_end() {
         go.send_replace(true);
         for task in &tasks {
             lines.push(until(&mut client, task, r#"ed","createdAt""#).await);
-            // To cancel what is over changes nothing.
+            // Cancelling a finished task has no effect.
             lines.push(ask(&mut client, "tasks/cancel", task).await);
             let after = ask(&mut client, "tasks/get", task).await;
-            let status = |heard: &str| heard.split(r#""status""#).nth(1).unwrap().to_owned();
+            let status = |received: &str| received.split(r#""status""#).nth(1).unwrap().to_owned();
             assert_eq!(status(&after), status(&lines[lines.len() - 2]));
         }
-        said.push(without_ids(&lines));
+        outputs.push(without_ids(&lines));
     }
-    assert_eq!(said[0], said[1]);
-    assert_snapshot!(said[0], @r#"
+    assert_eq!(outputs[0], outputs[1]);
+    assert_snapshot!(outputs[0], @r#"
     "result":{"resultType":"complete","taskId":"<0>","status":"working","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000}}
     "result":{"resultType":"complete","taskId":"<0>","status":"completed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"result":{"content":[{"type":"text","text":"{}"}],"resultType":"complete"}}}
     "result":{"resultType":"complete"}}
@@ -184,15 +186,15 @@ async fn how_tasks_end() {
 }
 
 #[tokio::test]
-async fn tasks_that_are_cancelled() {
-    let (yard, _go) = waiting(100);
-    let mut client = Client::new(&yard, Carrier::Web, MODERN, TASKS).await;
+async fn tasks_can_be_cancelled() {
+    let (gateway, _go) = waiting(100);
+    let mut client = Client::new(&gateway, Transport::Web, MODERN, TASKS).await;
     let task = begin(&mut client, r#""end":"never""#).await;
     let mut lines = vec![ask(&mut client, "tasks/cancel", &task).await];
-    assert_eq!(yard.ended(1).await, ["may Err(Cancelled)"]);
+    assert_eq!(gateway.ended(1).await, ["may Err(Cancelled)"]);
     lines.push(ask(&mut client, "tasks/get", &task).await);
     lines.push(ask(&mut client, "tasks/cancel", &task).await);
-    lines.push(client.ask("tasks/update", &format!(r#""taskId":"{task}","inputResponses":{{}}"#)).await);
+    lines.push(client.request("tasks/update", &format!(r#""taskId":"{task}","inputResponses":{{}}"#)).await);
     assert_snapshot!(lines.join("\n"), @r#"
     {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete"}}
     {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","taskId":"<0>","status":"cancelled","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000}}
@@ -202,36 +204,36 @@ async fn tasks_that_are_cancelled() {
 }
 
 #[tokio::test]
-async fn requests_that_name_no_task() {
-    let (yard, _go) = waiting(100);
-    let mut client = Client::piped(&yard, MODERN, TASKS).await;
-    let mut other = Client::piped(&yard, MODERN, TASKS).await;
-    let mut unable = Client::piped(&yard, MODERN, r#"{"sampling":{}}"#).await;
+async fn unknown_tasks_are_refused() {
+    let (gateway, _go) = waiting(100);
+    let mut client = Client::on_pipe(&gateway, MODERN, TASKS).await;
+    let mut other = Client::on_pipe(&gateway, MODERN, TASKS).await;
+    let mut unable = Client::on_pipe(&gateway, MODERN, r#"{"sampling":{}}"#).await;
     let task = begin(&mut client, "").await;
     let mut lines = Vec::new();
     for (method, responses) in
         [("tasks/get", ""), ("tasks/update", r#","inputResponses":{}"#), ("tasks/cancel", "")]
     {
-        lines.push(client.ask(method, &format!(r#""taskId":"x"{responses}"#)).await);
-        lines.push(client.ask(method, &format!(r#""taskId":7{responses}"#)).await);
-        lines.push(other.ask(method, &format!(r#""taskId":"{task}"{responses}"#)).await);
-        lines.push(unable.ask(method, &format!(r#""taskId":"{task}"{responses}"#)).await);
+        lines.push(client.request(method, &format!(r#""taskId":"x"{responses}"#)).await);
+        lines.push(client.request(method, &format!(r#""taskId":7{responses}"#)).await);
+        lines.push(other.request(method, &format!(r#""taskId":"{task}"{responses}"#)).await);
+        lines.push(unable.request(method, &format!(r#""taskId":"{task}"{responses}"#)).await);
     }
     for responses in ["", r#","inputResponses":[]"#, r#","inputResponses":null"#] {
-        lines.push(client.ask("tasks/update", &format!(r#""taskId":"{task}"{responses}"#)).await);
+        lines.push(client.request("tasks/update", &format!(r#""taskId":"{task}"{responses}"#)).await);
     }
     assert_snapshot!(lines.join("\n"), @r#"
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown `params.taskId`"}}
     {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"`params.taskId` is not a string"}}
-    {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown `params.taskId`"}}
     {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
-    {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"unknown `params.taskId`"}}
     {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"`params.taskId` is not a string"}}
-    {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown `params.taskId`"}}
     {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
-    {"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    {"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"unknown `params.taskId`"}}
     {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"`params.taskId` is not a string"}}
-    {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown `params.taskId`"}}
     {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}
     {"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"`params.inputResponses` is not an object"}}
     {"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"`params.inputResponses` is not an object"}}
@@ -240,13 +242,13 @@ async fn requests_that_name_no_task() {
     assert!(ask(&mut client, "tasks/get", &task).await.contains("working"), "nobody else has touched it");
 }
 
-/// What a task asks is asked by way of the task: each question under a key of its own.
+/// The questions of a task are part of it, each with a unique key.
 #[tokio::test]
-async fn tasks_that_ask() {
-    let yard = Yard::with(eager(100));
-    let mut said = Vec::new();
-    for carrier in [Carrier::Pipe, Carrier::Web] {
-        let mut client = Client::new(&yard, carrier, MODERN, ABLE).await;
+async fn task_input_uses_unique_keys() {
+    let gateway = TestGateway::with(eager(100));
+    let mut outputs = Vec::new();
+    for transport in [Transport::Pipe, Transport::Web] {
+        let mut client = Client::new(&gateway, transport, MODERN, ABLE).await;
         let task = begin(&mut client, &asking(&[&format!("{ELICIT},{SAMPLE}"), ELICIT])).await;
         let mut lines = vec![until(&mut client, &task, "input_required").await];
         for (answers, expected) in [
@@ -259,13 +261,13 @@ async fn tasks_that_ask() {
             (r#""elicitation-3":{"third":1.10}"#, "completed"),
         ] {
             let params = format!(r#""taskId":"{task}","inputResponses":{{{answers}}}"#);
-            lines.push(client.ask("tasks/update", &params).await);
+            lines.push(client.request("tasks/update", &params).await);
             lines.push(until(&mut client, &task, expected).await);
         }
-        said.push(without_ids(&lines));
+        outputs.push(without_ids(&lines));
     }
-    assert_eq!(said[0], said[1]);
-    assert_snapshot!(said[0], @r#"
+    assert_eq!(outputs[0], outputs[1]);
+    assert_snapshot!(outputs[0], @r#"
     "result":{"resultType":"complete","taskId":"<0>","status":"input_required","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"inputRequests":{"elicitation-1":{"method":"elicitation/create","params":{"message":"who?"}},"sampling-2":{"method":"sampling/createMessage","params":{"maxTokens":1}}}}}
     "result":{"resultType":"complete"}}
     "result":{"resultType":"complete","taskId":"<0>","status":"input_required","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"inputRequests":{"elicitation-1":{"method":"elicitation/create","params":{"message":"who?"}}}}}
@@ -278,14 +280,14 @@ async fn tasks_that_ask() {
     "#);
 }
 
-/// A backend that ends with what it needs is called again, once the task was given it.
+/// A backend that asks for input is called again once the task has it.
 #[tokio::test(start_paused = true)]
-async fn tasks_that_need_something() {
-    let yard = Yard::build(eager(100), |call| async move {
+async fn task_repeats_the_call_with_input() {
+    let gateway = TestGateway::build(eager(100), |call| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         match call.params.get("inputResponses") {
-            Some(given) => {
-                Ok(text(&format!("{} {:?}", given.as_text(), call.params.get_str("requestState"))))
+            Some(responses) => {
+                Ok(text(&format!("{} {:?}", responses.as_text(), call.params.get_str("requestState"))))
             }
             None => {
                 let requests = Json::parse(format!(r#"{{"a":{ELICIT},"b":{ROOTS}}}"#)).unwrap();
@@ -296,13 +298,13 @@ async fn tasks_that_need_something() {
             }
         }
     });
-    let mut client = Client::piped(&yard, MODERN, ABLE).await;
+    let mut client = Client::on_pipe(&gateway, MODERN, ABLE).await;
     let task = begin(&mut client, "").await;
     advance(Duration::from_secs(2)).await;
     let mut lines = vec![until(&mut client, &task, "input_required").await];
     let answers = r#""elicitation-1":{},"roots-2":{"n":1.10}"#;
-    client.ask("tasks/update", &format!(r#""taskId":"{task}","inputResponses":{{{answers}}}"#)).await;
-    yard.ended(1).await;
+    client.request("tasks/update", &format!(r#""taskId":"{task}","inputResponses":{{{answers}}}"#)).await;
+    gateway.ended(1).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     lines.push(until(&mut client, &task, "completed").await);
     assert_snapshot!(without_ids(&lines), @r#"
@@ -311,16 +313,16 @@ async fn tasks_that_need_something() {
     "#);
 }
 
-/// A question that the backend lost interest in, or that took too long, does not stand there any more.
+/// A withdrawn question, or one that timed out, is not part of the task any more.
 #[tokio::test(start_paused = true)]
-async fn questions_that_are_withdrawn() {
-    let yard = Yard::build(eager(100), |call| async move {
-        let asked = call.client.ask(Ask { kind: AskKind::Roots, params: Object::new() });
-        let asked = tokio::time::timeout(Duration::from_secs(10), asked).await;
+async fn withdrawn_questions_disappear_from_the_task() {
+    let gateway = TestGateway::build(eager(100), |call| async move {
+        let answer = call.client.ask(InputRequest { kind: InputRequestKind::Roots, params: Object::new() });
+        let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
-        Ok(text(&format!("{}", asked.is_ok())))
+        Ok(text(&format!("{}", answer.is_ok())))
     });
-    let mut client = Client::piped(&yard, MODERN, ABLE).await;
+    let mut client = Client::on_pipe(&gateway, MODERN, ABLE).await;
     let task = begin(&mut client, "").await;
     assert!(ask(&mut client, "tasks/get", &task).await.contains("input_required"));
     advance(Duration::from_secs(11)).await;
@@ -329,46 +331,46 @@ async fn questions_that_are_withdrawn() {
     assert!(until(&mut client, &task, "completed").await.contains("false"));
 }
 
-/// A task is remembered from its beginning on for a time, and its work ends with it.
+/// A task expires after its time to live, which ends its work.
 #[tokio::test(start_paused = true)]
-async fn how_long_tasks_are_remembered() {
+async fn tasks_expire() {
     let limits = FrontendLimits { task_ttl: Duration::from_secs(100), ..eager(100).limits };
     let setup = Setup { limits, timeout: Duration::from_secs(1_000_000), ..Setup::default() };
-    let yard = Yard::build(setup, |call| async move {
+    let gateway = TestGateway::build(setup, |call| async move {
         tokio::time::sleep(Duration::from_secs(50)).await;
         end(&call).await
     });
-    let mut client = Client::piped(&yard, MODERN, TASKS).await;
+    let mut client = Client::on_pipe(&gateway, MODERN, TASKS).await;
     let [over, running] = [begin(&mut client, "").await, begin(&mut client, r#""end":"never""#).await];
     advance(Duration::from_secs(60)).await;
     let mut lines =
         vec![until(&mut client, &over, "completed").await, until(&mut client, &running, "working").await];
     advance(Duration::from_secs(41)).await;
-    assert_eq!(yard.ended(2).await[1], "may Err(Cancelled)");
+    assert_eq!(gateway.ended(2).await[1], "may Err(Cancelled)");
     lines.push(ask(&mut client, "tasks/get", &over).await);
     lines.push(ask(&mut client, "tasks/get", &running).await);
     let filter = format!(r#""notifications":{{"taskIds":["{over}","{running}"]}}"#);
-    let granted = client.ask("subscriptions/listen", &filter).await;
+    let granted = client.request("subscriptions/listen", &filter).await;
     assert!(granted.ends_with(r#""notifications":{}}}"#), "{granted}");
     assert_snapshot!(without_ids(&lines), @r#"
     "result":{"resultType":"complete","taskId":"<0>","status":"completed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":100000,"pollIntervalMs":1000,"result":{"content":[{"type":"text","text":"{}"}],"resultType":"complete"}}}
     "result":{"resultType":"complete","taskId":"<1>","status":"working","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":100000,"pollIntervalMs":1000}}
-    "error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
-    "error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    "error":{"code":-32602,"message":"unknown `params.taskId`"}}
+    "error":{"code":-32602,"message":"unknown `params.taskId`"}}
     "#);
 }
 
-/// There are only so many. What is over makes room, the oldest first; what runs does not.
+/// The number of tasks is limited. Finished ones make room, the oldest first; running ones do not.
 #[tokio::test]
-async fn how_many_tasks_are_remembered() {
-    let (yard, go) = waiting(2);
-    let mut client = Client::piped(&yard, MODERN, TASKS).await;
+async fn tasks_are_limited() {
+    let (gateway, go) = waiting(2);
+    let mut client = Client::on_pipe(&gateway, MODERN, TASKS).await;
     let [one, two] = [begin(&mut client, "").await, begin(&mut client, "").await];
-    // What finds no room goes on as the request that it is.
-    client.request("tools/call", &tool_params("may", "")).await;
-    yard.runs(3).await;
+    // Without room, the call stays a request.
+    client.send_request("tools/call", &tool_params("may", "")).await;
+    gateway.wait_for_running(3).await;
     go.send_replace(true);
-    let mut lines = vec![client.hear().await];
+    let mut lines = vec![client.receive().await];
     until(&mut client, &one, "completed").await;
     until(&mut client, &two, "completed").await;
     go.send_replace(false);
@@ -378,44 +380,47 @@ async fn how_many_tasks_are_remembered() {
     }
     assert_snapshot!(without_ids(&lines), @r#"
     "result":{"content":[{"type":"text","text":"{}"}],"resultType":"complete"}}
-    "error":{"code":-32602,"message":"`params.taskId` is no task that is known here"}}
+    "error":{"code":-32602,"message":"unknown `params.taskId`"}}
     "result":{"resultType":"complete","taskId":"<1>","status":"completed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"result":{"content":[{"type":"text","text":"{}"}],"resultType":"complete"}}}
     "result":{"resultType":"complete","taskId":"<2>","status":"working","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000}}
     "#);
 }
 
-/// Tasks of a client that is gone end: nobody else may look after them.
+/// The tasks of a disconnected client end.
 #[tokio::test]
-async fn who_leaves() {
-    let (yard, _go) = waiting(100);
-    let mut client = Client::piped(&yard, MODERN, TASKS).await;
+async fn disconnect_cancels_tasks() {
+    let (gateway, _go) = waiting(100);
+    let mut client = Client::on_pipe(&gateway, MODERN, TASKS).await;
     begin(&mut client, "").await;
     drop(client.end().await);
-    assert_eq!(yard.ended(1).await, ["may Err(Cancelled)"]);
+    assert_eq!(gateway.ended(1).await, ["may Err(Cancelled)"]);
 }
 
-/// Who listens is told of each change of its tasks, and of no other's.
+/// A subscriber is notified of each change of its own tasks.
 #[tokio::test]
-async fn who_listens() {
-    let mut said = Vec::new();
-    for carrier in [Carrier::Pipe, Carrier::Web] {
-        let yard = Yard::with(eager(100));
-        let mut other = Client::piped(&yard, MODERN, ABLE).await;
+async fn task_changes_reach_subscribers() {
+    let mut outputs = Vec::new();
+    for transport in [Transport::Pipe, Transport::Web] {
+        let gateway = TestGateway::with(eager(100));
+        let mut other = Client::on_pipe(&gateway, MODERN, ABLE).await;
         let others = begin(&mut other, &asking(&[ROOTS])).await;
-        let mut client = Client::new(&yard, carrier, MODERN, ABLE).await;
+        let mut client = Client::new(&gateway, transport, MODERN, ABLE).await;
         let task = begin(&mut client, &asking(&[ROOTS])).await;
         until(&mut client, &task, "input_required").await;
         let filter = format!(r#""notifications":{{"taskIds":["{task}","x","{others}","{task}",7]}}"#);
-        let mut lines = vec![client.ask("subscriptions/listen", &filter).await, client.hear().await];
+        let mut lines = vec![client.request("subscriptions/listen", &filter).await, client.receive().await];
         client
-            .request("tasks/update", &format!(r#""taskId":"{task}","inputResponses":{{"roots-1":{{}}}}"#))
+            .send_request(
+                "tasks/update",
+                &format!(r#""taskId":"{task}","inputResponses":{{"roots-1":{{}}}}"#),
+            )
             .await;
         loop {
-            let heard = client.hear().await;
-            let is_last = heard.contains("completed");
-            // It may, or may not, be seen at work meanwhile; what it was answered comes at any time.
-            if heard.contains("notifications/tasks") && !heard.contains("working") {
-                lines.push(heard);
+            let received = client.receive().await;
+            let is_last = received.contains("completed");
+            // The status `working` may be seen or not; the response comes at any time.
+            if received.contains("notifications/tasks") && !received.contains("working") {
+                lines.push(received);
             }
             if is_last {
                 break;
@@ -426,10 +431,11 @@ async fn who_listens() {
             r#""io.modelcontextprotocol/subscriptionId":{}"#,
             lines[0].split("subscriptionId\":").nth(1).unwrap().split('}').next().unwrap()
         );
-        said.push(lines.join("\n").replace(&subscription, r#""io.modelcontextprotocol/subscriptionId":0"#));
+        outputs
+            .push(lines.join("\n").replace(&subscription, r#""io.modelcontextprotocol/subscriptionId":0"#));
     }
-    assert_eq!(said[0], said[1]);
-    assert_snapshot!(said[0], @r#"
+    assert_eq!(outputs[0], outputs[1]);
+    assert_snapshot!(outputs[0], @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":0},"notifications":{"taskIds":["<0>"]}}}
     {"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"<0>","status":"input_required","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"inputRequests":{"roots-1":{"method":"roots/list","params":{}}},"_meta":{"io.modelcontextprotocol/subscriptionId":0}}}
     {"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"<0>","status":"completed","createdAt":"<time>","lastUpdatedAt":"<time>","ttlMs":3600000,"pollIntervalMs":1000,"result":{"content":[{"type":"text","text":"{}"}],"resultType":"complete"},"_meta":{"io.modelcontextprotocol/subscriptionId":0}}}
@@ -437,8 +443,8 @@ async fn who_listens() {
 }
 
 #[tokio::test]
-async fn who_may_not_listen() {
-    let yard = Yard::with(eager(100));
-    let mut client = Client::new(&yard, Carrier::Web, MODERN, "{}").await;
-    assert_snapshot!(client.ask("subscriptions/listen", r#""notifications":{"taskIds":[]}"#).await, @r#"400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#);
+async fn task_subscription_needs_the_extension() {
+    let gateway = TestGateway::with(eager(100));
+    let mut client = Client::new(&gateway, Transport::Web, MODERN, "{}").await;
+    assert_snapshot!(client.request("subscriptions/listen", r#""notifications":{"taskIds":[]}"#).await, @r#"400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#);
 }

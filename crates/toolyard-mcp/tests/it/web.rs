@@ -1,4 +1,4 @@
-//! The parts of clients that are on a socket.
+//! The HTTP parts of the clients.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,15 +12,15 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, JoinSet};
-use toolyard_net::sse::{Decoder, Event};
+use toolyard_net::sse::{SseDecoder, SseEvent};
 
 use crate::client::MODERN;
 
-/// A response whose connection lives as long as it does.
+/// A response with its connection.
 pub(crate) struct Exchange {
     pub(crate) response: Response<Incoming>,
-    decoder: Decoder,
-    /// The ids of the events that have come.
+    decoder: SseDecoder,
+    /// The ids of the received events.
     pub(crate) ids: Vec<String>,
     _connection: JoinSet<()>,
 }
@@ -35,7 +35,7 @@ impl Exchange {
         let mut driving = JoinSet::new();
         driving.spawn(async move { drop(connection.await) });
         let response = sender.send_request(request).await.unwrap();
-        Self { response, decoder: Decoder::new(1 << 20), ids: Vec::new(), _connection: driving }
+        Self { response, decoder: SseDecoder::new(1 << 20), ids: Vec::new(), _connection: driving }
     }
 
     pub(crate) fn is_stream(&self) -> bool {
@@ -43,8 +43,8 @@ impl Exchange {
         kind.is_some_and(|kind| kind == "text/event-stream")
     }
 
-    /// The next event with data; `None` at the end of the stream.
-    pub(crate) async fn event(&mut self) -> Option<Event> {
+    /// Returns the next event with data; `None` at the end of the stream.
+    pub(crate) async fn event(&mut self) -> Option<SseEvent> {
         loop {
             if let Some(event) = self.decoder.next_event().unwrap() {
                 self.ids.extend(event.id.clone());
@@ -58,12 +58,12 @@ impl Exchange {
         }
     }
 
-    /// The text of a body that is no stream.
+    /// Returns the text of a body that is no stream.
     pub(crate) async fn text(self) -> String {
         String::from_utf8(self.response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
     }
 
-    /// The id of the first event, which has no data.
+    /// Returns the id of the first event, which has no data.
     pub(crate) async fn priming(&mut self) -> String {
         loop {
             if let Some(event) = self.decoder.next_event().unwrap() {
@@ -75,25 +75,25 @@ impl Exchange {
         }
     }
 
-    /// The text of the next message.
+    /// Returns the text of the next message.
     pub(crate) async fn message(&mut self) -> Option<String> {
         self.event().await.as_ref().map(text_of)
     }
 
-    /// Says every event to `heard`.
-    async fn tell(mut self, heard: &UnboundedSender<String>) {
+    /// Forwards every event to `heard`.
+    async fn tell(mut self, received: &UnboundedSender<String>) {
         while let Some(event) = self.event().await {
-            let _unheard = heard.send(text_of(&event));
+            let _unheard = received.send(text_of(&event));
         }
     }
 }
 
-fn text_of(event: &Event) -> String {
+fn text_of(event: &SseEvent) -> String {
     assert_eq!(event.kind, "message");
     String::from_utf8(event.data.to_vec()).unwrap()
 }
 
-/// A request of a method, with these headers.
+/// Builds a request with these headers.
 pub(crate) fn request(method: Method, path: &str, headers: &HeaderMap, body: &str) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(Bytes::from(body.to_owned())));
     *request.method_mut() = method;
@@ -106,8 +106,8 @@ pub(crate) fn request(method: Method, path: &str, headers: &HeaderMap, body: &st
 /// A client of streamable HTTP.
 pub(crate) struct Web {
     address: SocketAddr,
-    heard: UnboundedSender<String>,
-    /// What all requests say.
+    received: UnboundedSender<String>,
+    /// Headers of all requests.
     headers: HeaderMap,
     modern: bool,
     working: JoinSet<()>,
@@ -115,7 +115,11 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    pub(crate) fn new(address: SocketAddr, heard: UnboundedSender<String>, revision: &'static str) -> Self {
+    pub(crate) fn new(
+        address: SocketAddr,
+        received: UnboundedSender<String>,
+        revision: &'static str,
+    ) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.insert(header::ACCEPT, "application/json, text/event-stream".parse().unwrap());
@@ -123,10 +127,10 @@ impl Web {
             headers.insert("mcp-protocol-version", revision.parse().unwrap());
         }
         let modern = revision == MODERN;
-        Self { address, heard, headers, modern, working: JoinSet::new(), requests: HashMap::new() }
+        Self { address, received, headers, modern, working: JoinSet::new(), requests: HashMap::new() }
     }
 
-    /// Posts a message. What a request or a batch is answered with is heard later; anything else has been taken.
+    /// Posts a message. The response to a request or a batch is received later; anything else is accepted.
     pub(crate) async fn post(&mut self, message: &str) {
         let read: Value = serde_json::from_str(message).unwrap();
         let request = request(Method::POST, "/mcp", &self.headers_of(&read), message);
@@ -139,15 +143,15 @@ impl Web {
         if read["method"] == "initialize" && !self.modern {
             return self.open(request).await;
         }
-        let (address, heard) = (self.address, self.heard.clone());
+        let (address, received) = (self.address, self.received.clone());
         let working = self.working.spawn(async move {
             let exchange = Exchange::begin(address, request).await;
             let status = exchange.response.status();
             if exchange.is_stream() {
-                return exchange.tell(&heard).await;
+                return exchange.tell(&received).await;
             }
             let text = exchange.text().await;
-            let _unheard = heard.send(if status == StatusCode::OK {
+            let _unheard = received.send(if status == StatusCode::OK {
                 text
             } else {
                 format!("{} {text}", status.as_u16())
@@ -156,7 +160,7 @@ impl Web {
         self.requests.insert(read["id"].as_u64().unwrap_or_default(), working);
     }
 
-    /// Posts a text; gives the status and the text of the response.
+    /// Posts a text and returns the status and the text of the response.
     pub(crate) async fn exchange(&self, text: &str) -> String {
         let exchange =
             Exchange::begin(self.address, request(Method::POST, "/mcp", &self.headers, text)).await;
@@ -167,10 +171,10 @@ impl Web {
         let exchange = Exchange::begin(self.address, request).await;
         let session = exchange.response.headers().get("mcp-session-id").unwrap().clone();
         self.headers.insert("mcp-session-id", session);
-        let _unheard = self.heard.send(exchange.text().await);
+        let _unheard = self.received.send(exchange.text().await);
     }
 
-    /// The headers of a message, which say what it says.
+    /// Returns the headers that mirror a message.
     fn headers_of(&self, message: &Value) -> HeaderMap {
         let mut headers = self.headers.clone();
         if self.modern {
@@ -190,24 +194,24 @@ impl Web {
         headers
     }
 
-    /// Opens the stream on which a legacy client hears what belongs to no request.
+    /// Opens the notification stream of a legacy client.
     pub(crate) async fn listen(&mut self) {
         let exchange = Exchange::begin(self.address, request(Method::GET, "/mcp", &self.headers, "")).await;
         assert!(exchange.is_stream());
-        let heard = self.heard.clone();
-        self.working.spawn(async move { exchange.tell(&heard).await });
+        let received = self.received.clone();
+        self.working.spawn(async move { exchange.tell(&received).await });
     }
 
-    pub(crate) fn hang_up(&mut self, id: u64) {
+    pub(crate) fn disconnect(&mut self, id: u64) {
         self.requests[&id].abort();
     }
 
-    /// Acts for somebody from now on.
-    pub(crate) fn act_for(&mut self, principal: &'static str) {
+    /// Sets the principal.
+    pub(crate) fn set_principal(&mut self, principal: &'static str) {
         self.headers.insert("x-principal", principal.parse().unwrap());
     }
 
-    /// The status of a request of a method other than POST, or of an answer to what the client was asked.
+    /// Returns the status of a request with another method, or of an answer to the server.
     pub(crate) async fn status(&self, method: Method, body: &str) -> u16 {
         Exchange::begin(self.address, request(method, "/mcp", &self.headers, body))
             .await
@@ -216,8 +220,8 @@ impl Web {
             .as_u16()
     }
 
-    /// Takes no streams from now on.
-    pub(crate) fn wants_plain_answers(&mut self) {
+    /// Accepts no streams from now on.
+    pub(crate) fn accept_json_only(&mut self) {
         self.headers.insert(header::ACCEPT, "application/json".parse().unwrap());
     }
 }
@@ -230,7 +234,7 @@ pub(crate) struct Sse {
 }
 
 impl Sse {
-    pub(crate) async fn open(address: SocketAddr, heard: UnboundedSender<String>) -> Self {
+    pub(crate) async fn open(address: SocketAddr, received: UnboundedSender<String>) -> Self {
         let mut exchange =
             Exchange::begin(address, request(Method::GET, "/sse", &HeaderMap::new(), "")).await;
         assert!(exchange.is_stream());
@@ -238,7 +242,7 @@ impl Sse {
         assert_eq!(first.kind, "endpoint");
         let path = String::from_utf8(first.data.to_vec()).unwrap();
         let mut stream = JoinSet::new();
-        stream.spawn(async move { exchange.tell(&heard).await });
+        stream.spawn(async move { exchange.tell(&received).await });
         Self { address, path, _stream: stream }
     }
 

@@ -1,6 +1,6 @@
 use http::StatusCode;
 use insta::assert_snapshot;
-use toolyard_core::Notice;
+use toolyard_core::ClientNotification;
 
 use super::*;
 
@@ -20,16 +20,16 @@ impl Client for Asking {
         self.listens
     }
 
-    fn notify(&self, _notice: Notice) {}
+    fn notify(&self, _notice: ClientNotification) {}
 }
 
 fn object(text: &str) -> Object {
     Object::parse(text.to_owned()).unwrap()
 }
 
-/// The parameters that reach a server of each era, for a client that listens or does not.
+/// Returns the parameters for a server of each era, for a client with or without a progress token.
 fn sent(params: &str, capabilities: &str, listens: bool) -> String {
-    let sent = |revision: Revision| {
+    let sent = |revision: ProtocolRevision| {
         let params = object(params);
         let meta = params.get("_meta").map(|meta| meta.to_object().unwrap()).unwrap_or_default();
         let capabilities = Some(Json::parse(capabilities.to_owned()).unwrap());
@@ -39,7 +39,7 @@ fn sent(params: &str, capabilities: &str, listens: bool) -> String {
         assert_eq!(&*name, "own");
         params.to_json().as_text().to_owned()
     };
-    [Revision::LATEST_LEGACY, Revision::LATEST_MODERN].map(sent).join("\n")
+    [ProtocolRevision::LATEST_LEGACY, ProtocolRevision::LATEST_MODERN].map(sent).join("\n")
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn parameters_of_a_bare_call() {
 }
 
 #[test]
-fn parameters_keep_their_order_and_what_nobody_knows() {
+fn parameters_keep_order_and_unknown_members() {
     let params =
         r#"{"z":1,"_meta":{"a":1.10,"progressToken":"mine","traceparent":"t"},"name":"given","\u0061":{}}"#;
     assert_snapshot!(sent(params, "{}", true), @r#"
@@ -69,7 +69,7 @@ fn parameters_keep_their_order_and_what_nobody_knows() {
 }
 
 #[test]
-fn a_server_is_told_of_the_client_in_the_words_of_its_era() {
+fn client_metadata_follows_the_era() {
     let params = r#"{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2099-01-01",
         "io.modelcontextprotocol/clientInfo":{"name":"client"},
@@ -88,9 +88,9 @@ fn a_server_is_told_of_the_client_in_the_words_of_its_era() {
     "#);
 }
 
-/// What a call comes to when a server of each era says this.
-fn comes_to(answer: &str, answered: impl Fn(Json) -> Answer) -> String {
-    let outcome = |era| match outcome(answered(Json::parse(answer.to_owned()).unwrap()), era) {
+/// Converts an answer of a server of each era.
+fn comes_to(answer: &str, to_answer: impl Fn(Json) -> UpstreamResult) -> String {
+    let outcome = |era| match outcome(to_answer(Json::parse(answer.to_owned()).unwrap()), era) {
         Ok(Outcome::Done(output)) if output.is_error => "failed".to_owned(),
         Ok(Outcome::Done(_)) => "done".to_owned(),
         Ok(Outcome::NeedsInput(_)) => "needs input".to_owned(),
@@ -100,11 +100,11 @@ fn comes_to(answer: &str, answered: impl Fn(Json) -> Answer) -> String {
             format!("{:?} ({error}; {peer})", error.code())
         }
     };
-    format!("{answer}: {} | {}", outcome(Era::Legacy), outcome(Era::Modern))
+    format!("{answer}: {} | {}", outcome(ProtocolEra::Legacy), outcome(ProtocolEra::Modern))
 }
 
 #[test]
-fn results() {
+fn results_become_outcomes() {
     let results = [
         "{}",
         r#"{"isError":true}"#,
@@ -132,7 +132,7 @@ fn results() {
 }
 
 #[test]
-fn errors() {
+fn peer_errors_are_converted() {
     let errors = [
         r#"{"code":1,"message":"m","data":[],"x":1}"#,
         r#"{"code":-32020,"message":"m"}"#,
@@ -158,11 +158,11 @@ fn errors() {
 }
 
 #[test]
-fn no_answer() {
+fn transport_errors_are_converted() {
     let errors = [
         TransportError::Unreachable("refused".into()),
         TransportError::Broken("reset".into()),
-        TransportError::SessionOver,
+        TransportError::SessionExpired,
         TransportError::SessionLost,
         TransportError::Status(StatusCode::BAD_GATEWAY),
         TransportError::Status(StatusCode::UNAUTHORIZED),
@@ -175,12 +175,12 @@ fn no_answer() {
     });
     assert_snapshot!(lines.join("\n"), @"
     Unavailable: The server cannot be reached <- the server cannot be reached
-    Unavailable: The connection to the server broke <- the connection broke before an answer came
+    Unavailable: The connection to the server broke <- the connection broke before the response
     Unavailable: The server has ended the session <- the server has ended the session
-    Unavailable: The server has ended the session <- the server has ended the session in the middle of the answer
+    Unavailable: The server has ended the session <- the server has ended the session during the response
     Unavailable: The server failed to answer <- the server answered with HTTP status 502 Bad Gateway
     ExecutionFailed: The server refused the request <- the server answered with HTTP status 401 Unauthorized
-    ExecutionFailed: The server's answer is malformed <- the server's answer is no MCP message: oops
-    ExecutionFailed: The server's answer is too large <- the server's answer is larger than 7 bytes
+    ExecutionFailed: The server's answer is malformed <- the server's response is not an MCP message: oops
+    ExecutionFailed: The server's answer is too large <- the server's response is larger than 7 bytes
     ");
 }

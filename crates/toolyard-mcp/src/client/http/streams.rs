@@ -1,172 +1,182 @@
-//! The streams of a server: of a request until its answer, and of what belongs to no request. In the legacy era those
-//! that break off are gone on with (2025-11-25, basic/transports, resumability and redelivery).
+//! The streams of a server: that of a request until its answer, and that of messages without a request. In the legacy
+//! era interrupted streams are resumed (2025-11-25, basic/transports, resumability and redelivery).
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use toolyard_core::{Client, Notice, Object};
+use toolyard_core::{Client, ClientNotification, Object};
+use toolyard_net::budget::ByteBudget;
 
-use super::{Http, Opened, answer_to};
+use super::{HttpResponseBody, HttpTransport, match_response};
 use crate::client::convert::is_transient;
-use crate::client::events::{Events, Position};
-use crate::client::transport::{Answer, Outgoing, Signals, TransportError};
-use crate::wire::{Id, Message, method};
+use crate::client::events::{SseEventReader, StreamPosition};
+use crate::client::transport::{ConnectionSignals, OutgoingRequest, TransportError, UpstreamResult};
+use crate::wire::{RequestId, RpcMessage, method};
 
-/// How often a stream is asked for that cannot be had, each time after twice the wait.
-const ATTEMPTS: usize = 3;
+/// Maximum number of attempts to resume a stream. The delay doubles after each.
+const MAX_RESUME_ATTEMPTS: usize = 3;
 
-impl Http {
-    /// Follows the stream of what belongs to no request: a `GET` of the legacy era, from this position on, or a
-    /// `subscriptions/listen` of the modern one. `opened` hears of its beginning, also where there is none. Returns
-    /// when it has ended.
-    pub(in crate::client) async fn follow(
+impl HttpTransport {
+    /// Reads the stream of messages that belong to no request: a `GET` of the legacy era, resumed at `position`, or a
+    /// `subscriptions/listen` of the modern era. `opened` is notified of the response, whether or not it is a stream.
+    /// Returns at the end of the stream.
+    pub(in crate::client) async fn read_change_stream(
         &self,
-        listen: Option<Outgoing>,
-        position: &mut Position,
-        signals: &Signals,
+        listen: Option<OutgoingRequest>,
+        position: &mut StreamPosition,
+        signals: &ConnectionSignals,
         opened: &Notify,
     ) -> Result<(), TransportError> {
         let response = match listen {
-            None => self.send(Method::GET, Bytes::new(), &position.headers()).await?,
-            Some(listen) => self.send(Method::POST, listen.message.clone(), &listen.headers).await?,
+            None => self.send_message(Method::GET, Bytes::new(), &position.headers()).await?,
+            Some(listen) => self.send_message(Method::POST, listen.message.clone(), &listen.headers).await?,
         };
         let (head, response) = response.into_parts();
         opened.notify_one();
         if !head.status.is_success() {
             return Err(TransportError::Status(head.status));
         }
-        let stream = self.stream(head.status, &head.headers, response).await?;
-        let mut events = Events::new(stream, self.message_bytes);
-        let ended = self.hear_changes(&mut events, signals).await;
+        let stream = self.stream_of(head.status, &head.headers, response).await?;
+        let mut events = SseEventReader::new(stream, self.max_message_bytes, self.budget.clone());
+        let ended = self.handle_changes(&mut events, signals).await;
         position.advance(&events);
         ended
     }
 
-    async fn hear_changes(&self, events: &mut Events, signals: &Signals) -> Result<(), TransportError> {
-        while let Some(message) = events.message().await? {
+    async fn handle_changes(
+        &self,
+        events: &mut SseEventReader,
+        signals: &ConnectionSignals,
+    ) -> Result<(), TransportError> {
+        while let Some(message) = events.next_message().await? {
             match message {
-                Message::Request { id, method, params, .. } => self.asked(None, id, &method, params).await,
-                Message::Notification { method, params } if method == method::CANCELLED => {
-                    self.callers.withdrawn(&params);
+                RpcMessage::Request { id, method, params, .. } => {
+                    self.handle_request(None, id, &method, params).await
                 }
-                Message::Notification { method, params } if method == method::LOG => {
-                    self.callers.logged(params);
+                RpcMessage::Notification { method, params } if method == method::CANCELLED => {
+                    self.server_requests.handle_cancellation(&params);
                 }
-                Message::Notification { method, params } if method == method::ELICIT_COMPLETE => {
-                    self.callers.visits.over(params);
+                RpcMessage::Notification { method, params } if method == method::LOG => {
+                    self.server_requests.forward_log(params);
                 }
-                Message::Notification { method, params } if method == method::PROGRESS => {
-                    self.running.progressed(params);
+                RpcMessage::Notification { method, params } if method == method::ELICIT_COMPLETE => {
+                    self.server_requests.url_elicitations.complete(params);
                 }
-                // The server ends the stream of its own will.
-                Message::Response { .. } => return Ok(()),
-                Message::Notification { method, params } => signals.noticed(&method, &params),
+                RpcMessage::Notification { method, params } if method == method::PROGRESS => {
+                    self.progress_routes.forward_progress(params);
+                }
+                // The server ends the stream on purpose.
+                RpcMessage::Response { .. } => return Ok(()),
+                RpcMessage::Notification { method, params } => signals.handle_notification(&method, &params),
             }
         }
         Ok(())
     }
 
-    /// Reads the stream of a request until its answer, and goes on with it wherever it breaks off.
+    /// Reads the stream of a request until its answer, and resumes it when it is interrupted.
     pub(super) async fn read_answer(
         &self,
         id: u64,
         mut stream: Incoming,
         client: &dyn Client,
-    ) -> Result<Answer, TransportError> {
-        let mut position = Position::default();
+        budget: &ByteBudget,
+    ) -> Result<UpstreamResult, TransportError> {
+        let mut position = StreamPosition::default();
         loop {
-            let mut events = Events::new(stream, self.message_bytes);
-            let end = match self.hear_answer(id, &mut events, client).await {
+            let mut events = SseEventReader::new(stream, self.max_message_bytes, budget.clone());
+            let interruption = match self.read_until_answer(id, &mut events, client).await {
                 Ok(Some(answer)) => return Ok(answer),
-                Ok(None) => TransportError::Interrupted("the stream ended without an answer".into()),
+                Ok(None) => TransportError::Interrupted("the stream ended without a response".into()),
                 Err(broken @ TransportError::Interrupted(_)) => broken,
                 Err(error) => return Err(error),
             };
             position.advance(&events);
-            if !self.may_resume() || !position.is_known() {
-                return Err(end);
+            if !self.can_resume() || !position.is_resumable() {
+                return Err(interruption);
             }
             stream = Box::pin(self.resume(&position)).await?;
         }
     }
 
-    /// Waits for the answer to a request; `None` where the stream ends without.
-    async fn hear_answer(
+    /// Reads a stream until the answer to a request; `None` if the stream ends before.
+    async fn read_until_answer(
         &self,
         id: u64,
-        events: &mut Events,
+        events: &mut SseEventReader,
         client: &dyn Client,
-    ) -> Result<Option<Answer>, TransportError> {
-        while let Some(message) = events.message().await? {
+    ) -> Result<Option<UpstreamResult>, TransportError> {
+        while let Some(message) = events.next_message().await? {
             match message {
-                Message::Notification { method, params } => self.told(&method, params, client),
-                Message::Request { id: asked, method, params, .. } => {
-                    self.asked(Some(id), asked, &method, params).await;
+                RpcMessage::Notification { method, params } => {
+                    self.handle_notification(&method, params, client)
                 }
-                response @ Message::Response { .. } => return answer_to(id, response).map(Some),
+                RpcMessage::Request { id: server_id, method, params, .. } => {
+                    self.handle_request(Some(id), server_id, &method, params).await;
+                }
+                response @ RpcMessage::Response { .. } => return match_response(id, response).map(Some),
             }
         }
         Ok(None)
     }
 
-    /// Takes what a server says on the stream of a request.
-    fn told(&self, method: &str, params: Object, client: &dyn Client) {
+    /// Handles a notification on the stream of a request.
+    fn handle_notification(&self, method: &str, params: Object, client: &dyn Client) {
         match method {
-            method::PROGRESS => self.running.progressed(params),
-            method::LOG => client.notify(Notice::Log(params)),
-            method::CANCELLED => self.callers.withdrawn(&params),
-            method::ELICIT_COMPLETE => self.callers.visits.over(params),
+            method::PROGRESS => self.progress_routes.forward_progress(params),
+            method::LOG => client.notify(ClientNotification::Log(params)),
+            method::CANCELLED => self.server_requests.handle_cancellation(&params),
+            method::ELICIT_COMPLETE => self.server_requests.url_elicitations.complete(params),
             method if method::OWN_NOTIFICATIONS.contains(&method) => {}
-            method => client.notify(Notice::Other { method: method.into(), params }),
+            method => client.notify(ClientNotification::Other { method: method.into(), params }),
         }
     }
 
-    /// Asks for the rest of a request's stream, when the server wants to be asked for it.
-    async fn resume(&self, position: &Position) -> Result<Incoming, TransportError> {
-        let (mut wait, mut left) = (position.wait(), ATTEMPTS);
+    /// Resumes the stream of a request after the delay that the server has set.
+    async fn resume(&self, position: &StreamPosition) -> Result<Incoming, TransportError> {
+        let (mut wait, mut attempts_left) = (position.retry_delay(), MAX_RESUME_ATTEMPTS);
         loop {
             sleep(wait).await;
-            left -= 1;
-            match self.stream_from(position).await {
+            attempts_left -= 1;
+            match self.open_stream_from(position).await {
                 Ok(stream) => return Ok(stream),
-                Err(error) if left > 0 && may_pass(&error) => wait *= 2,
-                Err(TransportError::SessionOver) => return Err(TransportError::SessionLost),
+                Err(error) if attempts_left > 0 && is_temporary(&error) => wait *= 2,
+                Err(TransportError::SessionExpired) => return Err(TransportError::SessionLost),
                 Err(error) => return Err(TransportError::Interrupted(error.into())),
             }
         }
     }
 
-    async fn stream_from(&self, position: &Position) -> Result<Incoming, TransportError> {
-        let response = self.send(Method::GET, Bytes::new(), &position.headers()).await?;
+    async fn open_stream_from(&self, position: &StreamPosition) -> Result<Incoming, TransportError> {
+        let response = self.send_message(Method::GET, Bytes::new(), &position.headers()).await?;
         let (head, response) = response.into_parts();
-        self.stream(head.status, &head.headers, response).await
+        self.stream_of(head.status, &head.headers, response).await
     }
 
-    async fn stream(
+    async fn stream_of(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
         response: Incoming,
     ) -> Result<Incoming, TransportError> {
-        // There is no request that anything else could answer.
-        match self.open(0, status, headers, response).await? {
-            Opened::Stream(stream) => Ok(stream),
-            Opened::Json(_) => Err(TransportError::Malformed("not a stream".to_owned())),
+        // Id 0 is never used, so that no body counts as an answer.
+        match self.read_body(0, status, headers, response, &self.budget).await? {
+            HttpResponseBody::Stream(stream) => Ok(stream),
+            HttpResponseBody::Json(_) => Err(TransportError::Malformed("not a stream".to_owned())),
         }
     }
 
-    async fn asked(&self, of: Option<u64>, id: Id, method: &str, params: Object) {
-        if let Some(response) = self.callers.asked(of, id, method, params) {
-            Box::pin(self.answer(response)).await;
+    async fn handle_request(&self, call_id: Option<u64>, id: RequestId, method: &str, params: Object) {
+        if let Some(response) = self.server_requests.handle_request(call_id, id, method, params) {
+            Box::pin(self.respond(response)).await;
         }
     }
 }
 
-/// Whether a server that answers like this may give the stream a little later. It may also take a while until it notices
-/// that the old one is gone, and has a conflict with it until then.
-fn may_pass(error: &TransportError) -> bool {
+/// True if the server may accept the request later. A conflict means that it has not noticed the end of the old stream
+/// yet.
+fn is_temporary(error: &TransportError) -> bool {
     match error {
         TransportError::Unreachable(_) | TransportError::Broken(_) => true,
         TransportError::Status(status) => {

@@ -1,15 +1,15 @@
-//! What a server calls its endpoint, as a URL.
+//! Resolves the endpoint reference of a server.
 
 use http::Uri;
 use http::uri::Scheme;
 
-/// The URL that a reference means which stands at `base` (RFC 3986, section 5.2; dots in a path are left to the
-/// server). `None` where that is no URL, or of another origin: what goes there carries the credentials for this one.
+/// Resolves a reference against `base` (RFC 3986, section 5.2, without removing dot segments). `None` if the result is
+/// not a URL of the same origin: requests to it carry the credentials of `base`.
 pub(super) fn resolve(base: &Uri, reference: &[u8]) -> Option<Uri> {
     let reference = std::str::from_utf8(reference).ok()?.trim();
     let scheme = base.scheme_str()?;
     let authority = base.authority()?.as_str();
-    let whole = if has_scheme(reference) {
+    let absolute = if has_scheme(reference) {
         reference.to_owned()
     } else if reference.starts_with("//") {
         format!("{scheme}:{reference}")
@@ -21,23 +21,23 @@ pub(super) fn resolve(base: &Uri, reference: &[u8]) -> Option<Uri> {
         let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
         format!("{scheme}://{authority}{folder}/{reference}")
     };
-    let url: Uri = whole.parse().ok()?;
+    let url: Uri = absolute.parse().ok()?;
     (!reference.is_empty() && origin(&url)? == origin(base)?).then_some(url)
 }
 
-/// Whether it begins with the name of a scheme.
+/// True if the reference starts with a scheme.
 fn has_scheme(reference: &str) -> bool {
     let head = reference.split(['/', '?', '#']).next().unwrap_or_default();
     head.contains(':')
 }
 
 fn origin(url: &Uri) -> Option<(&str, String, u16)> {
-    let usual = match url.scheme()? {
+    let default_port = match url.scheme()? {
         scheme if *scheme == Scheme::HTTPS => 443,
         _ => 80,
     };
     let authority = url.authority().filter(|authority| !authority.as_str().contains('@'))?;
-    let port = authority.port_u16().unwrap_or(usual);
+    let port = authority.port_u16().unwrap_or(default_port);
     Some((url.scheme_str()?, authority.host().to_ascii_lowercase(), port))
 }
 
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn references() {
+    fn same_origin_references_are_resolved() {
         let base = "http://a:1/x/sse?k=v";
         check(base, "/messages/?session_id=1", Some("http://a:1/messages/?session_id=1"));
         check(base, "message?sessionId=1", Some("http://a:1/x/message?sessionId=1"));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn other_origins() {
+    fn other_origins_are_refused() {
         for reference in [
             "http://a:2/m",
             "https://a:1/m",

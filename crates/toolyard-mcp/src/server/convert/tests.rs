@@ -6,59 +6,59 @@ fn object(text: &str) -> Object {
     Object::parse(text.to_owned()).unwrap()
 }
 
-/// What a client of each era is told.
-fn told(came_to: impl Fn() -> Result<Outcome, ToolError>) -> String {
-    let told = |era| match answer(came_to(), &Target::Tool("t".into()), era) {
+/// The answers to a client of each era.
+fn answers_of_both_eras(came_to: impl Fn() -> Result<Outcome, ToolError>) -> String {
+    let answer_of = |era| match to_answer(came_to(), &CallTarget::Tool("t".into()), era) {
         Ok(pieces) => String::from_utf8(pieces.concat()).unwrap(),
         Err(error) => format!("error {}", error.body().as_text()),
     };
-    [Era::Legacy, Era::Modern].map(told).join("\n")
+    [ProtocolEra::Legacy, ProtocolEra::Modern].map(answer_of).join("\n")
 }
 
 fn done(body: &str) -> Result<Outcome, ToolError> {
-    Ok(Outcome::Done(Output { body: object(body), is_error: false }))
+    Ok(Outcome::Done(CallOutput { body: object(body), is_error: false }))
 }
 
 #[test]
-fn a_result_is_complete_where_that_must_be_said() {
-    assert_snapshot!(told(|| done(r#"{"b":1.10,"a":[ ]}"#)), @r#"
+fn result_type_is_added_for_modern_clients() {
+    assert_snapshot!(answers_of_both_eras(|| done(r#"{"b":1.10,"a":[ ]}"#)), @r#"
     {"b":1.10,"a":[ ]}
     {"b":1.10,"a":[ ],"resultType":"complete"}
     "#);
-    assert_snapshot!(told(|| done(r#"{"resultType":"complete","a":1}"#)), @r#"
+    assert_snapshot!(answers_of_both_eras(|| done(r#"{"resultType":"complete","a":1}"#)), @r#"
     {"resultType":"complete","a":1}
     {"resultType":"complete","a":1}
     "#);
-    assert_snapshot!(told(|| done("{}")), @r#"
+    assert_snapshot!(answers_of_both_eras(|| done("{}")), @r#"
     {}
     {"resultType":"complete"}
     "#);
 }
 
 #[test]
-fn questions_and_tasks_are_for_clients_that_know_them() {
-    assert_snapshot!(told(|| Ok(Outcome::NeedsInput(object(r#"{"resultType":"input_required"}"#)))), @r#"
-    error {"code":-32603,"message":"The tool asks for something that this client cannot do","data":{"code":"execution_failed","reason":"The tool asks for something that this client cannot do","retryable":false}}
+fn input_and_tasks_need_a_modern_client() {
+    assert_snapshot!(answers_of_both_eras(|| Ok(Outcome::NeedsInput(object(r#"{"resultType":"input_required"}"#)))), @r#"
+    error {"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"The tool needs something that this client does not support","retryable":false}}
     {"resultType":"input_required"}
     "#);
-    assert_snapshot!(told(|| Ok(Outcome::Task(object(r#"{"resultType":"task"}"#).into()))), @r#"
-    error {"code":-32603,"message":"The tool asks for something that this client cannot do","data":{"code":"execution_failed","reason":"The tool asks for something that this client cannot do","retryable":false}}
+    assert_snapshot!(answers_of_both_eras(|| Ok(Outcome::Task(object(r#"{"resultType":"task"}"#).into()))), @r#"
+    error {"code":-32603,"message":"The tool needs something that this client does not support","data":{"code":"execution_failed","reason":"The tool needs something that this client does not support","retryable":false}}
     {"resultType":"task"}
     "#);
 }
 
 #[test]
 fn errors() {
-    assert_snapshot!(told(|| Err(ToolError::new(Code::InvalidArguments, "/n: too large"))), @r#"
+    assert_snapshot!(answers_of_both_eras(|| Err(ToolError::new(ErrorCode::InvalidArguments, "/n: too large"))), @r#"
     {"content":[{"type":"text","text":"/n: too large"}],"isError":true}
     {"content":[{"type":"text","text":"/n: too large"}],"isError":true,"resultType":"complete"}
     "#);
-    assert_snapshot!(told(|| Err(ToolError::new(Code::Overloaded, "later").caused_by("a secret"))), @r#"
+    assert_snapshot!(answers_of_both_eras(|| Err(ToolError::new(ErrorCode::Overloaded, "later").caused_by("a secret"))), @r#"
     error {"code":-32603,"message":"later","data":{"code":"overloaded","reason":"later","retryable":true}}
     error {"code":-32603,"message":"later","data":{"code":"overloaded","reason":"later","retryable":true}}
     "#);
     let peer = || Json::parse(r#"{"x":1.0,"code":7,"message":"theirs"}"#).unwrap();
-    assert_snapshot!(told(|| Err(ToolError::new(Code::ExecutionFailed, "ours").from_peer(peer()))), @r#"
+    assert_snapshot!(answers_of_both_eras(|| Err(ToolError::new(ErrorCode::ExecutionFailed, "ours").from_peer(peer()))), @r#"
     error {"x":1.0,"code":7,"message":"theirs"}
     error {"x":1.0,"code":7,"message":"theirs"}
     "#);

@@ -3,18 +3,18 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a text is read as.
+/// Parses a text.
 fn show(text: &str) -> String {
-    match Message::parse(text.to_owned()) {
-        Ok(Message::Request { id, method, params, meta }) => {
+    match RpcMessage::parse(text.to_owned()) {
+        Ok(RpcMessage::Request { id, method, params, meta }) => {
             let (params, meta) = (params.to_json(), meta.to_json());
             format!("request {id:?} {method} {} {}", params.as_text(), meta.as_text())
         }
-        Ok(Message::Notification { method, params }) => {
+        Ok(RpcMessage::Notification { method, params }) => {
             format!("notification {method} {}", params.to_json().as_text())
         }
-        Ok(Message::Response { id, answer: Ok(result) }) => format!("result {id:?} {}", result.as_text()),
-        Ok(Message::Response { id, answer: Err(error) }) => {
+        Ok(RpcMessage::Response { id, answer: Ok(result) }) => format!("result {id:?} {}", result.as_text()),
+        Ok(RpcMessage::Response { id, answer: Err(error) }) => {
             format!("error {id:?} {} {}", error.code, error.body().as_text())
         }
         Err(bad) => format!("malformed {:?} {}", bad.id, bad.error.body().as_text()),
@@ -40,7 +40,7 @@ fn messages() {
         r#","id":1,"error":{"code":1e3}"#,
         r#","error":"oops""#,
         r#","id":null,"error":{}"#,
-        // A peer may add members of its own; a method makes it a request whatever else is there.
+        // A peer may add members; with a method, it is a request in any case.
         r#","id":1,"method":"m","result":{},"x":1"#,
     ]), @r#"
     request 1 m {} {}
@@ -59,7 +59,7 @@ fn messages() {
 }
 
 #[test]
-fn what_is_no_message() {
+fn invalid_messages_are_refused() {
     assert_snapshot!(table(&[
         "",
         r#","id":1"#,
@@ -98,9 +98,9 @@ fn what_is_no_message() {
 }
 
 #[test]
-fn ids_that_are_written_differently_differ() {
+fn differently_written_ids_differ() {
     let ids = ["1", "1.0", "1e0", "\"1\"", "\"\\u0031\"", "01"]
-        .map(|text| Json::parse(text).ok().and_then(|json| Id::parse(&json)));
+        .map(|text| Json::parse(text).ok().and_then(|json| RequestId::parse(&json)));
     assert!(ids[..5].iter().all(Option::is_some) && ids[5].is_none());
     for (i, id) in ids[..5].iter().enumerate() {
         assert!(ids[..i].iter().all(|other| other != id), "{id:?}");
@@ -109,8 +109,8 @@ fn ids_that_are_written_differently_differ() {
 }
 
 #[test]
-fn responses_have_an_id_where_there_is_one() {
-    let id = Id::parse(&Json::string("a")).unwrap();
+fn response_id_is_optional() {
+    let id = RequestId::parse(&Json::string("a")).unwrap();
     let result = || Ok(vec![Bytes::from_static(b"{\"x\":"), Bytes::from_static(b"1}")]);
     let error = || Err(RpcError::invalid_params("no"));
     let lines = [response(Some(&id), result()), response(Some(&id), error()), response(None, error())];
@@ -124,26 +124,26 @@ fn responses_have_an_id_where_there_is_one() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(number: u64, method: String, key: String, text: String) {
+    fn written_messages_are_parsed(number: u64, method: String, key: String, text: String) {
         let params = Object::new().with(&key, Json::string(&text));
-        let id = Id::number(number);
-        let written = request(&id, &method, &params);
+        let id = RequestId::number(number);
+        let serialized = request(&id, &method, &params);
         // Streams are framed by lines.
-        prop_assert!(!written.contains(&b'\n'));
-        let read = Message::parse(written);
+        prop_assert!(!serialized.contains(&b'\n'));
+        let read = RpcMessage::parse(serialized);
         if key == "_meta" {
             prop_assert!(read.is_err());
         } else {
             let meta = Object::new();
-            let expect = Message::Request { id, method: method.clone(), params: params.clone(), meta };
+            let expect = RpcMessage::Request { id, method: method.clone(), params: params.clone(), meta };
             prop_assert_eq!(read, Ok(expect));
-            let read = Message::parse(notification(&method, &params));
-            prop_assert_eq!(read, Ok(Message::Notification { method, params }));
+            let read = RpcMessage::parse(notification(&method, &params));
+            prop_assert_eq!(read, Ok(RpcMessage::Notification { method, params }));
         }
     }
 
     #[test]
-    fn nothing_panics(bytes: Vec<u8>) {
-        let _ = Message::parse(bytes);
+    fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
+        let _ = RpcMessage::parse(bytes);
     }
 }
