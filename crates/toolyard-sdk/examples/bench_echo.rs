@@ -1,6 +1,6 @@
-//! The trivial tool of `cargo xtask bench --only sdk`, on a port that the system chooses and that is printed first.
+//! The trivial tool of `cargo xtask bench --only sdk`, on a port that the system chooses and the program prints first.
 //!
-//! The same tool on rmcp is `fixtures/rmcp-server/src/bin/echo.rs`. Everything is as the SDK has it by default.
+//! The same tool on rmcp is `fixtures/rmcp-server/src/bin/echo.rs`. All options are the defaults of the SDK.
 
 use std::error::Error;
 use std::io::Write;
@@ -11,7 +11,7 @@ use toolyard_sdk::Server;
 
 #[derive(Deserialize, JsonSchema)]
 struct EchoArgs {
-    /// What to say
+    /// The text to return
     text: String,
 }
 

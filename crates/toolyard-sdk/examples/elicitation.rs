@@ -1,4 +1,4 @@
-//! Tools that ask the user: for a form, for a page to be opened, and question after question.
+//! Tools that ask the user: with a form, with a URL, and in several rounds.
 //!
 //! ```sh
 //! cargo run -p toolyard-sdk --example elicitation                   # on standard input and output
@@ -9,17 +9,19 @@ mod support;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolyard_sdk::{Context, Elicit, Elicited, InputRequired, Reply, Result, Server, ToolFailure};
+use toolyard_sdk::{
+    Context, ElicitRequest, ElicitResult, InputRequired, Result, Server, ToolFailure, ToolReply,
+};
 
-/// A form: its fields are texts, numbers, booleans and choices.
+/// A form: its fields are strings, numbers, booleans and choices.
 #[derive(Deserialize, JsonSchema)]
 struct Booking {
-    /// How many you are
+    /// Number of guests
     #[schemars(range(min = 1, max = 12))]
     guests: u8,
-    /// Where you would like to sit
+    /// Preferred seats
     seats: Seats,
-    /// Whether there is a dog
+    /// You bring a dog
     #[serde(default)]
     dog: bool,
 }
@@ -35,20 +37,20 @@ enum Seats {
 /// Waits for the answer, while the call stays open.
 async fn book_table(ctx: Context) -> Result<String, ToolFailure> {
     Ok(match ctx.elicit::<Booking>("A table for tonight: tell us more.").await? {
-        Elicited::Accepted(Booking { guests, seats, dog }) => {
+        ElicitResult::Accepted(Booking { guests, seats, dog }) => {
             let dog = if dog { " and a dog" } else { "" };
             format!("A table for {guests}{dog} is booked ({seats:?}).")
         }
-        Elicited::Declined => "No table is booked, as you said no.".to_owned(),
-        Elicited::Cancelled => "No table is booked. Ask again when the user has time.".to_owned(),
+        ElicitResult::Declined => "No table is booked, as you said no.".to_owned(),
+        ElicitResult::Cancelled => "No table is booked. Ask again when the user has time.".to_owned(),
     })
 }
 
-/// What must not pass through the client, such as a password, is entered on a page of yours.
+/// The user enters data that must not pass through the client, such as a password, on a page of yours.
 async fn sign_in(ctx: Context) -> Result<&'static str, ToolFailure> {
     Ok(match ctx.elicit_url("Sign in to see your bookings.", "https://example.com/sign-in").await? {
-        Elicited::Accepted(()) => "Call me again when the page says that you are signed in.",
-        Elicited::Declined | Elicited::Cancelled => "Without signing in there is nothing to see.",
+        ElicitResult::Accepted(()) => "Call me again when the page says that you are signed in.",
+        ElicitResult::Declined | ElicitResult::Cancelled => "Without signing in there is nothing to see.",
     })
 }
 
@@ -59,36 +61,36 @@ struct Guess {
     number: i64,
 }
 
-/// What is remembered from round to round. The client carries it, sealed: it can neither read nor change it.
+/// The state between the rounds. The client carries it sealed, and can neither read nor change it.
 #[derive(Default, Serialize, Deserialize)]
 struct Score {
-    asked: usize,
+    rounds: usize,
     right: usize,
 }
 
 impl Score {
     fn count(&mut self, guess: &Guess) {
-        let is_right = QUESTIONS.get(self.asked).is_some_and(|(_, solution)| *solution == guess.number);
+        let is_right = QUESTIONS.get(self.rounds).is_some_and(|(_, solution)| *solution == guess.number);
         self.right += usize::from(is_right);
-        self.asked += 1;
+        self.rounds += 1;
     }
 }
 
-/// Returns a question, and is called again with the answer: meanwhile nothing waits here.
-async fn quiz(ctx: Context) -> Result<Reply, ToolFailure> {
+/// Returns a question and is called again with the answer; nothing waits on the server meanwhile.
+async fn quiz(ctx: Context) -> Result<ToolReply, ToolFailure> {
     let mut score: Score = ctx.state()?.unwrap_or_default();
-    match ctx.elicited::<Guess>("guess") {
+    match ctx.elicit_answer::<Guess>("guess") {
         // The first round.
         None => {}
-        Some(Elicited::Accepted(guess)) => score.count(&guess),
-        Some(Elicited::Declined | Elicited::Cancelled) => {
-            return Ok(Reply::new().text("Another time, then."));
+        Some(ElicitResult::Accepted(guess)) => score.count(&guess),
+        Some(ElicitResult::Declined | ElicitResult::Cancelled) => {
+            return Ok(ToolReply::new().text("Another time, then."));
         }
     }
-    let Some(&(question, _)) = QUESTIONS.get(score.asked) else {
-        return Ok(Reply::new().text(format!("{} of {} were right.", score.right, QUESTIONS.len())));
+    let Some(&(question, _)) = QUESTIONS.get(score.rounds) else {
+        return Ok(ToolReply::new().text(format!("{} of {} were right.", score.right, QUESTIONS.len())));
     };
-    Ok(InputRequired::new().ask("guess", Elicit::form::<Guess>(question)).state(&score)?.into())
+    Ok(InputRequired::new().ask("guess", ElicitRequest::form::<Guess>(question)).state(&score)?.into())
 }
 
 #[tokio::main]

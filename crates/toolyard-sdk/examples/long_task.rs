@@ -1,5 +1,5 @@
-//! A tool that takes its time: it tells how far it is, writes a log, and can be cancelled. A client that takes tasks
-//! gets one, and asks for the result later; the handler is the same.
+//! A long-running tool: it reports progress, writes a log, and can be cancelled. A client that supports tasks
+//! gets a task and asks for the result later; the handler is the same.
 //!
 //! ```sh
 //! cargo run -p toolyard-sdk --example long_task                     # on standard input and output
@@ -18,7 +18,7 @@ use toolyard_sdk::{Context, Result, Server, TaskSupport, Tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct CountArgs {
-    /// How far to count
+    /// The last number to count
     #[schemars(range(min = 1, max = 1000))]
     to: u32,
     /// Milliseconds between two numbers
@@ -27,41 +27,41 @@ struct CountArgs {
     pause: u64,
 }
 
-/// A count under way. When its client cancels it or goes away, the handler's future is dropped at the `await`
-/// where it stands, and this with it: the place to release what the work holds.
-struct Running {
+/// A running count. If its client cancels it or disconnects, the handler's future is dropped at the current `await`,
+/// and this value with it: the place to release resources.
+struct RunningCount {
     cancelled: Arc<AtomicU32>,
-    over: bool,
+    completed: bool,
 }
 
-impl Drop for Running {
+impl Drop for RunningCount {
     fn drop(&mut self) {
-        if !self.over {
+        if !self.completed {
             self.cancelled.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 async fn count(ctx: Context, args: CountArgs, cancelled: Arc<AtomicU32>) -> String {
-    let mut running = Running { cancelled, over: false };
+    let mut running = RunningCount { cancelled, completed: false };
     ctx.info(format!("counting to {}", args.to));
     for number in 1..=args.to {
         tokio::time::sleep(Duration::from_millis(args.pause)).await;
         ctx.progress(f64::from(number), Some(f64::from(args.to)), "counting");
     }
-    running.over = true;
+    running.completed = true;
     format!("counted to {}", args.to)
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let cancelled = Arc::new(AtomicU32::new(0));
-    let so_far = cancelled.clone();
+    let counter = cancelled.clone();
     let tool = Tool::new("count", "Counts to a number, slowly.").task(TaskSupport::Optional);
     let server = Server::new("counter", "1.0.0")
         .register_tool(tool, move |ctx: Context, args: CountArgs| count(ctx, args, cancelled))?
         .tool("cancelled", "Tells how many counts were cancelled.", move || {
-            format!("cancelled so far: {}", so_far.load(Ordering::Relaxed))
+            format!("cancelled so far: {}", counter.load(Ordering::Relaxed))
         })?;
     support::serve(server).await
 }

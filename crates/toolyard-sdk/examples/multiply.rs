@@ -1,4 +1,4 @@
-//! A tool whose definition is written out, and whose handler reads its arguments by itself.
+//! A tool with an explicit definition, whose handler deserializes the arguments itself.
 //!
 //! ```sh
 //! cargo run -p toolyard-sdk --example multiply                      # on standard input and output
@@ -23,7 +23,7 @@ async fn multiply(call: ToolCall) -> Result<String, ToolFailure> {
     let args: MultiplyArgs = call.arguments()?;
     let product = args.x * args.y;
     if product.is_infinite() {
-        // The model reads this, and can do something about it.
+        // The model reads this and can correct the call.
         return Err(ToolFailure::new("the product is too large: use smaller numbers"));
     }
     Ok(format!("{product:.6}"))

@@ -1,5 +1,5 @@
-//! Notes that tools write and clients read. Each note is a resource, which comes and goes while the server serves;
-//! clients that follow a note, or the list of them, are told.
+//! Notes that tools write and clients read. Each note is a resource, which is added and removed while the server serves;
+//! clients that subscribe to a note or listen for changes of the list are notified.
 //!
 //! ```sh
 //! cargo run -p toolyard-sdk --example notes                         # on standard input and output
@@ -26,10 +26,10 @@ fn uri(name: &str) -> String {
     TEMPLATE.replace("{name}", name)
 }
 
-/// For how long a client may keep a note that it does not follow.
-const KEEP: Duration = Duration::from_secs(60);
+/// Time that a client without a subscription may cache a note.
+const NOTE_TTL: Duration = Duration::from_secs(60);
 
-/// The notes by their names, and the server on which they are to be seen.
+/// The notes by name, and the server that publishes them.
 #[derive(Clone)]
 struct Notes {
     texts: Arc<RwLock<BTreeMap<String, String>>>,
@@ -38,71 +38,71 @@ struct Notes {
 
 #[derive(Deserialize, JsonSchema)]
 struct Note {
-    /// What it is called: small letters, digits and hyphens
+    /// The name: lower-case letters, digits and hyphens
     #[schemars(regex(pattern = "^[a-z0-9-]{1,64}$"))]
     name: String,
-    /// What it says
+    /// The text
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Named {
-    /// What the note is called
+struct NoteName {
+    /// The name of the note
     name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Search {
-    /// What the note has to say
+struct SearchArgs {
+    /// The text to search for
     text: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct NoteList {
     /// The URIs of the notes
     notes: Vec<String>,
 }
 
 impl Notes {
-    /// Adds a note, or changes what it says. Whoever follows it, or the list, is told.
+    /// Adds or changes a note, and notifies the clients that subscribe to it or to the list.
     async fn put(&self, note: Note) -> Result<String, RegisterError> {
         let (uri, mut texts) = (uri(&note.name), self.texts.write().await);
         if texts.insert(note.name.clone(), note.text).is_some() {
             self.server.resource_updated(&uri);
         } else {
             let resource =
-                Resource::new(&uri, &note.name).mime_type("text/plain").cache(KEEP, CacheScope::Private);
+                Resource::new(&uri, &note.name).mime_type("text/plain").cache(NOTE_TTL, CacheScope::Private);
             let notes = self.clone();
             self.server.add_resource(resource, async move || notes.text(note.name).await)?;
         }
         Ok(uri)
     }
 
-    async fn add(self, note: Note) -> Result<Json<Found>, ToolFailure> {
-        Ok(Json(Found { notes: vec![self.put(note).await?] }))
+    async fn add(self, note: Note) -> Result<Json<NoteList>, ToolFailure> {
+        Ok(Json(NoteList { notes: vec![self.put(note).await?] }))
     }
 
-    async fn remove(self, Named { name }: Named) -> Result<Json<Found>, ToolFailure> {
+    async fn remove(self, NoteName { name }: NoteName) -> Result<Json<NoteList>, ToolFailure> {
         let (uri, mut texts) = (uri(&name), self.texts.write().await);
         if !self.server.remove_resource(&uri) {
             return Err(ToolFailure::new("there is no such note: search for its text"));
         }
         texts.remove(&name);
-        Ok(Json(Found { notes: vec![uri] }))
+        Ok(Json(NoteList { notes: vec![uri] }))
     }
 
-    async fn search(self, Search { text }: Search) -> Json<Found> {
+    async fn search(self, SearchArgs { text }: SearchArgs) -> Json<NoteList> {
         let texts = self.texts.read().await;
-        let found = texts.iter().filter(|(_, note)| note.contains(&text));
-        Json(Found { notes: found.map(|(name, _)| uri(name)).collect() })
+        let matches = texts.iter().filter(|(_, note)| note.contains(&text));
+        Json(NoteList { notes: matches.map(|(name, _)| uri(name)).collect() })
     }
 
-    /// What a note says; `None` is answered as an error that says so.
+    /// The text of a note; the SDK answers `None` as "resource not found".
     async fn text(self, name: String) -> Option<String> {
         self.texts.read().await.get(&name).cloned()
     }
 
-    async fn summarize(self, Named { name }: Named) -> Result<PromptReply, ToolFailure> {
+    async fn summarize(self, NoteName { name }: NoteName) -> Result<PromptReply, ToolFailure> {
         let uri = uri(&name);
         let text = self.text(name).await;
         let text = text.ok_or_else(|| ToolFailure::protocol(-32602, "there is no such note"))?;
@@ -110,14 +110,14 @@ impl Notes {
         Ok(PromptReply::new().user("Summarize this note in one sentence.").user(note))
     }
 
-    /// The names that go on like this.
+    /// The names that begin with this text.
     async fn names(self, typed: String) -> Vec<String> {
         let texts = self.texts.read().await;
         texts.keys().filter(|name| name.starts_with(&typed)).cloned().collect()
     }
 }
 
-/// A method of the notes as a handler, which holds them.
+/// Turns a method of the notes into a handler.
 fn on<A, R>(notes: Notes, method: impl Fn(Notes, A) -> R + Clone) -> impl Fn(A) -> R + Clone {
     move |argument| method(notes.clone(), argument)
 }
@@ -129,11 +129,11 @@ async fn main() -> Result<()> {
     notes.put(Note { name: "welcome".into(), text: "Add a note with add_note.".into() }).await?;
 
     let template =
-        ResourceTemplate::new(TEMPLATE, "note").mime_type("text/plain").cache(KEEP, CacheScope::Private);
+        ResourceTemplate::new(TEMPLATE, "note").mime_type("text/plain").cache(NOTE_TTL, CacheScope::Private);
     let server = server
-        .tool("add_note", "Adds a note, or changes what it says.", on(notes.clone(), Notes::add))?
+        .tool("add_note", "Adds or changes a note.", on(notes.clone(), Notes::add))?
         .tool("remove_note", "Removes a note.", on(notes.clone(), Notes::remove))?
-        .tool("search_notes", "Finds the notes that say something.", on(notes.clone(), Notes::search))?
+        .tool("search_notes", "Finds the notes that contain a text.", on(notes.clone(), Notes::search))?
         .resource_template(template, on(notes.clone(), Notes::text))?
         .complete_resource(TEMPLATE, "name", on(notes.clone(), Notes::names))?
         .prompt("summarize", "Asks for a summary of a note.", on(notes.clone(), Notes::summarize))?

@@ -1,4 +1,4 @@
-//! A typed function as a tool. Its schema is that of its arguments.
+//! A typed function as a tool. Its schema is derived from the type of its arguments.
 //!
 //! ```sh
 //! cargo run -p toolyard-sdk --example reverse                       # on standard input and output

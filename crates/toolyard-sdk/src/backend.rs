@@ -1,4 +1,4 @@
-//! What is registered, as a backend of core: its catalog, and its calls.
+//! The registered items as a backend of the core: its catalog and its calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -8,88 +8,92 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
-use toolyard_core::registry::Handler;
+use toolyard_core::registry::HandlerEntry;
 use toolyard_core::{
-    Backend, Call, Catalog, Code, Gateway, Json, Object, Outcome, Output, Phase, Prompt, Reference, Registry,
-    Resource, Target, Template, Tool, ToolError,
+    Backend, BackendPhase, Call, CallOutput, CallTarget, Catalog, CompletionReference, ErrorCode, Gateway,
+    Json, Object, Outcome, Prompt, PublishedTemplate, Registry, Resource, Tool, ToolError,
 };
 
-use crate::context::{Context, Shared};
+use crate::context::{Context, SharedContext};
 use crate::error::RegisterError;
-use crate::register::Registered;
+use crate::register::PreparedItem;
 
-/// What runs the calls of one thing.
+/// Runs the calls of one item.
 pub(crate) type BoxHandler =
     Arc<dyn Fn(Call, Context) -> BoxFuture<'static, Result<Outcome, ToolError>> + Send + Sync>;
 
-/// Everything that is registered. What serves holds it; its handles, and the registry, do not.
-pub(crate) struct Yard {
-    offered: Mutex<Offered>,
+/// All registered items. A transport holds it; its handles and the registry hold weak references.
+pub(crate) struct ServerBackend {
+    items: Mutex<RegisteredItems>,
     catalog: watch::Sender<Arc<Catalog>>,
     registry: watch::Sender<Arc<Registry>>,
-    /// The URIs of resources that have changed.
+    /// URIs of changed resources.
     updates: broadcast::Sender<Arc<str>>,
-    /// Turns true when nothing more is to be served.
+    /// `true` once nothing more is served.
     stopping: watch::Sender<bool>,
-    opened: OnceLock<Opened>,
+    opened: OnceLock<OpenState>,
 }
 
-/// What there is once everything can be called.
-pub(crate) struct Opened {
-    /// Us, as the registry has us.
-    pub(crate) handler: Handler,
-    pub(crate) shared: Arc<Shared>,
-    /// What handlers call each other through. They do not hold it themselves.
+/// The state that exists once items can be called.
+pub(crate) struct OpenState {
+    /// This server's handler in the registry.
+    pub(crate) handler: HandlerEntry,
+    pub(crate) shared: Arc<SharedContext>,
+    /// The gateway for calls from one handler to another. The handlers hold a weak reference.
     pub(crate) _nested: Arc<Gateway>,
 }
 
-/// Changes of resources that wait to be told. Of more, a follower learns that it missed some.
-const UPDATES: usize = 64;
+/// Number of resource changes that wait to be delivered. A subscriber that lags further behind learns that it missed
+/// some.
+const PENDING_UPDATES: usize = 64;
 
-impl Yard {
+impl ServerBackend {
     pub(crate) fn new() -> Self {
         Self {
-            offered: Mutex::default(),
+            items: Mutex::default(),
             catalog: watch::Sender::default(),
             registry: watch::Sender::default(),
-            updates: broadcast::Sender::new(UPDATES),
+            updates: broadcast::Sender::new(PENDING_UPDATES),
             stopping: watch::Sender::new(false),
             opened: OnceLock::new(),
         }
     }
 
-    /// Makes what is registered callable, and publishes it from now on.
-    pub(crate) fn open(&self, opened: Opened) {
-        let offered = self.offered();
+    /// Makes the registered items callable and publishes them from now on.
+    pub(crate) fn open(&self, opened: OpenState) {
+        let items = self.items();
         let _open_already = self.opened.set(opened);
-        self.publish(&offered);
+        self.publish(&items);
     }
 
-    /// Changes what is offered, and publishes it.
-    pub(crate) fn change<T, E>(&self, change: impl FnOnce(&mut Offered) -> Result<T, E>) -> Result<T, E> {
-        let mut offered = self.offered();
-        let changed = change(&mut offered)?;
-        self.publish(&offered);
+    /// Changes the items and publishes the result.
+    pub(crate) fn change<T, E>(
+        &self,
+        change: impl FnOnce(&mut RegisteredItems) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut items = self.items();
+        let changed = change(&mut items)?;
+        self.publish(&items);
         Ok(changed)
     }
 
-    /// Whoever changes what is offered publishes it before anybody else can, so that no change is undone.
-    fn publish(&self, offered: &Offered) {
+    /// Publishes under the lock of the change, so that no older catalog overwrites a newer one.
+    fn publish(&self, items: &RegisteredItems) {
         let Some(opened) = self.opened.get() else { return };
-        let catalog = Arc::new(offered.catalog());
+        let catalog = Arc::new(items.catalog());
         self.catalog.send_replace(catalog.clone());
         self.registry.send_replace(Arc::new(Registry::of(&opened.handler, &catalog)));
     }
 
-    pub(crate) fn offered(&self) -> MutexGuard<'_, Offered> {
-        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn items(&self) -> MutexGuard<'_, RegisteredItems> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn registry(&self) -> watch::Receiver<Arc<Registry>> {
         self.registry.subscribe()
     }
 
-    /// Ends what is served.
+    /// Ends serving.
     pub(crate) fn stop(&self) {
         self.stopping.send_replace(true);
     }
@@ -99,29 +103,29 @@ impl Yard {
     }
 
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
-        let handler = self.offered().find(&call)?;
+        let handler = self.items().find(&call)?;
         let Some(handler) = handler else { return Ok(no_values()) };
-        let Some(opened) = self.opened.get() else { return Err(ended()) };
-        // Dropped with this future, which is how a handler that cannot be dropped learns of it.
+        let Some(opened) = self.opened.get() else { return Err(server_ended()) };
+        // Dropped with this future, which tells a handler that cannot be dropped that its call has ended.
         let (context, _running) = Context::new(&call, opened.shared.clone());
         handler(call, context).await
     }
 
-    /// Tells those who follow a resource that it has changed.
+    /// Notifies the subscribers of a resource that it has changed.
     pub(crate) fn updated(&self, uri: &str) {
-        // Where nobody follows anything, nobody is told.
-        let _nobody = self.updates.send(uri.into());
+        // Fails only if there are no subscribers.
+        let _no_subscribers = self.updates.send(uri.into());
     }
 }
 
-impl Backend for Yard {
+impl Backend for ServerBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.catalog.subscribe()
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         if *self.stopping.borrow() {
-            return ready(Err(ended())).boxed();
+            return ready(Err(server_ended())).boxed();
         }
         self.run(call).boxed()
     }
@@ -133,7 +137,7 @@ impl Backend for Yard {
                 match updates.recv().await {
                     Ok(changed) if changed == uri => break,
                     Ok(_) => {}
-                    // It may have been among those that were missed.
+                    // The missed changes may have included this URI.
                     Err(RecvError::Lagged(_)) => break,
                     Err(RecvError::Closed) => return None,
                 }
@@ -144,51 +148,51 @@ impl Backend for Yard {
     }
 }
 
-/// The yard, as the registry has it: what is registered does not hold itself.
-pub(crate) struct Door(pub(crate) Weak<Yard>);
+/// The backend as the registry refers to it: weakly, so that registered items do not keep themselves alive.
+pub(crate) struct WeakServerBackend(pub(crate) Weak<ServerBackend>);
 
-impl Backend for Door {
+impl Backend for WeakServerBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.0.upgrade().map_or_else(|| watch::channel(Arc::default()).1, |yard| yard.catalog())
+        self.0.upgrade().map_or_else(|| watch::channel(Arc::default()).1, |backend| backend.catalog())
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         Box::pin(async move {
-            let yard = self.0.upgrade().ok_or_else(ended)?;
-            // What has come in is finished, with the calls that it makes, also when no more is taken.
-            yard.run(call).await
+            let backend = self.0.upgrade().ok_or_else(server_ended)?;
+            // Accepted calls are finished, together with the calls that they make, even when the server stops.
+            backend.run(call).await
         })
     }
 
     fn follow(&self, uri: &str) -> BoxStream<'static, Object> {
-        self.0.upgrade().map_or_else(|| stream::pending().boxed(), |yard| yard.follow(uri))
+        self.0.upgrade().map_or_else(|| stream::pending().boxed(), |backend| backend.follow(uri))
     }
 }
 
-fn ended() -> ToolError {
-    ToolError::new(Code::Unavailable, "The server has ended")
+fn server_ended() -> ToolError {
+    ToolError::new(ErrorCode::Unavailable, "The server has ended")
 }
 
-/// What completes to nothing.
+/// The result of a completion without values.
 fn no_values() -> Outcome {
     let completion = Object::new().with("values", Json::array([])).with("hasMore", Json::boolean(false));
     let body = Object::new().with("completion", completion.to_json());
-    Outcome::Done(Output { body, is_error: false })
+    Outcome::Done(CallOutput { body, is_error: false })
 }
 
-/// Everything of all kinds.
+/// The registered items of all kinds.
 #[derive(Default)]
-pub(crate) struct Offered {
-    pub(crate) tools: Part<Tool>,
-    pub(crate) prompts: Part<Prompt>,
-    pub(crate) resources: Part<Resource>,
-    pub(crate) templates: Part<Template>,
+pub(crate) struct RegisteredItems {
+    pub(crate) tools: ItemTable<Tool>,
+    pub(crate) prompts: ItemTable<Prompt>,
+    pub(crate) resources: ItemTable<Resource>,
+    pub(crate) templates: ItemTable<PublishedTemplate>,
 }
 
-impl Offered {
+impl RegisteredItems {
     fn catalog(&self) -> Catalog {
         Catalog {
-            phase: Phase::Ready,
+            phase: BackendPhase::Ready,
             tools: self.tools.items(),
             prompts: self.prompts.items(),
             resources: self.resources.items(),
@@ -197,103 +201,103 @@ impl Offered {
         }
     }
 
-    /// The template that stands for a URI.
-    fn template_of(&self, uri: &str) -> Option<&Entry<Template>> {
+    /// The template that matches a URI.
+    fn template_of(&self, uri: &str) -> Option<&ItemEntry<PublishedTemplate>> {
         self.templates.entries.iter().find(|entry| entry.item.uri.matches(uri).is_some())
     }
 
-    /// What runs a call; `None` for an argument that nobody completes.
+    /// Finds the handler of a call; `None` for an argument without a completer.
     fn find(&self, call: &Call) -> Result<Option<BoxHandler>, ToolError> {
         match &call.target {
-            Target::Tool(name) => {
+            CallTarget::Tool(name) => {
                 let tool = self.tools.get(name).ok_or_else(|| ToolError::unknown_tool(name))?;
                 Ok(Some(tool.handler.clone()))
             }
-            Target::Prompt(name) => {
+            CallTarget::Prompt(name) => {
                 let prompt = self.prompts.get(name).ok_or_else(|| unknown_prompt(name))?;
                 Ok(Some(prompt.handler.clone()))
             }
-            Target::Resource(uri) => {
+            CallTarget::Resource(uri) => {
                 let resource = self.resources.get(uri).map(|resource| &resource.handler);
                 let handler = resource.or_else(|| self.template_of(uri).map(|template| &template.handler));
                 Ok(Some(handler.ok_or_else(|| unknown_resource(uri))?.clone()))
             }
-            Target::Completion(Reference::Prompt(name)) => {
+            CallTarget::Completion(CompletionReference::Prompt(name)) => {
                 let prompt = self.prompts.get(name).ok_or_else(|| unknown_prompt(name))?;
                 Ok(prompt.completer(call))
             }
-            Target::Completion(Reference::Template(text)) => match self.templates.get(text) {
+            CallTarget::Completion(CompletionReference::Template(text)) => match self.templates.get(text) {
                 Some(template) => Ok(template.completer(call)),
                 None if self.resources.get(text).is_some() => Ok(None),
-                // It may be one of the URIs that a template stands for.
+                // It may be a URI that a template matches.
                 None => Ok(self.template_of(text).ok_or_else(|| unknown_resource(text))?.completer(call)),
             },
-            // Tasks of these tools are the frontend's.
-            Target::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
-            Target::Function(name) => Err(toolyard_core::function::unknown(name)),
+            // The frontend handles the tasks of these tools.
+            CallTarget::Task(task) => Err(ToolError::unknown_tool(&task.tool)),
+            CallTarget::Function(name) => Err(toolyard_core::function::unknown(name)),
         }
     }
 }
 
 fn unknown_prompt(name: &str) -> ToolError {
-    ToolError::new(Code::PromptNotFound, format!("Unknown prompt: {name}"))
+    ToolError::new(ErrorCode::PromptNotFound, format!("Unknown prompt: {name}"))
 }
 
 fn unknown_resource(uri: &str) -> ToolError {
-    ToolError::new(Code::ResourceNotFound, format!("Resource not found: {uri}"))
+    ToolError::new(ErrorCode::ResourceNotFound, format!("Resource not found: {uri}"))
 }
 
-/// Everything of one kind, in the order in which it was registered.
-pub(crate) struct Part<Item> {
-    entries: Vec<Entry<Item>>,
-    places: HashMap<Arc<str>, usize>,
+/// The items of one kind, in order of registration.
+pub(crate) struct ItemTable<Item> {
+    entries: Vec<ItemEntry<Item>>,
+    positions: HashMap<Arc<str>, usize>,
 }
 
-/// One registered thing.
-pub(crate) struct Entry<Item> {
+/// One registered item.
+pub(crate) struct ItemEntry<Item> {
     key: Arc<str>,
     pub(crate) item: Arc<Item>,
     handler: BoxHandler,
-    /// What completes its arguments, by their names.
+    /// Completers by argument name.
     completers: HashMap<String, BoxHandler>,
 }
 
-impl<Item> Default for Part<Item> {
+impl<Item> Default for ItemTable<Item> {
     fn default() -> Self {
-        Self { entries: Vec::new(), places: HashMap::new() }
+        Self { entries: Vec::new(), positions: HashMap::new() }
     }
 }
 
-impl<Item> Part<Item> {
-    pub(crate) fn add(&mut self, kind: &'static str, new: Registered<Item>) -> Result<(), RegisterError> {
-        let Registered { key, item, handler } = new;
-        if self.places.contains_key(&key) {
+impl<Item> ItemTable<Item> {
+    pub(crate) fn add(&mut self, kind: &'static str, new: PreparedItem<Item>) -> Result<(), RegisterError> {
+        let PreparedItem { key, item, handler } = new;
+        if self.positions.contains_key(&key) {
             return Err(RegisterError::Duplicate { kind, name: key.to_string() });
         }
-        self.places.insert(key.clone(), self.entries.len());
-        self.entries.push(Entry { key, item, handler, completers: HashMap::new() });
+        self.positions.insert(key.clone(), self.entries.len());
+        self.entries.push(ItemEntry { key, item, handler, completers: HashMap::new() });
         Ok(())
     }
 
-    /// Takes one out; `Err` where there is none, for [`Yard::change`].
-    pub(crate) fn remove(&mut self, key: &str) -> Result<(), NotThere> {
-        let place = self.places.remove(key).ok_or(NotThere)?;
-        self.entries.remove(place);
-        for (place, entry) in self.entries.iter().enumerate().skip(place) {
-            self.places.insert(entry.key.clone(), place);
+    /// Removes an item; the result is an error if there is none, for [`ServerBackend::change`].
+    pub(crate) fn remove(&mut self, key: &str) -> Result<(), ItemNotFound> {
+        let position = self.positions.remove(key).ok_or(ItemNotFound)?;
+        self.entries.remove(position);
+        for (position, entry) in self.entries.iter().enumerate().skip(position) {
+            self.positions.insert(entry.key.clone(), position);
         }
         Ok(())
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry<Item>> {
-        self.entries.get(*self.places.get(key)?)
+    pub(crate) fn get(&self, key: &str) -> Option<&ItemEntry<Item>> {
+        self.entries.get(*self.positions.get(key)?)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry<Item>> {
-        self.entries.get_mut(*self.places.get(key)?)
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut ItemEntry<Item>> {
+        self.entries.get_mut(*self.positions.get(key)?)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<Item>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ItemEntry<Item>> {
         self.entries.iter()
     }
 
@@ -302,11 +306,11 @@ impl<Item> Part<Item> {
     }
 }
 
-/// There was nothing to take out.
-pub(crate) struct NotThere;
+/// No item of that key is registered.
+pub(crate) struct ItemNotFound;
 
-impl<Item> Entry<Item> {
-    /// Sets what completes an argument; `false` where something does already.
+impl<Item> ItemEntry<Item> {
+    /// Sets the completer of an argument; returns `false` if there is one already.
     pub(crate) fn complete(&mut self, argument: &str, completer: BoxHandler) -> bool {
         let vacant = !self.completers.contains_key(argument);
         if vacant {

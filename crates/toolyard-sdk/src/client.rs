@@ -7,23 +7,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolyard_core::{
-    Backend, Call, Caller, Catalog, Client as CallClient, Json, JsonError, Notice, Object, Outcome, Output,
-    Phase, Secrets, Target, ToolError,
+    Backend, BackendPhase, Call, CallOutput, CallTarget, Caller, Catalog, Client as CallClient,
+    ClientNotification, Json, JsonError, Object, Outcome, SecretRedactor, ToolError,
 };
 use toolyard_mcp::client::{
-    Attempts, ClientOptions, Endpoint, HttpEndpoint, LaneOptions, McpBackend, ToolFilter,
+    ClientOptions, DedicatedOptions, HttpEndpoint, McpBackend, ServerEndpoint, UpstreamRetry,
+    UpstreamToolFilter,
 };
-use toolyard_net::client::Client as HttpClient;
-use toolyard_process::{Processes, Spawner};
+use toolyard_net::client::HttpClient;
+use toolyard_process::{ProcessSpawner, ProcessTable};
 
 use crate::schema;
 
-pub use toolyard_process::Program;
+pub use toolyard_process::ProgramSpec;
 
-/// A connection to an MCP server, of whatever revision it is.
+/// A connection to an MCP server of any protocol revision.
 ///
-/// It stays: where the server goes away and comes back, the next call finds it again. Dropping the client ends the
-/// connection, and a server that was started with it.
+/// The client reconnects: if the server goes away and comes back, the next call reaches it. Dropping the client ends
+/// the connection, and the server if the client started it.
 ///
 /// ```no_run
 /// use serde::{Deserialize, Serialize};
@@ -49,86 +50,86 @@ pub struct Client {
     server: McpBackend,
 }
 
-/// Why a client does not connect, or a call gives no result.
+/// Error of a connection attempt or a call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// This is no `http` or `https` URL.
-    #[error("{0:?} is no http or https URL")]
+    /// The URL is not an `http` or `https` URL.
+    #[error("{0:?} is not an http or https URL")]
     Url(String),
     /// The system's root certificates cannot be read.
     #[error("cannot read the system's root certificates")]
     Roots(#[source] std::io::Error),
-    /// The server cannot be reached, or is none.
+    /// The server cannot be reached, or is not an MCP server.
     #[error("cannot connect: {0}")]
     Connect(String),
-    /// The arguments cannot be written as a JSON object.
+    /// The arguments cannot be serialized as a JSON object.
     #[error("the arguments are not a JSON object: {0}")]
     Arguments(String),
-    /// The server, or the way to it, failed.
+    /// The server or the connection to it failed.
     #[error("the call failed: {0}")]
     Call(#[source] ToolError),
-    /// The tool ran and says that it failed. This is what it says.
+    /// The tool ran and reported a failure, with this text.
     #[error("the tool failed: {0}")]
     Tool(String),
-    /// The tool wants an answer of the user first, which this client cannot give.
+    /// The tool needs input from the user first, which this client cannot provide.
     #[error("the tool asks for input")]
     NeedsInput,
-    /// The result is not of the type that was asked for.
-    #[error("the result is not what was expected")]
+    /// The result does not have the expected type.
+    #[error("the result does not have the expected type")]
     Result(#[source] serde_json::Error),
 }
 
-/// A tool, as its server describes it.
+/// A tool as its server describes it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolInfo {
-    /// What it is called by.
+    /// The name for calls.
     pub name: String,
-    /// What it does. Empty where the server does not say.
+    /// The description for the model. Empty if the server gives none.
     pub description: String,
-    /// All that the server says of it, schemas included, as MCP writes it.
+    /// The whole definition in MCP's JSON, including the schemas.
     pub definition: Value,
 }
 
-/// A result as it came.
+/// An untyped result.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct CallResult {
-    /// The tool says that it failed.
+pub struct ToolCallResult {
+    /// `true` if the tool reports a failure.
     pub is_error: bool,
-    /// The texts of its content, line after line.
+    /// The texts of the content, joined by line breaks.
     pub text: String,
-    /// Its structured content, if it has some.
+    /// The structured content, if any.
     pub structured: Option<Value>,
-    /// The whole result, as MCP writes it.
+    /// The whole result in MCP's JSON.
     pub body: Value,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Progress {
-    /// How much is done.
+pub struct ProgressUpdate {
+    /// The amount of work that is done.
     pub progress: f64,
-    /// How much there is to do, where that is known.
+    /// The total amount of work, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// A description of the current step.
     pub message: Option<String>,
 }
 
-/// Size of a message from a server, in bytes.
+/// Maximum size of a message from a server, in bytes.
 const MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Tools of one server.
+/// Maximum number of tools of one server.
 const TOOLS: usize = 10_000;
 
 impl Client {
-    /// Connects to a server on streamable HTTP, or on HTTP+SSE where it has nothing else. A URL without a path means the
-    /// usual one.
+    /// Connects to a server over streamable HTTP, or over HTTP+SSE if it supports nothing else. A URL without a path
+    /// means the usual path.
     ///
     /// # Errors
-    /// When there is no server at that URL.
+    /// If there is no MCP server at that URL.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), toolyard_sdk::client::ClientError> {
@@ -145,61 +146,64 @@ impl Client {
             _ => return Err(bad()),
         };
         let client = client.map_err(ClientError::Roots)?;
-        Self::open(Endpoint::Http(HttpEndpoint::new(uri, client))).await
+        Self::open(ServerEndpoint::Http(HttpEndpoint::new(uri, client))).await
     }
 
-    /// Starts a server, and speaks with it over its standard input and output. It inherits what a program needs of this
-    /// process's environment, and none of its secrets.
+    /// Starts a server and talks to it over its standard input and output. The program inherits the necessary
+    /// environment variables of this process, and none of its secrets.
     ///
-    /// It is ended with the client, and with it what it has started and left in its process group. When this process
-    /// is killed it is not: it has to notice the end of its standard input.
+    /// The program ends with the client, and so do the processes that it started and left in its process group. If this
+    /// process is killed, the program has to notice the end of its standard input.
     ///
     /// # Errors
-    /// When the program cannot be started, or is no MCP server.
+    /// If the program cannot be started, or is not an MCP server.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), toolyard_sdk::client::ClientError> {
-    /// use toolyard_sdk::client::{Client, Program};
+    /// use toolyard_sdk::client::{Client, ProgramSpec};
     ///
-    /// let program = Program { command: "mcp-server-time".into(), ..Program::default() };
+    /// let program = ProgramSpec { command: "mcp-server-time".into(), ..ProgramSpec::default() };
     /// let client = Client::spawn(program).await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn spawn(program: Program) -> Result<Self, ClientError> {
-        let processes = Processes::new(Spawner::Direct, 1);
-        Self::open(Endpoint::Stdio { program, processes }).await
+    pub async fn spawn(program: ProgramSpec) -> Result<Self, ClientError> {
+        let processes = ProcessTable::new(ProcessSpawner::Direct, 1);
+        Self::open(ServerEndpoint::Stdio { program, processes }).await
     }
 
-    async fn open(endpoint: Endpoint) -> Result<Self, ClientError> {
+    async fn open(endpoint: ServerEndpoint) -> Result<Self, ClientError> {
         let options = ClientOptions {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            message_bytes: MESSAGE_BYTES,
-            tools: TOOLS,
-            connect_time: Duration::from_secs(30),
-            probe_time: Duration::from_secs(10),
-            idle_time: None,
-            filter: ToolFilter::default(),
-            attempts: Attempts::one(),
-            lanes: LaneOptions::SHARED,
+            max_message_bytes: MESSAGE_BYTES,
+            max_list_items: TOOLS,
+            connect_timeout: Duration::from_secs(30),
+            discover_timeout: Duration::from_secs(10),
+            idle_timeout: None,
+            filter: UpstreamToolFilter::default(),
+            retry: UpstreamRetry::never(),
+            dedicated: DedicatedOptions::SHARED,
             probe: None,
-            secrets: Secrets::default(),
+            budget: toolyard_net::budget::ByteBudget::default(),
+            secrets: SecretRedactor::default(),
         };
         let server = McpBackend::start("server", endpoint, options);
         let mut catalog = server.catalog();
-        let connected = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting).await;
+        let connected = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await;
         match connected.as_deref().map(|catalog| &catalog.phase) {
-            Ok(Phase::Ready) => {}
-            Ok(Phase::Unavailable { reason }) => return Err(ClientError::Connect(reason.clone())),
-            Ok(Phase::Connecting) | Err(_) => {
-                return Err(ClientError::Connect("nothing came of it".to_owned()));
+            Ok(BackendPhase::Ready) => {}
+            Ok(BackendPhase::Unavailable { reason }) => return Err(ClientError::Connect(reason.clone())),
+            Ok(BackendPhase::Connecting) | Err(_) => {
+                return Err(ClientError::Connect(
+                    "the connection ended before it was established".to_owned(),
+                ));
             }
         }
         Ok(Self { server })
     }
 
-    /// What the server offers now. Its changes are followed.
+    /// The tools that the server currently offers. Changes of the list are followed.
     ///
     /// ```no_run
     /// # async fn run(client: toolyard_sdk::client::Client) {
@@ -217,12 +221,12 @@ impl Client {
         catalog.tools.iter().map(info).collect()
     }
 
-    /// Calls a tool. The result is read from the structured content where there is some, else from the text: as it is
-    /// for a [`String`], as JSON for any other type. Structured content that is no `T`, and has a `result` and nothing
-    /// else, is read as that result: lists and numbers are sent in this way.
+    /// Calls a tool. The result is read from the structured content if there is any, else from the text: verbatim for a
+    /// [`String`], as JSON for any other type. Structured content that is not a `T` and consists of a `result` only is
+    /// read as that result, because servers send lists and numbers in this way.
     ///
     /// # Errors
-    /// When the call fails, the tool says that it failed, or its result is not a `T`.
+    /// If the call fails, the tool reports a failure, or its result is not a `T`.
     ///
     /// ```no_run
     /// # async fn run(client: toolyard_sdk::client::Client) -> Result<(), toolyard_sdk::client::ClientError> {
@@ -238,10 +242,10 @@ impl Client {
         self.call_raw(tool, arguments).await?.read()
     }
 
-    /// Calls a tool; gives the result as it came, also where the tool says that it failed.
+    /// Calls a tool and returns the untyped result, also if the tool reports a failure.
     ///
     /// # Errors
-    /// When the call fails.
+    /// If the call fails.
     ///
     /// ```no_run
     /// # async fn run(client: toolyard_sdk::client::Client) -> Result<(), toolyard_sdk::client::ClientError> {
@@ -250,17 +254,17 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn call_raw<A>(&self, tool: &str, arguments: &A) -> Result<CallResult, ClientError>
+    pub async fn call_raw<A>(&self, tool: &str, arguments: &A) -> Result<ToolCallResult, ClientError>
     where
         A: Serialize + Sync + ?Sized,
     {
         self.run(tool, arguments, Arc::new(toolyard_core::NoClient)).await
     }
 
-    /// [`Client::call`], told of the progress meanwhile. `on_progress` must not wait.
+    /// Like [`Client::call`], and reports the progress meanwhile. `on_progress` must not block.
     ///
     /// # Errors
-    /// As with [`Client::call`].
+    /// As for [`Client::call`].
     ///
     /// ```no_run
     /// # async fn run(client: toolyard_sdk::client::Client) -> Result<(), toolyard_sdk::client::ClientError> {
@@ -273,13 +277,13 @@ impl Client {
         &self,
         tool: &str,
         arguments: &A,
-        on_progress: impl Fn(Progress) + Send + Sync + 'static,
+        on_progress: impl Fn(ProgressUpdate) + Send + Sync + 'static,
     ) -> Result<T, ClientError>
     where
         A: Serialize + Sync + ?Sized,
         T: DeserializeOwned,
     {
-        self.run(tool, arguments, Arc::new(Listener(Box::new(on_progress)))).await?.read()
+        self.run(tool, arguments, Arc::new(ProgressListener(Box::new(on_progress)))).await?.read()
     }
 
     async fn run<A>(
@@ -287,20 +291,20 @@ impl Client {
         tool: &str,
         arguments: &A,
         client: Arc<dyn CallClient>,
-    ) -> Result<CallResult, ClientError>
+    ) -> Result<ToolCallResult, ClientError>
     where
         A: Serialize + Sync + ?Sized,
     {
-        let written =
+        let json =
             serde_json::to_vec(arguments).map_err(|error| ClientError::Arguments(error.to_string()))?;
-        let arguments = match Json::parse(written) {
+        let arguments = match Json::parse(json) {
             Ok(arguments) if arguments.is_null() => Object::new().to_json(),
             Ok(arguments) if arguments.is_object() => arguments,
-            Ok(_) => return Err(ClientError::Arguments("it is another kind of value".to_owned())),
+            Ok(_) => return Err(ClientError::Arguments("the value is not an object".to_owned())),
             Err(JsonError { problem, .. }) => return Err(ClientError::Arguments(problem.to_owned())),
         };
         let call = Call {
-            target: Target::Tool(tool.into()),
+            target: CallTarget::Tool(tool.into()),
             params: Object::new().with("name", Json::string(tool)).with("arguments", arguments),
             meta: Object::new(),
             caller: Caller::default(),
@@ -309,13 +313,13 @@ impl Client {
             client,
         };
         match self.server.call(call).await {
-            Ok(Outcome::Done(output)) => Ok(CallResult::of(&output)),
+            Ok(Outcome::Done(output)) => Ok(ToolCallResult::of(&output)),
             Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(ClientError::NeedsInput),
             Err(error) => Err(ClientError::Call(error)),
         }
     }
 
-    /// Ends the connection, and gives a server that was started time to end by itself.
+    /// Ends the connection. A server that the client started gets time to exit.
     ///
     /// ```no_run
     /// # async fn run(client: toolyard_sdk::client::Client) {
@@ -327,8 +331,8 @@ impl Client {
     }
 }
 
-impl CallResult {
-    fn of(output: &Output) -> Self {
+impl ToolCallResult {
+    fn of(output: &CallOutput) -> Self {
         let content =
             output.body.get("content").and_then(|content| content.to_items().ok()).unwrap_or_default();
         let texts =
@@ -341,31 +345,31 @@ impl CallResult {
         }
     }
 
-    /// The result as a `T`: see [`Client::call`].
+    /// Converts the result into a `T`: see [`Client::call`].
     ///
     /// # Errors
-    /// When the tool says that it failed, or the result is not a `T`.
+    /// If the tool reports a failure, or the result is not a `T`.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, ClientError> {
         if self.is_error {
             return Err(ClientError::Tool(self.text));
         }
         if let Some(structured) = self.structured {
-            return unwrapped(structured).map_err(ClientError::Result);
+            return from_structured(structured).map_err(ClientError::Result);
         }
-        // The text as it is comes first: a text that happens to be JSON is still a text.
+        // The verbatim text comes first: a text that happens to be JSON is still a text.
         let text = serde_json::from_value(Value::String(self.text.clone()));
         text.or_else(|_| serde_json::from_str(&self.text)).map_err(ClientError::Result)
     }
 }
 
-/// Reads structured content, or what [`crate::Json`] has put into it.
-pub(crate) fn unwrapped<T: DeserializeOwned>(structured: Value) -> Result<T, serde_json::Error> {
+/// Reads structured content, or the value that [`crate::Json`] wrapped in it.
+pub(crate) fn from_structured<T: DeserializeOwned>(structured: Value) -> Result<T, serde_json::Error> {
     let error = match T::deserialize(&structured) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
     match structured {
-        Value::Object(mut members) if members.len() == 1 => match members.remove(schema::RESULT) {
+        Value::Object(mut members) if members.len() == 1 => match members.remove(schema::RESULT_MEMBER) {
             Some(result) => serde_json::from_value(result),
             None => Err(error),
         },
@@ -373,16 +377,16 @@ pub(crate) fn unwrapped<T: DeserializeOwned>(structured: Value) -> Result<T, ser
     }
 }
 
-/// Passes progress on.
-struct Listener(Box<dyn Fn(Progress) + Send + Sync>);
+/// Forwards progress notifications to a callback.
+struct ProgressListener(Box<dyn Fn(ProgressUpdate) + Send + Sync>);
 
-impl std::fmt::Debug for Listener {
+impl std::fmt::Debug for ProgressListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Listener")
+        f.write_str("ProgressListener")
     }
 }
 
-impl CallClient for Listener {
+impl CallClient for ProgressListener {
     fn capabilities(&self) -> Option<&Json> {
         None
     }
@@ -391,12 +395,12 @@ impl CallClient for Listener {
         true
     }
 
-    fn notify(&self, notice: Notice) {
-        let Notice::Progress(params) = notice else { return };
+    fn notify(&self, notice: ClientNotification) {
+        let ClientNotification::Progress(params) = notice else { return };
         let number = |name: &str| params.get(name).and_then(|number| number.as_text().parse().ok());
         if let Some(progress) = number("progress") {
             let message = params.get_str("message").map(std::borrow::Cow::into_owned);
-            (self.0)(Progress { progress, total: number("total"), message });
+            (self.0)(ProgressUpdate { progress, total: number("total"), message });
         }
     }
 }

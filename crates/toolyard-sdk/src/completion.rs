@@ -1,4 +1,4 @@
-//! What could stand in an argument of a prompt, or for a variable of a template (MCP, server/utilities/completion).
+//! Completion of prompt arguments and template variables (MCP, server/utilities/completion).
 
 #[cfg(test)]
 mod tests;
@@ -9,67 +9,67 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use toolyard_core::{Call, Code, Json, Object, Outcome, Output, ToolError};
+use toolyard_core::{Call, CallOutput, ErrorCode, Json, Object, Outcome, ToolError};
 
 use crate::backend::BoxHandler;
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::function::{Function, returned};
+use crate::function::{HandlerFunction, handler_output};
 
-/// How many values go out at most (server/utilities/completion, data types).
-const MOST: usize = 100;
+/// Maximum number of values in a response (server/utilities/completion, data types).
+const MAX_VALUES: usize = 100;
 
-/// What a user has typed so far.
+/// The input that a completer completes.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionRequest {
-    /// The argument's or variable's name.
+    /// The name of the argument or variable.
     pub argument: String,
-    /// What stands there now.
+    /// The value typed so far.
     pub value: String,
-    /// The other arguments, as far as they are known.
+    /// The values of other arguments, as far as the client sends them.
     pub context: BTreeMap<String, String>,
 }
 
-/// Shows names only, and nothing that the user typed.
+/// Shows names only, and none of the values that the user typed.
 impl fmt::Debug for CompletionRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known: Vec<_> = self.context.keys().collect();
+        let names: Vec<_> = self.context.keys().collect();
         f.debug_struct("CompletionRequest")
             .field("argument", &self.argument)
-            .field("context", &known)
+            .field("context", &names)
             .finish_non_exhaustive()
     }
 }
 
 /// Values to choose from, the best one first.
 ///
-/// At most 100 go out. If there are more, the client learns so, and how many there are if `total` says it or all of
+/// At most 100 are sent. If there are more, the response says so, and gives their number if `total` is set or all of
 /// them are here.
 ///
 /// ```
-/// use toolyard_sdk::Completion;
+/// use toolyard_sdk::CompletionReply;
 ///
-/// async fn word(typed: String) -> Completion {
-///     Completion { values: vec![format!("{typed}ing"), format!("{typed}ed")], total: Some(1234), has_more: true }
+/// async fn word(typed: String) -> CompletionReply {
+///     CompletionReply { values: vec![format!("{typed}ing"), format!("{typed}ed")], total: Some(1234), has_more: true }
 /// }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Completion {
+pub struct CompletionReply {
     /// The values.
     pub values: Vec<String>,
-    /// How many there are altogether; `None` where that is not known.
+    /// The total number of values; `None` if unknown.
     pub total: Option<u64>,
-    /// Whether there are more than these.
+    /// True if there are more values than these.
     pub has_more: bool,
 }
 
-impl Completion {
-    /// These, and no others.
+impl CompletionReply {
+    /// These values and no others.
     ///
     /// ```
-    /// # use toolyard_sdk::Completion;
-    /// let languages = Completion::of(["python", "rust"]);
+    /// # use toolyard_sdk::CompletionReply;
+    /// let languages = CompletionReply::of(["python", "rust"]);
     /// ```
     pub fn of<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         let values: Vec<_> = values.into_iter().map(Into::into).collect();
@@ -77,8 +77,8 @@ impl Completion {
     }
 
     fn outcome(mut self) -> Outcome {
-        self.has_more |= self.values.len() > MOST;
-        self.values.truncate(MOST);
+        self.has_more |= self.values.len() > MAX_VALUES;
+        self.values.truncate(MAX_VALUES);
         let values: Vec<_> = self.values.iter().map(|value| Json::string(value)).collect();
         let mut completion = Object::new().with("values", Json::array(&values));
         if let Some(total) = self.total {
@@ -86,54 +86,55 @@ impl Completion {
         }
         completion.set("hasMore", Json::boolean(self.has_more));
         let body = Object::new().with("completion", completion.to_json());
-        Outcome::Done(Output { body, is_error: false })
+        Outcome::Done(CallOutput { body, is_error: false })
     }
 }
 
-/// What a completer may return: [`Completion`], a `Vec` or array of texts, or a `Result` of one.
+/// A value that a completer may return: [`CompletionReply`], a `Vec` or array of strings, or a `Result` of one of
+/// these.
 #[diagnostic::on_unimplemented(
     message = "an argument cannot be completed with `{Self}`",
-    label = "`{Self}` is no completion",
-    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of texts, `Completion`, or a \
+    label = "`{Self}` is not a completion",
+    note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of strings, `CompletionReply`, or a \
             `Result` of one of these"
 )]
 pub trait IntoCompletion {
-    /// Makes values to choose from of it.
+    /// Converts the value into a list of values to choose from.
     ///
     /// # Errors
-    /// When they cannot be found.
-    fn into_completion(self) -> Result<Completion, ToolFailure>;
+    /// If the values cannot be found.
+    fn into_completion(self) -> Result<CompletionReply, ToolFailure>;
 }
 
-impl IntoCompletion for Completion {
-    fn into_completion(self) -> Result<Completion, ToolFailure> {
+impl IntoCompletion for CompletionReply {
+    fn into_completion(self) -> Result<CompletionReply, ToolFailure> {
         Ok(self)
     }
 }
 
 impl<T: Into<String>> IntoCompletion for Vec<T> {
-    fn into_completion(self) -> Result<Completion, ToolFailure> {
-        Ok(Completion::of(self))
+    fn into_completion(self) -> Result<CompletionReply, ToolFailure> {
+        Ok(CompletionReply::of(self))
     }
 }
 
 impl<T: Into<String>, const N: usize> IntoCompletion for [T; N] {
-    fn into_completion(self) -> Result<Completion, ToolFailure> {
-        Ok(Completion::of(self))
+    fn into_completion(self) -> Result<CompletionReply, ToolFailure> {
+        Ok(CompletionReply::of(self))
     }
 }
 
 impl<C: IntoCompletion, E: Into<ToolFailure>> IntoCompletion for Result<C, E> {
-    fn into_completion(self) -> Result<Completion, ToolFailure> {
+    fn into_completion(self) -> Result<CompletionReply, ToolFailure> {
         self.map_err(Into::into)?.into_completion()
     }
 }
 
 /// A function that completes an argument of a prompt or a variable of a template.
 ///
-/// You do not implement this: it is there for functions and closures, `async` or not, that take what was typed so far
-/// as a `String`, or a [`CompletionRequest`], which tells the other arguments, too; or a [`Context`] and then one of
-/// them; and return what is [`IntoCompletion`], such as `Vec<String>`.
+/// Implemented for functions and closures, `async` or not; do not implement it yourself. A completer takes the value
+/// typed so far as a `String`, or a [`CompletionRequest`], which also has the other arguments, or a [`Context`]
+/// followed by one of them. It returns a type that implements [`IntoCompletion`], such as `Vec<String>`.
 ///
 /// ```
 /// use toolyard_sdk::{CompletionRequest, Server};
@@ -161,46 +162,46 @@ impl<C: IntoCompletion, E: Into<ToolFailure>> IntoCompletion for Result<C, E> {
 /// # Ok(()) }
 /// ```
 ///
-/// Plain functions and `async` ones run as those of tools do: see [`ToolHandler`](crate::ToolHandler).
+/// Plain and `async` functions run like those of tools: see [`ToolHandler`](crate::ToolHandler).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a completer",
     label = "cannot complete an argument",
     note = "see `toolyard_sdk::Completer` for what a completer takes and returns"
 )]
 pub trait Completer<Marker>: Clone + Send + Sync + 'static {
-    /// Finds values.
+    /// Returns the values.
     fn call(
         self,
         request: CompletionRequest,
         context: Context,
-    ) -> BoxFuture<'static, Result<Completion, ToolFailure>>;
+    ) -> BoxFuture<'static, Result<CompletionReply, ToolFailure>>;
 }
 
 impl<F, P, R, K> Completer<(P, R, K)> for F
 where
-    F: Function<P, Output = R>,
+    F: HandlerFunction<P, Output = R>,
     P: CompleterParameters,
-    R: CompleterReturned<K> + Send + 'static,
+    R: CompleterOutput<K> + Send + 'static,
     R::Value: IntoCompletion + 'static,
 {
     fn call(
         self,
         request: CompletionRequest,
         context: Context,
-    ) -> BoxFuture<'static, Result<Completion, ToolFailure>> {
-        let returned = R::run(move || Function::call(self, P::take(request, context)));
-        Box::pin(async move { returned.await.into_completion() })
+    ) -> BoxFuture<'static, Result<CompletionReply, ToolFailure>> {
+        let running = R::run(move || HandlerFunction::call(self, P::take(request, context)));
+        Box::pin(async move { running.await.into_completion() })
     }
 }
 
-/// What a completer may take.
+/// The parameters of a completer.
 #[diagnostic::on_unimplemented(
     message = "a completer cannot take `{Self}`",
     label = "cannot take `{Self}`",
     note = "a completer takes a `String` or a `CompletionRequest`, or a `Context` and then one of them"
 )]
 pub trait CompleterParameters: Send + Sized + 'static {
-    /// Takes them from a call.
+    /// Takes the parameters from a call.
     #[must_use]
     fn take(request: CompletionRequest, context: Context) -> Self;
 }
@@ -229,26 +230,26 @@ impl CompleterParameters for (Context, CompletionRequest) {
     }
 }
 
-returned! {
-    /// What a completer returns: a value, or a future of one.
+handler_output! {
+    /// The return value of a completer: a value or a future of one.
     #[diagnostic::on_unimplemented(
         message = "a completer cannot return `{Self}`",
         label = "returns `{Self}`",
-        note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of texts, `Completion`, or a `Result` \
+        note = "a completer returns `Vec<String>`, `Vec<&'static str>`, an array of strings, `CompletionReply`, or a `Result` \
                 of one; or a future of that"
     )]
-    pub trait CompleterReturned of a completer: IntoCompletion
+    pub trait CompleterOutput of a completer: IntoCompletion
 }
 
-/// What runs the calls of a completer.
+/// Returns a handler that calls the completer.
 pub(crate) fn handler<M>(completer: impl Completer<M>) -> BoxHandler {
     Arc::new(move |call, context| {
         let request = match request(&call) {
             Ok(request) => request,
             Err(error) => return ready(Err(error)).boxed(),
         };
-        let found = completer.clone().call(request, context);
-        Box::pin(async move { found.await.map(Completion::outcome).map_err(ToolFailure::into_error) })
+        let reply = completer.clone().call(request, context);
+        Box::pin(async move { reply.await.map(CompletionReply::outcome).map_err(ToolFailure::into_error) })
     })
 }
 
@@ -257,12 +258,12 @@ fn request(call: &Call) -> Result<CompletionRequest, ToolError> {
     let argument = member("argument").unwrap_or_default();
     let text = |name: &str| argument.get_str(name).map(|text| text.into_owned());
     let (Some(name), Some(value)) = (text("name"), text("value")) else {
-        let message = "A completion needs an `argument` with a `name` and a `value` that are texts";
-        return Err(ToolError::new(Code::InvalidArguments, message));
+        let message = "A completion needs an `argument` with the strings `name` and `value`";
+        return Err(ToolError::new(ErrorCode::InvalidArguments, message));
     };
-    let known = member("context").and_then(|context| context.get("arguments")?.to_object().ok());
-    let known = known.unwrap_or_default();
-    let known =
-        known.iter().filter_map(|(name, value)| Some((name.into_owned(), value.to_str()?.into_owned())));
-    Ok(CompletionRequest { argument: name, value, context: known.collect() })
+    let others = member("context").and_then(|context| context.get("arguments")?.to_object().ok());
+    let others = others.unwrap_or_default();
+    let others =
+        others.iter().filter_map(|(name, value)| Some((name.into_owned(), value.to_str()?.into_owned())));
+    Ok(CompletionRequest { argument: name, value, context: others.collect() })
 }

@@ -1,4 +1,4 @@
-//! Pieces of content: what results, prompts and samples are made of.
+//! Content blocks of results, prompts and sampling messages.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use toolyard_core::{Json, JsonError, Object};
 
-/// A text, an image, some audio, a link to a resource, or a resource itself.
+/// A text, an image, audio, a link to a resource, or an embedded resource.
 ///
 /// ```
 /// use toolyard_sdk::{Content, Role};
@@ -22,18 +22,18 @@ pub struct Content {
     block: Object,
 }
 
-/// Who content is for, and who speaks in a prompt or sample.
+/// The intended audience of content, or the speaker in a prompt or a sampling message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
 impl Role {
-    /// The name, as MCP writes it.
+    /// The name in MCP's JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,17 +43,17 @@ impl Role {
     }
 }
 
-/// Hints on how content or a resource is to be used.
+/// Hints on the use of content or a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Who it is for; nobody in particular where it is empty.
+    /// The intended audience; empty if unspecified.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
-    /// How important it is: from 0, which can be left out, to 1, which cannot.
+    /// The importance, from 0 (optional) to 1 (required).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// When it changed last, in ISO 8601, such as `2026-01-12T15:00:58Z`.
+    /// Time of the last change in ISO 8601, such as `2026-01-12T15:00:58Z`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
@@ -92,7 +92,7 @@ impl Content {
         Self::block("audio").with("data", encoded(bytes)).with("mimeType", Json::string(mime_type))
     }
 
-    /// A link to a resource, which the client may read if it wants to. [`ResourceLink`] says more about it.
+    /// A link to a resource, which the client may read. [`ResourceLink`] has more fields.
     ///
     /// ```
     /// # use toolyard_sdk::Content;
@@ -103,7 +103,7 @@ impl Content {
         ResourceLink::new(uri, name).into()
     }
 
-    /// A resource itself, that is text.
+    /// An embedded text resource.
     ///
     /// ```
     /// # use toolyard_sdk::Content;
@@ -115,7 +115,7 @@ impl Content {
         Self::embedded(uri, mime_type, "text", Json::string(text))
     }
 
-    /// A resource itself, that is bytes.
+    /// An embedded binary resource.
     ///
     /// ```
     /// # use toolyard_sdk::Content;
@@ -132,7 +132,7 @@ impl Content {
         Self::block("resource").with("resource", resource.with(member, value).to_json())
     }
 
-    /// Says who it is for.
+    /// Sets the intended audience.
     ///
     /// ```
     /// # use toolyard_sdk::{Content, Role};
@@ -144,7 +144,7 @@ impl Content {
         self.annotated("audience", Json::array(&roles))
     }
 
-    /// Says how important it is, from 0 to 1. Other numbers become the nearer end.
+    /// Sets the importance, from 0 to 1. Other numbers are clamped.
     ///
     /// ```
     /// # use toolyard_sdk::Content;
@@ -155,7 +155,7 @@ impl Content {
         self.annotated("priority", Json::from_value(&priority.clamp(0.0, 1.0).into()))
     }
 
-    /// Says when it changed last, in ISO 8601.
+    /// Sets the time of the last change, in ISO 8601.
     ///
     /// ```
     /// # use toolyard_sdk::Content;
@@ -170,7 +170,7 @@ impl Content {
         self.within("annotations", name, value)
     }
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own.
+    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own names.
     ///
     /// ```
     /// # use toolyard_sdk::Content;
@@ -181,19 +181,19 @@ impl Content {
         self.within("_meta", name, Json::from_value(&value.into()))
     }
 
-    /// Sets a member of the object that is the member `outer`.
+    /// Sets a member of the object in the member `outer`.
     fn within(self, outer: &str, name: &str, value: Json) -> Self {
         let object = self.block.get(outer).and_then(|object| object.to_object().ok()).unwrap_or_default();
         self.with(outer, object.with(name, value).to_json())
     }
 
-    /// Its type as MCP writes it: `text`, `image`, `audio`, `resource_link`, `resource`, or what a client made up.
+    /// The type in MCP's JSON: `text`, `image`, `audio`, `resource_link`, `resource`, or an extension of the client.
     #[must_use]
     pub fn kind(&self) -> Cow<'_, str> {
         self.block.get_str("type").unwrap_or_default()
     }
 
-    /// The text, where it is one.
+    /// The text, if it is a text.
     #[must_use]
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         self.block.get_str("text")
@@ -205,7 +205,7 @@ impl Content {
         STANDARD.decode(self.block.get_str("data")?.as_bytes()).ok()
     }
 
-    /// The MIME type of an image, of audio, or of what is linked to.
+    /// The MIME type of an image, of audio, or of a linked resource.
     #[must_use]
     pub fn mime_type(&self) -> Option<Cow<'_, str>> {
         self.block.get_str("mimeType")
@@ -219,15 +219,15 @@ impl Content {
         Self { block: self.block.with(name, value) }
     }
 
-    /// Reads what a client sent.
+    /// Reads a block that a client sent.
     ///
     /// # Errors
-    /// When it is not an object.
+    /// If it is not an object.
     pub(crate) fn from_json(json: &Json) -> Result<Self, JsonError> {
         Ok(Self { block: json.to_object()? })
     }
 
-    /// The block as it goes over the wire.
+    /// The block in MCP's JSON.
     pub(crate) fn to_json(&self) -> Json {
         self.block.to_json()
     }
@@ -249,14 +249,14 @@ impl From<String> for Content {
     }
 }
 
-/// Shows which members there are: content is what users and tools say to each other.
+/// Shows the names of the members only: content belongs to users and tools.
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Content").field(&self.block).finish()
     }
 }
 
-/// A link to a resource, with all that can be said of it.
+/// A link to a resource, with all optional fields.
 ///
 /// ```
 /// use toolyard_sdk::{Content, ResourceLink};
@@ -274,7 +274,7 @@ pub struct ResourceLink {
 }
 
 impl ResourceLink {
-    /// A link.
+    /// A link with a URI and a name.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceLink;
@@ -286,7 +286,7 @@ impl ResourceLink {
         Self { content: content.with("name", Json::string(name)) }
     }
 
-    /// Its name for people.
+    /// Sets the display name.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceLink;
@@ -297,7 +297,7 @@ impl ResourceLink {
         self.with("title", Json::string(title))
     }
 
-    /// What a model should know of it.
+    /// Sets the description for the model.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceLink;
@@ -308,7 +308,7 @@ impl ResourceLink {
         self.with("description", Json::string(description))
     }
 
-    /// Its MIME type.
+    /// Sets the MIME type.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceLink;
@@ -319,7 +319,7 @@ impl ResourceLink {
         self.with("mimeType", Json::string(mime_type))
     }
 
-    /// Its size in bytes.
+    /// Sets the size in bytes.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceLink;

@@ -1,4 +1,4 @@
-//! What a handler knows of the call that it runs, and what it can do meanwhile.
+//! The call that a handler runs, and the connection to its client.
 
 mod ask;
 mod nested;
@@ -14,34 +14,34 @@ use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
-use toolyard_core::{Call, Caller, Gateway, Json, LogLevel, Notice, Object};
-use toolyard_mcp::seal::Sealer;
+use toolyard_core::{Call, Caller, ClientNotification, Gateway, Json, LogLevel, Object};
+use toolyard_mcp::seal::StateSealer;
 use toolyard_mcp::wire::meta;
 
-pub use nested::{CallError, CallResult};
+pub use nested::{NestedCallError, NestedCallResult};
 
-/// What all calls of one server share.
+/// The state shared by all calls of one server.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    /// Seals the state of calls that go round by round.
-    pub(crate) sealer: Sealer,
-    /// What [`Context::call_tool`] goes through. It must not hold places for running calls, or calls that
-    /// call others could wait for each other until all their time is up.
+pub(crate) struct SharedContext {
+    /// Seals the state of multi-round-trip calls.
+    pub(crate) sealer: StateSealer,
+    /// The gateway of [`Context::call_tool`]. It must not have a concurrency limit: calls that call others could wait
+    /// for each other until their deadlines.
     pub(crate) gateway: OnceLock<Weak<Gateway>>,
 }
 
-impl Shared {
-    /// Nothing is called through it before `gateway` is set.
+impl SharedContext {
+    /// Returns a context without a gateway, which has to be set before tools call each other.
     #[must_use]
-    pub(crate) const fn new(sealer: Sealer) -> Self {
+    pub(crate) const fn new(sealer: StateSealer) -> Self {
         Self { sealer, gateway: OnceLock::new() }
     }
 }
 
-/// The call that a handler runs: who calls, and the way back to the client while it runs.
+/// The call that a handler runs: its caller, and the connection to its client while it runs.
 ///
-/// A handler that wants it takes it as its first parameter. It is cheap to clone, and works in functions that
-/// are not async, but for what has to be awaited.
+/// A handler that needs the context takes it as its first parameter. It is cheap to clone and works in functions that
+/// are not async, except for its async methods.
 ///
 /// ```
 /// use toolyard_sdk::{Context, Server};
@@ -60,30 +60,30 @@ impl Shared {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Context(Arc<Inner>);
+pub struct Context(Arc<ContextInner>);
 
-struct Inner {
+struct ContextInner {
     call: Call,
-    shared: Arc<Shared>,
-    /// Closed when the call has ended.
+    shared: Arc<SharedContext>,
+    /// Closed once the call has ended.
     running: watch::Receiver<()>,
-    /// The highest progress that was told.
+    /// The highest progress that was reported.
     progress: Mutex<f64>,
 }
 
-/// Held by what runs a call. When it is dropped, the call has ended: [`Context::is_cancelled`] says so.
+/// Held by the code that runs a call. Dropping it ends the call: see [`Context::is_cancelled`].
 #[derive(Debug)]
 pub(crate) struct CancelGuard {
     _running: watch::Sender<()>,
 }
 
 impl Context {
-    /// The context of a call, and what to hold while it runs.
+    /// Returns the context of a call and the guard to hold while the call runs.
     #[must_use]
-    pub(crate) fn new(call: &Call, shared: Arc<Shared>) -> (Self, CancelGuard) {
+    pub(crate) fn new(call: &Call, shared: Arc<SharedContext>) -> (Self, CancelGuard) {
         let (sender, running) = watch::channel(());
         let progress = Mutex::new(f64::NEG_INFINITY);
-        let inner = Inner { call: call.clone(), shared, running, progress };
+        let inner = ContextInner { call: call.clone(), shared, running, progress };
         (Self(Arc::new(inner)), CancelGuard { _running: sender })
     }
 
@@ -91,13 +91,13 @@ impl Context {
         &self.0.call
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<SharedContext> {
         &self.0.shared
     }
 
-    /// Tells the client how far the work is: `done` of `total`, in any unit. It is only sent where the client
-    /// asked for it, and only when `done` is more than it was, because progress may not go back (MCP,
-    /// basic/patterns/progress). It never waits: what a slow client does not take is dropped.
+    /// Reports progress to the client: `done` of `total`, in any unit. It is sent only if the client requested it and
+    /// `done` has increased, because progress must not go back (MCP, basic/patterns/progress). It never blocks: updates
+    /// that a slow client does not read are dropped.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -122,12 +122,12 @@ impl Context {
         if let Some(message) = message.into() {
             params.set("message", Json::string(message));
         }
-        self.0.call.client.notify(Notice::Progress(params));
+        self.0.call.client.notify(ClientNotification::Progress(params));
     }
 
-    /// Sends the client a line of log. It is only sent where the client wants logs of this level. The data can
-    /// be a text or anything that serializes; never put secrets or personal data in it. The line names what
-    /// was called as its logger. It never waits: a client that does not keep up misses the lines that are more than
+    /// Sends a log message to the client. It is sent only if the client wants logs of this level. The data can be a
+    /// string or any serializable value; never put secrets or personal data in it. The name of the tool, prompt or
+    /// resource is the logger of the message. It never blocks: a slow client misses the messages beyond
     /// [`ServerOptions::queued_notices`](crate::ServerOptions::queued_notices).
     ///
     /// ```
@@ -143,16 +143,16 @@ impl Context {
         }
         let data = match serde_json::to_value(data) {
             Ok(data) => Json::from_value(&data),
-            Err(error) => return tracing::debug!(%error, "a line of log cannot be written as JSON"),
+            Err(error) => return tracing::debug!(%error, "cannot serialize a log message as JSON"),
         };
         let params = Object::new()
             .with("level", Json::string(level.as_str()))
             .with("logger", Json::string(call.target.name()))
             .with("data", data);
-        call.client.notify(Notice::Log(params));
+        call.client.notify(ClientNotification::Log(params));
     }
 
-    /// [`Context::log`] for those who look for a fault.
+    /// Sends a log message of level `debug`, for troubleshooting.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -164,7 +164,7 @@ impl Context {
         self.log(LogLevel::Debug, data);
     }
 
-    /// [`Context::log`] for what normally happens.
+    /// Sends a log message of level `info`, for normal events.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -176,7 +176,7 @@ impl Context {
         self.log(LogLevel::Info, data);
     }
 
-    /// [`Context::log`] for when something may go wrong.
+    /// Sends a log message of level `warning`, for conditions that may cause a failure.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -188,7 +188,7 @@ impl Context {
         self.log(LogLevel::Warning, data);
     }
 
-    /// [`Context::log`] for when something went wrong.
+    /// Sends a log message of level `error`, for failures.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -200,9 +200,9 @@ impl Context {
         self.log(LogLevel::Error, data);
     }
 
-    /// Whether nobody waits for the result any more: the client withdrew the call, went away, or its time is
-    /// up. A handler that is async is dropped then, and need not look; one that is not async, or has started
-    /// tasks of its own, should end. It also says so when the call has ended well.
+    /// True once the result is no longer needed: the client cancelled the call or disconnected, or the deadline has
+    /// passed. An async handler is dropped then and need not check; a handler that is not async, or that has started
+    /// tasks of its own, should stop. Also true once the call has completed.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -216,7 +216,7 @@ impl Context {
         self.0.running.has_changed().is_err()
     }
 
-    /// Waits until [`Context::is_cancelled`]: for tasks that should not outlive the call.
+    /// Waits until [`Context::is_cancelled`] is true, for tasks that should not outlive the call.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -231,16 +231,16 @@ impl Context {
     /// }
     /// ```
     pub async fn cancelled(&self) {
-        // Nothing is ever sent: this ends when the guard is dropped.
+        // Nothing is ever sent: the loop ends once the guard is dropped.
         while self.0.running.clone().changed().await.is_ok() {}
     }
 
-    /// The session of a client that keeps one, which those of revision 2026-07-28 do not.
+    /// The session id of the client; `None` for clients without sessions, such as those of revision 2026-07-28.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
     /// # fn work(ctx: &Context) {
-    /// let basket = ctx.session().unwrap_or("nobody's");
+    /// let basket = ctx.session().unwrap_or("default");
     /// # }
     /// ```
     #[must_use]
@@ -248,24 +248,24 @@ impl Context {
         self.0.call.caller.session.as_deref()
     }
 
-    /// Whom the client acts for, where something in front of the server has made sure of that. It is the one to decide
-    /// by what somebody may do. Tasks, calls that wait for an answer, and the state of rounds are bound to it: nobody
-    /// else can go on with them.
+    /// The principal that the client acts for, if something in front of the server has authenticated it. Base
+    /// authorization decisions on it. Tasks, suspended calls and the state of multi-round-trip calls are bound to it:
+    /// no other principal can continue them.
     ///
-    /// It comes from a layer of the application that [`Server::into_router`](crate::Server::into_router) is a part of,
-    /// as a [`Principal`](crate::Principal) in the request's extensions:
+    /// A middleware layer of the application around [`Server::into_router`](crate::Server::into_router) provides it as
+    /// an [`HttpPrincipal`](crate::HttpPrincipal) in the request's extensions:
     ///
     /// ```
     /// use toolyard_sdk::axum::extract::Request;
     /// use toolyard_sdk::axum::middleware::{Next, from_fn};
     /// use toolyard_sdk::axum::response::Response;
-    /// use toolyard_sdk::{Context, Principal, Server};
+    /// use toolyard_sdk::{Context, HttpPrincipal, Server};
     ///
     /// # fn user_of(_request: &Request) -> Option<&'static str> { Some("alice") }
     /// async fn authenticate(mut request: Request, next: Next) -> Response {
     ///     // From a token or a cookie that was checked; a request without one would be refused here.
     ///     if let Some(user) = user_of(&request) {
-    ///         request.extensions_mut().insert(Principal(user.into()));
+    ///         request.extensions_mut().insert(HttpPrincipal(user.into()));
     ///     }
     ///     next.run(request).await
     /// }
@@ -282,16 +282,16 @@ impl Context {
         self.0.call.caller.principal.as_deref()
     }
 
-    /// Who calls, as the gateway knows it: with what the caller may use. For tools of the gateway itself.
+    /// The caller as the gateway knows it, including its permissions. For tools of the gateway itself.
     #[doc(hidden)]
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.0.call.caller
     }
 
-    /// The head of the HTTP request that the call came by: its URI, headers, and extensions, with all that the layers of
-    /// an application have put there. `None` on any other transport. Where routes are nested, the URI is without their
-    /// prefix, and `axum` keeps the whole one in its extension `OriginalUri`. Headers carry secrets: do not log them.
+    /// The head of the HTTP request of the call: URI, headers and extensions, including those that the application's
+    /// layers have added. `None` on any other transport. In nested routes the URI lacks their prefix; `axum` keeps the
+    /// whole URI in the extension `OriginalUri`. Headers contain secrets: do not log them.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -300,7 +300,7 @@ impl Context {
     ///
     /// fn work(ctx: Context) -> String {
     ///     let tenant = ctx.http().and_then(|request| request.extensions.get::<Tenant>());
-    ///     tenant.map_or("nobody".to_owned(), |tenant| tenant.0.clone())
+    ///     tenant.map_or("none".to_owned(), |tenant| tenant.0.clone())
     /// }
     /// ```
     #[must_use]
@@ -308,7 +308,7 @@ impl Context {
         self.0.call.origin.as_ref()?.downcast_ref()
     }
 
-    /// What was called: the name of the tool or prompt, or the URI of the resource.
+    /// The name of the tool or prompt, or the URI of the resource.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -321,7 +321,7 @@ impl Context {
         self.0.call.target.name()
     }
 
-    /// What the client can be asked, as it declares it; `None` where it can be asked nothing.
+    /// The capabilities that the client declares; `None` if it declares none.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -334,8 +334,8 @@ impl Context {
         self.0.call.client.capabilities().map(Json::to_value)
     }
 
-    /// Name and version of the client's software, where it says so in its request (revision 2026-07-28). It
-    /// can be anything: never decide by it what somebody may do.
+    /// Name and version of the client's software, if its request contains them (revision 2026-07-28). They are not
+    /// verified: never base authorization decisions on them.
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -362,16 +362,16 @@ impl Context {
     }
 }
 
-/// Shows what was called, and nothing that anybody said.
+/// Shows the target only, and no content.
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context").field("target", &self.0.call.target).finish_non_exhaustive()
     }
 }
 
-/// A number as JSON, a whole one without a point; `None` for what is none.
+/// A number as JSON, an integer without a decimal point; `None` for NaN and infinities.
 pub(crate) fn number(value: f64) -> Option<Json> {
-    /// Up to here a float holds every whole number.
+    /// Floats up to this bound represent every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
         return Json::parse(format!("{value:.0}")).ok();

@@ -1,4 +1,4 @@
-//! Asking the user (MCP, client/elicitation).
+//! Elicitation: questions to the user (MCP, client/elicitation).
 
 pub(crate) mod form;
 #[cfg(test)]
@@ -7,17 +7,19 @@ mod tests;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use toolyard_core::{Ask, AskKind, Json, Object};
+use toolyard_core::{InputRequest, InputRequestKind, Json, Object};
 
-use crate::rounds::{BadAnswer, BadQuestion, Need, Prepared, Question, sealed};
+use crate::input_required::{
+    BadAnswer, BadQuestion, ClientQuestion, PreparedQuestion, RequiredCapability, sealed,
+};
 
-/// A question to the user, as a value: for [`InputRequired::ask`](crate::InputRequired::ask) and
+/// A question to the user, as a value for [`InputRequired::ask`](crate::InputRequired::ask) and
 /// [`Context::ask`](crate::Context::ask).
 ///
 /// ```
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
-/// use toolyard_sdk::{Elicit, InputRequired};
+/// use toolyard_sdk::{ElicitRequest, InputRequired};
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Consent {
@@ -25,34 +27,34 @@ use crate::rounds::{BadAnswer, BadQuestion, Need, Prepared, Question, sealed};
 ///     confirm: bool,
 /// }
 ///
-/// let asks = InputRequired::new().ask("confirm", Elicit::form::<Consent>("The file is not empty."));
+/// let asks = InputRequired::new().ask("confirm", ElicitRequest::form::<Consent>("The file is not empty."));
 /// ```
 #[derive(Debug, Clone)]
-pub struct Elicit {
+pub struct ElicitRequest {
     params: Result<Object, BadQuestion>,
-    need: Need,
+    need: RequiredCapability,
 }
 
-impl Elicit {
-    /// A form with the fields of `T`. Forms are flat (client/elicitation, requested schema): a field is
+impl ElicitRequest {
+    /// A form with the fields of `T`. Forms are flat (client/elicitation, requested schema). A field is one of:
     ///
-    /// - a `String`, where `#[schemars(email)]`, `#[schemars(url)]`, `#[schemars(length(..))]` and types of dates
-    ///   say more about it;
+    /// - a `String`, which `#[schemars(email)]`, `#[schemars(url)]`, `#[schemars(length(..))]` and date types constrain
+    ///   further;
     /// - a number, with `#[schemars(range(..))]`;
     /// - a `bool`;
-    /// - a choice: an enum without values, whose variants show as what `#[schemars(title = "..")]` or their doc
-    ///   comments say;
+    /// - a choice: an enum without values, whose variants are shown with their `#[schemars(title = "..")]` or doc
+    ///   comments;
     /// - several choices: a `Vec` or a set of such an enum.
     ///
-    /// An `Option` need not be filled in, nor a field with `#[serde(default)]`, whose default is shown. Doc comments
-    /// become descriptions. What a form cannot say, such as a pattern, is left out: check it in the answer.
+    /// An `Option` is optional, and so is a field with `#[serde(default)]`, whose default is shown. Doc comments become
+    /// descriptions. Constraints that forms do not support, such as a pattern, are left out: check them in the answer.
     ///
-    /// Anything else, such as a struct in a struct, is an error when the question is to be sent.
+    /// Other fields, such as a struct in a struct, cause an error when the question is sent.
     ///
     /// ```
     /// use schemars::JsonSchema;
     /// use serde::Deserialize;
-    /// use toolyard_sdk::Elicit;
+    /// use toolyard_sdk::ElicitRequest;
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// struct Order {
@@ -71,7 +73,7 @@ impl Elicit {
     ///     L,
     /// }
     ///
-    /// let question = Elicit::form::<Order>("What would you like?");
+    /// let question = ElicitRequest::form::<Order>("What would you like?");
     /// ```
     #[must_use]
     pub fn form<T: JsonSchema>(message: impl Into<String>) -> Self {
@@ -79,12 +81,12 @@ impl Elicit {
         Self::with_form(message.into(), form::of::<T>().map_err(|fault| not_flat(&name, &fault)))
     }
 
-    /// A form with a schema of your own, which is sent as it is. It has to be flat, as with [`Elicit::form`].
+    /// A form with a schema of your own, which is sent unchanged. It must be flat, as for [`ElicitRequest::form`].
     ///
     /// ```
-    /// # use toolyard_sdk::Elicit;
+    /// # use toolyard_sdk::ElicitRequest;
     /// # use serde_json::json;
-    /// let question = Elicit::form_with_schema("Which one?", json!({
+    /// let question = ElicitRequest::form_with_schema("Which one?", json!({
     ///     "type": "object",
     ///     "properties": {"color": {"type": "string", "enum": ["red", "green"], "default": "red"}},
     ///     "required": ["color"],
@@ -99,15 +101,15 @@ impl Elicit {
     fn with_form(message: String, schema: Result<Value, BadQuestion>) -> Self {
         let params =
             |schema| Self::params("form", &message).with("requestedSchema", Json::from_value(&schema));
-        Self { params: schema.map(params), need: Need::Form }
+        Self { params: schema.map(params), need: RequiredCapability::Form }
     }
 
-    /// An address that the user is to open: see [`Context::elicit_url`](crate::Context::elicit_url). The id, which
-    /// clients of revision 2025-11-25 want, must be another one for each question.
+    /// A URL for the user to open: see [`Context::elicit_url`](crate::Context::elicit_url). The id, which clients of
+    /// revision 2025-11-25 require, must be unique.
     ///
     /// ```
-    /// # use toolyard_sdk::{Elicit, InputRequired};
-    /// let page = Elicit::url("Enter the key there.", "https://example.com/set-key", "set-key-1");
+    /// # use toolyard_sdk::{ElicitRequest, InputRequired};
+    /// let page = ElicitRequest::url("Enter the key there.", "https://example.com/set-key", "set-key-1");
     /// let asks = InputRequired::new().ask("key", page);
     /// ```
     #[must_use]
@@ -119,7 +121,7 @@ impl Elicit {
         let params = Self::params("url", &message.into())
             .with("url", Json::string(&url.into()))
             .with("elicitationId", Json::string(&elicitation_id.into()));
-        Self { params: Ok(params), need: Need::Url }
+        Self { params: Ok(params), need: RequiredCapability::Url }
     }
 
     fn params(mode: &str, message: &str) -> Object {
@@ -127,56 +129,59 @@ impl Elicit {
     }
 }
 
-fn not_flat(what: &str, fault: &str) -> BadQuestion {
+fn not_flat(name: &str, fault: &str) -> BadQuestion {
     BadQuestion(format!(
-        "`{what}` is no form, because {fault}: the fields of a form are texts, numbers, booleans and choices"
+        "`{name}` is not a form, because {fault}: the fields of a form are strings, numbers, booleans and choices"
     ))
 }
 
-impl sealed::Sealed for Elicit {}
+impl sealed::Sealed for ElicitRequest {}
 
-impl Question for Elicit {
-    type Answer = Elicited<Value>;
+impl ClientQuestion for ElicitRequest {
+    type Answer = ElicitResult<Value>;
 
-    fn prepare(self) -> Result<Prepared, BadQuestion> {
-        Ok(Prepared { ask: Ask { kind: AskKind::Elicit, params: self.params? }, need: self.need })
+    fn prepare(self) -> Result<PreparedQuestion, BadQuestion> {
+        Ok(PreparedQuestion {
+            ask: InputRequest { kind: InputRequestKind::Elicit, params: self.params? },
+            need: self.need,
+        })
     }
 
     fn read(answer: &Json) -> Result<Self::Answer, BadAnswer> {
-        let bad = |why: &str| BadAnswer(why.to_owned());
-        let answer = answer.to_object().map_err(|_| bad("it is no object"))?;
+        let bad = |reason: &str| BadAnswer(reason.to_owned());
+        let answer = answer.to_object().map_err(|_| bad("it is not an object"))?;
         match answer.get_str("action").as_deref() {
-            // An address that was opened comes back without content.
+            // The answer to a URL has no content.
             Some("accept") => match answer.get("content").filter(|content| !content.is_null()) {
-                None => Ok(Elicited::Accepted(Value::Object(Map::new()))),
-                Some(content) if content.is_object() => Ok(Elicited::Accepted(content.to_value())),
-                Some(_) => Err(bad("its `content` is no object")),
+                None => Ok(ElicitResult::Accepted(Value::Object(Map::new()))),
+                Some(content) if content.is_object() => Ok(ElicitResult::Accepted(content.to_value())),
+                Some(_) => Err(bad("its `content` is not an object")),
             },
-            Some("decline") => Ok(Elicited::Declined),
-            Some("cancel") => Ok(Elicited::Cancelled),
-            _ => Err(bad("its `action` is none of accept, decline and cancel")),
+            Some("decline") => Ok(ElicitResult::Declined),
+            Some("cancel") => Ok(ElicitResult::Cancelled),
+            _ => Err(bad("its `action` is not `accept`, `decline` or `cancel`")),
         }
     }
 }
 
-/// What the user did with a question.
+/// The user's response to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Elicited<T> {
-    /// Filled in the form, or agreed to open the address.
+pub enum ElicitResult<T> {
+    /// The user filled in the form, or agreed to open the URL.
     Accepted(T),
-    /// Said no.
+    /// The user declined.
     Declined,
-    /// Closed the question without saying anything.
+    /// The user closed the question without a decision.
     Cancelled,
 }
 
-impl<T> Elicited<T> {
-    /// What was entered, where something was.
+impl<T> ElicitResult<T> {
+    /// The entered value, if the user accepted.
     ///
     /// ```
-    /// # use toolyard_sdk::Elicited;
-    /// assert_eq!(Elicited::Accepted(7).accepted(), Some(7));
-    /// assert_eq!(Elicited::<i32>::Declined.accepted(), None);
+    /// # use toolyard_sdk::ElicitResult;
+    /// assert_eq!(ElicitResult::Accepted(7).accepted(), Some(7));
+    /// assert_eq!(ElicitResult::<i32>::Declined.accepted(), None);
     /// ```
     #[must_use]
     pub fn accepted(self) -> Option<T> {
@@ -186,11 +191,11 @@ impl<T> Elicited<T> {
         }
     }
 
-    /// What the user did, as MCP writes it: `accept`, `decline` or `cancel`.
+    /// The user's action in MCP's JSON: `accept`, `decline` or `cancel`.
     ///
     /// ```
-    /// # use toolyard_sdk::Elicited;
-    /// assert_eq!(Elicited::<()>::Cancelled.action(), "cancel");
+    /// # use toolyard_sdk::ElicitResult;
+    /// assert_eq!(ElicitResult::<()>::Cancelled.action(), "cancel");
     /// ```
     #[must_use]
     pub const fn action(&self) -> &'static str {
@@ -201,41 +206,41 @@ impl<T> Elicited<T> {
         }
     }
 
-    /// The same with another value.
+    /// Converts the entered value.
     ///
     /// ```
-    /// # use toolyard_sdk::Elicited;
-    /// assert_eq!(Elicited::Accepted(7).map(|number| number * 2), Elicited::Accepted(14));
+    /// # use toolyard_sdk::ElicitResult;
+    /// assert_eq!(ElicitResult::Accepted(7).map(|number| number * 2), ElicitResult::Accepted(14));
     /// ```
     #[must_use]
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Elicited<U> {
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> ElicitResult<U> {
         match self {
-            Self::Accepted(value) => Elicited::Accepted(change(value)),
-            Self::Declined => Elicited::Declined,
-            Self::Cancelled => Elicited::Cancelled,
+            Self::Accepted(value) => ElicitResult::Accepted(change(value)),
+            Self::Declined => ElicitResult::Declined,
+            Self::Cancelled => ElicitResult::Cancelled,
         }
     }
 }
 
-impl Elicited<Value> {
-    /// What was entered, as a `T`.
+impl ElicitResult<Value> {
+    /// Parses the entered value as a `T`.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// If it does not fit.
     ///
     /// ```
-    /// # use toolyard_sdk::Elicited;
+    /// # use toolyard_sdk::ElicitResult;
     /// # use serde_json::json;
     /// # #[derive(Debug, PartialEq, serde::Deserialize)]
     /// # struct Name { name: String }
-    /// let entered = Elicited::Accepted(json!({"name": "Ada"}));
-    /// assert_eq!(entered.parse().ok(), Some(Elicited::Accepted(Name { name: "Ada".to_owned() })));
+    /// let entered = ElicitResult::Accepted(json!({"name": "Ada"}));
+    /// assert_eq!(entered.parse().ok(), Some(ElicitResult::Accepted(Name { name: "Ada".to_owned() })));
     /// ```
-    pub fn parse<T: DeserializeOwned>(self) -> Result<Elicited<T>, BadAnswer> {
+    pub fn parse<T: DeserializeOwned>(self) -> Result<ElicitResult<T>, BadAnswer> {
         Ok(match self {
-            Self::Accepted(value) => Elicited::Accepted(serde_json::from_value(value)?),
-            Self::Declined => Elicited::Declined,
-            Self::Cancelled => Elicited::Cancelled,
+            Self::Accepted(value) => ElicitResult::Accepted(serde_json::from_value(value)?),
+            Self::Declined => ElicitResult::Declined,
+            Self::Cancelled => ElicitResult::Cancelled,
         })
     }
 }

@@ -1,33 +1,32 @@
-//! Why a server does not come to be, or does not serve.
+//! Errors of building and serving a server.
 
 use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a server does not come to be, or does not serve.
+/// Error of building or serving a server.
 ///
-/// It is shown by `{:?}` as a person wants to read it, sources included, because that is how a `main` that returns it
-/// ends.
+/// `{:?}` prints a readable message with all sources, because a `main` that returns the error prints it in that format.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something cannot be registered.
+    /// An item cannot be registered.
     #[error(transparent)]
     Register(#[from] RegisterError),
-    /// A stream broke, or the client sent a message that is too long.
-    #[error("the connection to the client broke")]
+    /// The connection broke, or the client sent a message that is too long.
+    #[error("lost the connection to the client")]
     Connection(#[source] io::Error),
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {0}")]
     Listen(String, #[source] io::Error),
-    /// Anybody who reaches the address could call every tool.
+    /// Every tool would be open to all machines that reach the address.
     #[error(
-        "{0} is reached from other machines, and nothing asks callers who they are: listen on 127.0.0.1, or set \
-         `allow_unauthenticated` in `ServerOptions` if something in front of the server does"
+        "{0} is reachable from other machines and callers are not authenticated: listen on 127.0.0.1, or set \
+         `allow_unauthenticated` in `ServerOptions` if something in front of the server authenticates them"
     )]
     Unauthenticated(SocketAddr),
-    /// The system does not give what serving takes: threads, or signals.
+    /// The system refuses a resource that serving needs: threads or signal handlers.
     #[error("cannot start serving")]
     Start(#[source] io::Error),
 }
@@ -47,70 +46,68 @@ impl fmt::Debug for Error {
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something cannot be registered. Nothing has changed then.
+/// Error of a registration. A failed registration changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// It has no name or URI.
-    #[error("a {kind} without a {member} cannot be called: give it one")]
-    Nameless {
+    /// The name or URI is empty.
+    #[error("the {member} of a {kind} must not be empty")]
+    EmptyName {
         /// `tool`, `prompt`, `resource` or `resource template`.
         kind: &'static str,
         /// `name` or `URI`.
         member: &'static str,
     },
-    /// There is one of that name.
-    #[error("the {kind} {name:?} is registered already: remove that one first, or choose another name")]
+    /// Another item has the same name.
+    #[error("the {kind} {name:?} is already registered: remove it first, or choose another name")]
     Duplicate {
         /// `tool`, `prompt`, `resource` or `resource template`.
         kind: &'static str,
         /// The name, URI or template.
         name: String,
     },
-    /// A name that some clients would refuse (MCP 2026-07-28, server/tools, tool names).
-    #[error(
-        "the name of the tool {0:?} has to be 1 to 128 letters, digits, `_`, `-` and `.`: choose another one"
-    )]
+    /// A name that some clients would reject (MCP 2026-07-28, server/tools, tool names).
+    #[error("invalid tool name {0:?}: use 1 to 128 letters, digits, `_`, `-` and `.`")]
     IllegalName(String),
-    /// A schema that is not one of an object.
-    #[error("the {schema} schema of the tool {tool:?} has to be one of an object, but {fault}: use a struct")]
+    /// A schema that does not describe an object.
+    #[error("the {schema} schema of the tool {tool:?} must describe an object, but {fault}: use a struct")]
     NotAnObject {
         /// The tool.
         tool: String,
         /// `input` or `output`.
         schema: &'static str,
-        /// What is wrong.
+        /// The fault of the schema.
         fault: String,
     },
-    /// A schema that is none.
-    #[error("the {schema} schema of the tool {tool:?} is no JSON Schema: {fault}")]
+    /// A value that is not a JSON Schema.
+    #[error("the {schema} schema of the tool {tool:?} is not a valid JSON Schema: {fault}")]
     BadSchema {
         /// The tool.
         tool: String,
         /// `input` or `output`.
         schema: &'static str,
-        /// What is wrong, and where.
+        /// The fault and its location.
         fault: String,
     },
     /// A definition that clients could not read.
-    #[error("the {kind} {name:?} cannot be published: {fault}")]
+    #[error("invalid definition of the {kind} {name:?}: {fault}")]
     BadDefinition {
         /// `tool`, `prompt`, `resource` or `resource template`.
         kind: &'static str,
         /// The name, URI or template.
         name: String,
-        /// What is wrong.
+        /// The fault of the definition.
         fault: String,
     },
-    /// A completion for something that is not there.
-    #[error("there is no {kind} {name:?} to complete: register it first")]
+    /// A completer for an item that is not registered.
+    #[error("no {kind} {name:?} to complete: register it first")]
     Unknown {
         /// `prompt` or `resource template`.
         kind: &'static str,
         /// The name or template.
         name: String,
     },
-    /// A completion for an argument that is not there.
+    /// A completer for an argument that does not exist.
     #[error("the {kind} {name:?} has no {argument:?} to complete, only {known}")]
     UnknownArgument {
         /// `prompt` or `resource template`.
@@ -119,11 +116,11 @@ pub enum RegisterError {
         name: String,
         /// The argument or variable.
         argument: String,
-        /// Those that there are.
+        /// The existing arguments or variables.
         known: String,
     },
-    /// The server is gone.
-    #[error("the server has ended: a handle does not keep it")]
+    /// The server has ended.
+    #[error("the server has ended: a handle does not keep it alive")]
     Ended,
 }
 
@@ -132,11 +129,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_main_shows() {
-        let taken = io::Error::new(io::ErrorKind::AddrInUse, "address in use");
-        let error = Error::Listen("127.0.0.1:80".into(), taken);
+    fn debug_output_is_a_readable_message() {
+        let in_use = io::Error::new(io::ErrorKind::AddrInUse, "address in use");
+        let error = Error::Listen("127.0.0.1:80".into(), in_use);
         assert_eq!(format!("{error:?}"), "cannot listen on 127.0.0.1:80: address in use");
-        let error = Error::from(RegisterError::Nameless { kind: "tool", member: "name" });
-        assert_eq!(format!("{error:?}"), "a tool without a name cannot be called: give it one");
+        let error = Error::from(RegisterError::EmptyName { kind: "tool", member: "name" });
+        assert_eq!(format!("{error:?}"), "the name of a tool must not be empty");
     }
 }

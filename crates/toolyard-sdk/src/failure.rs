@@ -1,20 +1,19 @@
-//! Why a tool failed, for the model.
+//! Failures of tools, written for the model.
 
 use std::error::Error;
 use std::fmt;
 
 use serde_json::json;
-use toolyard_core::{AskError, Code, Json, Outcome, ToolError};
+use toolyard_core::{ErrorCode, InputRequestError, Json, Outcome, ToolError};
 
 use crate::content::Content;
-use crate::reply::Reply;
+use crate::reply::ToolReply;
 
-/// Why a tool failed: a result with `isError`, which the model reads and may act upon.
+/// A failed call: a result with `isError`, which the model reads and can act on.
 ///
-/// Every error that is `Send + Sync + 'static` becomes one by `?`, and so do texts, boxed errors that are
-/// `Send + Sync`, and `anyhow`'s. The model reads what the error says of
-/// itself; its sources go to the log. For the same reason as `anyhow::Error`, this type is no
-/// [`Error`] itself.
+/// `?` converts every error that is `Send + Sync + 'static`, as well as strings, boxed errors that are `Send + Sync`,
+/// and `anyhow` errors. The model reads the error's message; its sources go to the log. Like `anyhow::Error`, this type
+/// does not implement [`Error`].
 ///
 /// ```
 /// use toolyard_sdk::ToolFailure;
@@ -32,18 +31,18 @@ use crate::reply::Reply;
 /// assert_eq!(failure.to_string(), "No such file or directory (os error 2)");
 /// ```
 pub struct ToolFailure {
-    kind: Kind,
+    kind: FailureKind,
 }
 
-enum Kind {
-    /// For the model.
-    Told { content: Vec<Content>, source: Option<Box<dyn Error + Send + Sync>> },
-    /// For the client.
+enum FailureKind {
+    /// A result with `isError`, for the model.
+    ErrorResult { content: Vec<Content>, source: Option<Box<dyn Error + Send + Sync>> },
+    /// A JSON-RPC error, for the client.
     Protocol(ToolError),
 }
 
 impl ToolFailure {
-    /// A failure that the model reads as `text`. Say what it could do about it.
+    /// A failure that the model reads as `text`. Suggest a remedy in the text.
     ///
     /// ```
     /// # use toolyard_sdk::ToolFailure;
@@ -54,7 +53,7 @@ impl ToolFailure {
         Self::with_content(vec![Content::text(text)])
     }
 
-    /// A failure that takes more than a text to tell, such as a screenshot.
+    /// A failure with more than a text, such as a screenshot.
     ///
     /// ```
     /// # use toolyard_sdk::{Content, ToolFailure};
@@ -63,50 +62,50 @@ impl ToolFailure {
     /// ```
     #[must_use]
     pub const fn with_content(content: Vec<Content>) -> Self {
-        Self { kind: Kind::Told { content, source: None } }
+        Self { kind: FailureKind::ErrorResult { content, source: None } }
     }
 
-    /// A JSON-RPC error in the place of a result. The model does not learn of it in most clients: use it for what
-    /// only the client can mend.
+    /// A JSON-RPC error instead of a result. Most clients do not pass it to the model: use it for errors that only the
+    /// client can fix.
     ///
     /// ```
     /// # use toolyard_sdk::ToolFailure;
-    /// let failure = ToolFailure::protocol(-32602, "the cursor is none that was given out");
+    /// let failure = ToolFailure::protocol(-32602, "invalid cursor");
     /// ```
     #[must_use]
     pub fn protocol(code: i32, message: &str) -> Self {
         let error = Json::from_value(&json!({"code": code, "message": message}));
-        let error = ToolError::new(Code::ExecutionFailed, message.to_owned()).from_peer(error);
-        Self { kind: Kind::Protocol(error) }
+        let error = ToolError::new(ErrorCode::ExecutionFailed, message.to_owned()).from_peer(error);
+        Self { kind: FailureKind::Protocol(error) }
     }
 
-    /// What a tool answers.
+    /// The outcome of a tool call.
     pub(crate) fn outcome(self) -> Result<Outcome, ToolError> {
         match self.kind {
-            Kind::Protocol(error) => Err(error),
-            Kind::Told { content, source } => {
+            FailureKind::Protocol(error) => Err(error),
+            FailureKind::ErrorResult { content, source } => {
                 if let Some(source) = source {
                     tracing::debug!(error = &*source as &dyn Error, "a handler failed");
                 }
-                Ok(Outcome::Done(Reply::failed(content).output(false)))
+                Ok(Outcome::Done(ToolReply::failed(content).output(false)))
             }
         }
     }
 
-    /// What is answered where there are no results with `isError`.
+    /// The error for calls whose results have no `isError`.
     pub(crate) fn into_error(self) -> ToolError {
         let message = self.to_string();
         match self.kind {
-            Kind::Protocol(error) => error,
-            Kind::Told { source, .. } => {
-                let error = ToolError::new(Code::ExecutionFailed, message);
+            FailureKind::Protocol(error) => error,
+            FailureKind::ErrorResult { source, .. } => {
+                let error = ToolError::new(ErrorCode::ExecutionFailed, message);
                 source.into_iter().fold(error, ToolError::caused_by)
             }
         }
     }
 
-    /// The protocol's error, where it is to be one: what is told to the client on purpose, and what the client
-    /// would have to be able to do.
+    /// Extracts an error that is to become a protocol error: an explicit [`ToolError`], or a capability that the client
+    /// lacks.
     fn protocol_error(
         error: Box<dyn Error + Send + Sync>,
     ) -> Result<ToolError, Box<dyn Error + Send + Sync>> {
@@ -115,9 +114,11 @@ impl ToolFailure {
             Err(error) => error,
         };
         let mut causes = std::iter::successors(Some(&*error as &dyn Error), |error| (*error).source());
-        let asked = causes.find_map(|cause| cause.downcast_ref::<AskError>());
-        match asked {
-            Some(AskError::Unsupported(capability)) => Ok(AskError::Unsupported(capability.clone()).into()),
+        let ask_error = causes.find_map(|cause| cause.downcast_ref::<InputRequestError>());
+        match ask_error {
+            Some(InputRequestError::Unsupported(capability)) => {
+                Ok(InputRequestError::Unsupported(capability.clone()).into())
+            }
             _ => Err(error),
         }
     }
@@ -126,19 +127,22 @@ impl ToolFailure {
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolFailure {
     fn from(error: E) -> Self {
         let kind = match Self::protocol_error(error.into()) {
-            Ok(error) => Kind::Protocol(error),
-            Err(error) => Kind::Told { content: vec![Content::text(error.to_string())], source: Some(error) },
+            Ok(error) => FailureKind::Protocol(error),
+            Err(error) => FailureKind::ErrorResult {
+                content: vec![Content::text(error.to_string())],
+                source: Some(error),
+            },
         };
         Self { kind }
     }
 }
 
-/// What the model reads of it, as far as that is text.
+/// Prints the texts that the model reads.
 impl fmt::Display for ToolFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Protocol(error) => error.fmt(f),
-            Kind::Told { content, .. } => {
+            FailureKind::Protocol(error) => error.fmt(f),
+            FailureKind::ErrorResult { content, .. } => {
                 let texts: Vec<_> = content.iter().filter_map(Content::as_text).collect();
                 f.write_str(&texts.join("\n"))
             }
@@ -146,12 +150,12 @@ impl fmt::Display for ToolFailure {
     }
 }
 
-/// Does not show what the model reads: it may repeat what a user said.
+/// Leaves out the texts for the model: they may repeat user input.
 impl fmt::Debug for ToolFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Protocol(error) => f.debug_tuple("ToolFailure").field(&error.code()).finish(),
-            Kind::Told { content, .. } => f.debug_tuple("ToolFailure").field(content).finish(),
+            FailureKind::Protocol(error) => f.debug_tuple("ToolFailure").field(&error.code()).finish(),
+            FailureKind::ErrorResult { content, .. } => f.debug_tuple("ToolFailure").field(content).finish(),
         }
     }
 }
@@ -164,12 +168,12 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("cannot send the invoice")]
-    struct Wrapped(#[from] AskError);
+    struct Wrapped(#[from] InputRequestError);
 
     #[track_caller]
     fn check(failure: impl Into<ToolFailure>, expect: &str) {
         let failure = failure.into();
-        let shown = failure.to_string();
+        let message = failure.to_string();
         let answer = match failure.outcome() {
             Ok(Outcome::Done(output)) => output.body.to_json().as_text().to_owned(),
             Ok(other) => format!("{other:?}"),
@@ -178,29 +182,29 @@ mod tests {
                 None => format!("{:?}", error.code()),
             },
         };
-        assert_eq!(format!("{shown} => {answer}"), expect);
+        assert_eq!(format!("{message} => {answer}"), expect);
     }
 
     #[test]
-    fn what_becomes_of_failures() {
-        let told =
+    fn failure_becomes_a_result_or_a_protocol_error() {
+        let result =
             |text| format!(r#"{text} => {{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}"#);
-        check(ToolFailure::new("no such city"), &told("no such city"));
-        check("no such city", &told("no such city"));
-        check("no such city".to_owned(), &told("no such city"));
-        check(std::io::Error::other("disk full"), &told("disk full"));
-        check(AskError::TooLate, &told("the client did not answer in time"));
-        check(Wrapped(AskError::Gone), &told("cannot send the invoice"));
+        check(ToolFailure::new("no such city"), &result("no such city"));
+        check("no such city", &result("no such city"));
+        check("no such city".to_owned(), &result("no such city"));
+        check(std::io::Error::other("disk full"), &result("disk full"));
+        check(InputRequestError::TooLate, &result("the client did not answer in time"));
+        check(Wrapped(InputRequestError::Gone), &result("cannot send the invoice"));
         let missing = "The client lacks a capability that this needs => MissingCapability";
-        check(AskError::Unsupported(Object::new()), missing);
-        check(Wrapped(AskError::Unsupported(Object::new())), missing);
+        check(InputRequestError::Unsupported(Object::new()), missing);
+        check(Wrapped(InputRequestError::Unsupported(Object::new())), missing);
         check(ToolFailure::protocol(-32602, "bad"), r#"bad => {"code":-32602,"message":"bad"}"#);
-        check(ToolError::new(Code::Denied, "not you"), "not you => Denied");
+        check(ToolError::new(ErrorCode::Denied, "not you"), "not you => Denied");
     }
 
     #[test]
-    fn nothing_said_is_shown() {
-        let shown = format!("{:?}", ToolFailure::new("secret"));
-        assert!(shown.starts_with("ToolFailure([Content(") && !shown.contains("secret"), "{shown}");
+    fn debug_output_hides_the_text() {
+        let debug = format!("{:?}", ToolFailure::new("secret"));
+        assert!(debug.starts_with("ToolFailure([Content(") && !debug.contains("secret"), "{debug}");
     }
 }

@@ -1,4 +1,4 @@
-//! What handlers of all kinds have in common: functions of up to two parameters, called at once or awaited.
+//! The common part of all handlers: functions of up to two parameters, blocking or async.
 
 use std::future::pending;
 use std::panic::resume_unwind;
@@ -7,27 +7,27 @@ use tokio::task::{AbortHandle, spawn_blocking};
 
 use crate::context::Context;
 
-/// A function or closure, by its parameters as a tuple.
+/// A function or closure, with its parameters as a tuple.
 ///
-/// You do not implement this: it is there for every function of up to two parameters that can be sent between
-/// threads. A closure is cloned for each call, so that what it captures may be moved into the future that it
-/// returns: capture what is cheap to clone, such as an [`Arc`](std::sync::Arc).
+/// Implemented for every function of up to two parameters that can be sent between threads; do not implement it
+/// yourself. A closure is cloned for each call, so that captured values can be moved into the future that it returns:
+/// capture values that are cheap to clone, such as an [`Arc`](std::sync::Arc).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a handler",
     label = "not a function of at most a `Context` and arguments",
     note = "a handler is a function or closure, `async` or not, with the parameters `()`, `(Args)`, `(Context)` \
             or `(Context, Args)`",
-    note = "what a closure captures has to be `Clone + Send + Sync + 'static`: put it into an `Arc`"
+    note = "the captured values of a closure must be `Clone + Send + Sync + 'static`: put them into an `Arc`"
 )]
-pub trait Function<Parameters>: Clone + Send + Sync + 'static {
-    /// What it returns; for an `async` function, the future.
+pub trait HandlerFunction<Parameters>: Clone + Send + Sync + 'static {
+    /// The return value; the future for an `async` function.
     type Output;
 
-    /// Calls it.
+    /// Calls the function.
     fn call(self, parameters: Parameters) -> Self::Output;
 }
 
-impl<F, R> Function<()> for F
+impl<F, R> HandlerFunction<()> for F
 where
     F: FnOnce() -> R + Clone + Send + Sync + 'static,
 {
@@ -38,7 +38,7 @@ where
     }
 }
 
-impl<F, A, R> Function<(A,)> for F
+impl<F, A, R> HandlerFunction<(A,)> for F
 where
     F: FnOnce(A) -> R + Clone + Send + Sync + 'static,
 {
@@ -49,7 +49,7 @@ where
     }
 }
 
-impl<F, A, B, R> Function<(A, B)> for F
+impl<F, A, B, R> HandlerFunction<(A, B)> for F
 where
     F: FnOnce(A, B) -> R + Clone + Send + Sync + 'static,
 {
@@ -60,15 +60,15 @@ where
     }
 }
 
-/// What the first of two parameters of a handler can be: a [`Context`].
+/// The type of the first of two parameters of a handler: [`Context`].
 #[diagnostic::on_unimplemented(
-    message = "the first of two parameters of a handler has to be a `Context`, and is `{Self}`",
-    label = "takes two parameters, of which the first is no `Context`",
+    message = "the first of two parameters of a handler must be a `Context`, not `{Self}`",
+    label = "takes two parameters, but the first is not a `Context`",
     note = "a handler takes nothing, `Args`, `Context`, or `Context` and then `Args`",
     note = "several arguments are the fields of one struct"
 )]
 pub trait FirstParameter: Send + Sized + 'static {
-    /// Takes it from what is around a call.
+    /// Returns the parameter for a call.
     #[must_use]
     fn of(context: &Context) -> Self;
 }
@@ -79,40 +79,40 @@ impl FirstParameter for Context {
     }
 }
 
-/// Marks handlers that are plain functions: they run where they may block.
+/// Marker of handlers that are plain functions, which run on threads that may block.
 #[derive(Debug)]
-pub enum Blocking {}
+pub enum BlockingHandler {}
 
-/// Marks handlers that return a future.
+/// Marker of handlers that return a future.
 #[derive(Debug)]
-pub enum Async {}
+pub enum AsyncHandler {}
 
-/// Runs what may block on the threads that tokio keeps for that. Work that has not begun when this is dropped
-/// never does; a panic goes on here.
+/// Runs blocking work on tokio's blocking threads. Work that has not started when this future is dropped never starts;
+/// a panic is propagated to the caller.
 pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     let running = spawn_blocking(work);
-    let _withdrawn = Withdraw(running.abort_handle());
+    let _abort = AbortOnDrop(running.abort_handle());
     match running.await {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // The runtime ends, and with it whoever waits for this.
+            // The runtime shuts down, and this future with it.
             Err(_) => pending().await,
         },
     }
 }
 
-struct Withdraw(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Withdraw {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// Writes the trait of what handlers of one kind return, and implements it for values, which `$value` names, and for
-/// futures. Its documentation and what the compiler says of it stand before its name.
-macro_rules! returned {
+/// Declares the trait of the return types of one kind of handler, and implements it for values, which implement
+/// `$value`, and for futures. Its doc comment and diagnostics precede its name.
+macro_rules! handler_output {
     ($(#[$about:meta])* pub trait $name:ident of a $handler:ident: $value:ident) => {
         $(#[$about])*
         pub trait $name<Kind>: Sized {
@@ -127,7 +127,7 @@ macro_rules! returned {
                 Self: Send + 'static;
         }
 
-        impl<R: $value> $name<$crate::function::Blocking> for R {
+        impl<R: $value> $name<$crate::function::BlockingHandler> for R {
             type Value = R;
 
             fn run(
@@ -140,7 +140,7 @@ macro_rules! returned {
             }
         }
 
-        impl<F: Future> $name<$crate::function::Async> for F {
+        impl<F: Future> $name<$crate::function::AsyncHandler> for F {
             type Value = F::Output;
 
             fn run(
@@ -155,4 +155,4 @@ macro_rules! returned {
     };
 }
 
-pub(crate) use returned;
+pub(crate) use handler_output;

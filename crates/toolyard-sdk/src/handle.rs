@@ -1,9 +1,9 @@
-//! Changes to a server that serves.
+//! Changes of a server while it serves.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::backend::Yard;
+use crate::backend::ServerBackend;
 use crate::completion::{self, Completer};
 use crate::error::RegisterError;
 use crate::handler::ToolHandler;
@@ -12,9 +12,9 @@ use crate::register;
 use crate::resource::{Resource, ResourceHandler, ResourceTemplate, TemplateHandler};
 use crate::tool::Tool;
 
-/// Registers and removes while the server serves. Clients are told that the list has changed.
+/// Registers and removes items while the server serves. Clients are notified of changed lists.
 ///
-/// A handle is cheap to clone, and does not keep the server: handlers may hold one.
+/// A handle is cheap to clone and does not keep the server alive: handlers may hold one.
 ///
 /// ```
 /// use toolyard_sdk::{RegisterError, Server, ServerHandle, Tool, ToolFailure};
@@ -33,15 +33,15 @@ use crate::tool::Tool;
 /// ```
 #[derive(Clone)]
 pub struct ServerHandle {
-    yard: Weak<Yard>,
+    backend: Weak<ServerBackend>,
 }
 
 impl ServerHandle {
-    pub(crate) fn new(yard: &Arc<Yard>) -> Self {
-        Self { yard: Arc::downgrade(yard) }
+    pub(crate) fn new(backend: &Arc<ServerBackend>) -> Self {
+        Self { backend: Arc::downgrade(backend) }
     }
 
-    /// Adds a tool, behind all others.
+    /// Adds a tool at the end of the list.
     ///
     /// ```
     /// # use toolyard_sdk::{Server, Tool};
@@ -54,12 +54,12 @@ impl ServerHandle {
     /// ```
     ///
     /// # Errors
-    /// As [`Server::register_tool`](crate::Server::register_tool), and when the server has ended.
+    /// As for [`Server::register_tool`](crate::Server::register_tool), and if the server has ended.
     pub fn add_tool<M>(&self, tool: Tool, handler: impl ToolHandler<M>) -> Result<(), RegisterError> {
-        self.yard()?.add_tool(tool, handler)
+        self.backend()?.add_tool(tool, handler)
     }
 
-    /// Takes a tool off the list; says whether it was there. Calls of it that run go on.
+    /// Removes a tool; returns `true` if it existed. Running calls continue.
     ///
     /// ```
     /// # use toolyard_sdk::{Server, Tool};
@@ -71,27 +71,27 @@ impl ServerHandle {
     /// # Ok(()) }
     /// ```
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.change(|yard| yard.change(|offered| offered.tools.remove(name)).is_ok())
+        self.change(|backend| backend.change(|items| items.tools.remove(name)).is_ok())
     }
 
-    /// Adds a prompt, behind all others.
+    /// Adds a prompt at the end of the list.
     ///
     /// ```
     /// # use toolyard_sdk::{Prompt, Server};
     /// # fn main() -> toolyard_sdk::Result<()> {
     /// # let server = Server::new("door", "1.0.0");
     /// let handle = server.handle();
-    /// handle.add_prompt(Prompt::new("greet", "Greets who comes in."), async || "Say hello.")?;
+    /// handle.add_prompt(Prompt::new("greet", "Greets visitors."), async || "Say hello.")?;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// As [`Server::register_prompt`](crate::Server::register_prompt), and when the server has ended.
+    /// As for [`Server::register_prompt`](crate::Server::register_prompt), and if the server has ended.
     pub fn add_prompt<M>(&self, prompt: Prompt, handler: impl PromptHandler<M>) -> Result<(), RegisterError> {
-        self.yard()?.add_prompt(prompt, handler)
+        self.backend()?.add_prompt(prompt, handler)
     }
 
-    /// Takes a prompt off the list, with its completers; says whether it was there.
+    /// Removes a prompt and its completers; returns `true` if it existed.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -99,10 +99,10 @@ impl ServerHandle {
     /// assert!(!server.handle().remove_prompt("greet"));
     /// ```
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.change(|yard| yard.change(|offered| offered.prompts.remove(name)).is_ok())
+        self.change(|backend| backend.change(|items| items.prompts.remove(name)).is_ok())
     }
 
-    /// Completes an argument of a prompt while the user types.
+    /// Adds a completer for an argument of a prompt.
     ///
     /// ```
     /// # use toolyard_sdk::{Prompt, PromptArgument, Server, ServerHandle};
@@ -113,7 +113,7 @@ impl ServerHandle {
     ///
     /// # fn add(handle: &ServerHandle) -> toolyard_sdk::Result<()> {
     /// let greet = |args: Greeting| format!("Say hello in {}.", args.language);
-    /// handle.add_prompt(Prompt::new("greet", "Greets who comes in."), greet)?;
+    /// handle.add_prompt(Prompt::new("greet", "Greets visitors."), greet)?;
     /// handle.complete_prompt("greet", "language", async |_typed: String| ["English", "French"])?;
     /// # Ok(()) }
     /// # let server = Server::new("door", "1.0.0");
@@ -121,17 +121,17 @@ impl ServerHandle {
     /// ```
     ///
     /// # Errors
-    /// As [`Server::complete_prompt`](crate::Server::complete_prompt), and when the server has ended.
+    /// As for [`Server::complete_prompt`](crate::Server::complete_prompt), and if the server has ended.
     pub fn complete_prompt<M>(
         &self,
         prompt: &str,
         argument: &str,
         completer: impl Completer<M>,
     ) -> Result<(), RegisterError> {
-        self.yard()?.complete_prompt(prompt, argument, completer)
+        self.backend()?.complete_prompt(prompt, argument, completer)
     }
 
-    /// Adds a resource, behind all others.
+    /// Adds a resource at the end of the list.
     ///
     /// ```
     /// # use toolyard_sdk::{Resource, Server};
@@ -143,16 +143,16 @@ impl ServerHandle {
     /// ```
     ///
     /// # Errors
-    /// As [`Server::resource`](crate::Server::resource), and when the server has ended.
+    /// As for [`Server::resource`](crate::Server::resource), and if the server has ended.
     pub fn add_resource<M>(
         &self,
         resource: Resource,
         handler: impl ResourceHandler<M>,
     ) -> Result<(), RegisterError> {
-        self.yard()?.add_resource(&resource, handler)
+        self.backend()?.add_resource(&resource, handler)
     }
 
-    /// Takes a resource off the list; says whether it was there. Who follows it is told that it has changed.
+    /// Removes a resource; returns `true` if it existed. Its subscribers are notified of a change.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -160,60 +160,60 @@ impl ServerHandle {
     /// assert!(!server.handle().remove_resource("door:///state"));
     /// ```
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.change(|yard| {
-            let removed = yard.change(|offered| offered.resources.remove(uri)).is_ok();
+        self.change(|backend| {
+            let removed = backend.change(|items| items.resources.remove(uri)).is_ok();
             if removed {
-                yard.updated(uri);
+                backend.updated(uri);
             }
             removed
         })
     }
 
-    /// Adds a template of resources, behind all others.
+    /// Adds a resource template at the end of the list.
     ///
     /// ```
-    /// # use toolyard_sdk::{ResourceTemplate, Server, Uri};
+    /// # use toolyard_sdk::{ResourceTemplate, ResourceUri, Server};
     /// # fn main() -> toolyard_sdk::Result<()> {
     /// # let server = Server::new("door", "1.0.0");
     /// let handle = server.handle();
-    /// handle.add_template(ResourceTemplate::new("door:///{name}", "door"), async |uri: Uri| uri.0)?;
+    /// handle.add_template(ResourceTemplate::new("door:///{name}", "door"), async |uri: ResourceUri| uri.0)?;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// As [`Server::resource_template`](crate::Server::resource_template), and when the server has ended.
+    /// As for [`Server::resource_template`](crate::Server::resource_template), and if the server has ended.
     pub fn add_template<M>(
         &self,
         template: ResourceTemplate,
         handler: impl TemplateHandler<M>,
     ) -> Result<(), RegisterError> {
-        self.yard()?.add_template(&template, handler)
+        self.backend()?.add_template(&template, handler)
     }
 
-    /// Completes a variable of a template of resources while the user types.
+    /// Adds a completer for a variable of a resource template.
     ///
     /// ```
-    /// # use toolyard_sdk::{ResourceTemplate, Server, Uri};
+    /// # use toolyard_sdk::{ResourceTemplate, ResourceUri, Server};
     /// # fn main() -> toolyard_sdk::Result<()> {
     /// # let server = Server::new("door", "1.0.0");
     /// let handle = server.handle();
-    /// handle.add_template(ResourceTemplate::new("door:///{name}", "door"), async |uri: Uri| uri.0)?;
+    /// handle.add_template(ResourceTemplate::new("door:///{name}", "door"), async |uri: ResourceUri| uri.0)?;
     /// handle.complete_resource("door:///{name}", "name", async |_typed: String| ["front", "back"])?;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// As [`Server::complete_resource`](crate::Server::complete_resource), and when the server has ended.
+    /// As for [`Server::complete_resource`](crate::Server::complete_resource), and if the server has ended.
     pub fn complete_resource<M>(
         &self,
         uri_template: &str,
         variable: &str,
         completer: impl Completer<M>,
     ) -> Result<(), RegisterError> {
-        self.yard()?.complete_resource(uri_template, variable, completer)
+        self.backend()?.complete_resource(uri_template, variable, completer)
     }
 
-    /// Takes a template off the list, with its completers; says whether it was there.
+    /// Removes a template and its completers; returns `true` if it existed.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -221,14 +221,14 @@ impl ServerHandle {
     /// assert!(!server.handle().remove_template("door:///{name}"));
     /// ```
     pub fn remove_template(&self, uri_template: &str) -> bool {
-        self.change(|yard| yard.change(|offered| offered.templates.remove(uri_template)).is_ok())
+        self.change(|backend| backend.change(|items| items.templates.remove(uri_template)).is_ok())
     }
 
-    /// Ends serving, in whatever way it is served: streams end, and no more calls are taken. Calls that run may end,
-    /// for as long as [`ServerOptions::drain`](crate::ServerOptions::drain) says where the server itself listens.
+    /// Stops serving on every transport: streams end, and new calls are refused. Running calls may finish, within
+    /// [`ServerOptions::drain`](crate::ServerOptions::drain) if the server has its own listener.
     ///
-    /// An application with routes of [`Server::into_router`](crate::Server::into_router) has to call it before it
-    /// waits for its connections to end: clients keep streams open for as long as they can.
+    /// An application with the routes of [`Server::into_router`](crate::Server::into_router) must call it before it
+    /// waits for its connections to end: clients keep streams open as long as they can.
     ///
     /// ```ignore
     /// let server = Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open")?;
@@ -242,12 +242,12 @@ impl ServerHandle {
     ///     .await?;
     /// ```
     pub fn stop(&self) {
-        if let Some(yard) = self.yard.upgrade() {
-            yard.stop();
+        if let Some(backend) = self.backend.upgrade() {
+            backend.stop();
         }
     }
 
-    /// Tells clients that follow this resource that it is not what it was.
+    /// Notifies the subscribers of this resource that it has changed.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -256,31 +256,31 @@ impl ServerHandle {
     /// handle.resource_updated("door:///state");
     /// ```
     pub fn resource_updated(&self, uri: &str) {
-        if let Some(yard) = self.yard.upgrade() {
-            yard.updated(uri);
+        if let Some(backend) = self.backend.upgrade() {
+            backend.updated(uri);
         }
     }
 
-    fn yard(&self) -> Result<Arc<Yard>, RegisterError> {
-        self.yard.upgrade().ok_or(RegisterError::Ended)
+    fn backend(&self) -> Result<Arc<ServerBackend>, RegisterError> {
+        self.backend.upgrade().ok_or(RegisterError::Ended)
     }
 
-    /// Changes a server that still is.
-    fn change(&self, change: impl FnOnce(&Yard) -> bool) -> bool {
-        self.yard.upgrade().is_some_and(|yard| change(&yard))
+    /// Changes a server that still exists.
+    fn change(&self, change: impl FnOnce(&ServerBackend) -> bool) -> bool {
+        self.backend.upgrade().is_some_and(|backend| change(&backend))
     }
 }
 
 impl fmt::Debug for ServerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerHandle").field("ended", &(self.yard.strong_count() == 0)).finish()
+        f.debug_struct("ServerHandle").field("ended", &(self.backend.strong_count() == 0)).finish()
     }
 }
 
-impl Yard {
+impl ServerBackend {
     pub(crate) fn add_tool<M>(&self, tool: Tool, handler: impl ToolHandler<M>) -> Result<(), RegisterError> {
         let registered = register::tool(tool, handler)?;
-        self.change(|offered| offered.tools.add("tool", registered))
+        self.change(|items| items.tools.add("tool", registered))
     }
 
     pub(crate) fn add_prompt<M>(
@@ -289,7 +289,7 @@ impl Yard {
         handler: impl PromptHandler<M>,
     ) -> Result<(), RegisterError> {
         let registered = register::prompt(prompt, handler)?;
-        self.change(|offered| offered.prompts.add("prompt", registered))
+        self.change(|items| items.prompts.add("prompt", registered))
     }
 
     pub(crate) fn complete_prompt<M>(
@@ -299,8 +299,8 @@ impl Yard {
         completer: impl Completer<M>,
     ) -> Result<(), RegisterError> {
         let completer = completion::handler(completer);
-        let (place, known) = ((prompt, argument), register::arguments_of);
-        self.change(|offered| register::completer("prompt", &mut offered.prompts, place, known, completer))
+        let (position, known) = ((prompt, argument), register::arguments_of);
+        self.change(|items| register::completer("prompt", &mut items.prompts, position, known, completer))
     }
 
     pub(crate) fn complete_resource<M>(
@@ -311,8 +311,8 @@ impl Yard {
     ) -> Result<(), RegisterError> {
         const KIND: &str = "resource template";
         let completer = completion::handler(completer);
-        let (place, known) = ((uri_template, variable), register::variables_of);
-        self.change(|offered| register::completer(KIND, &mut offered.templates, place, known, completer))
+        let (position, known) = ((uri_template, variable), register::variables_of);
+        self.change(|items| register::completer(KIND, &mut items.templates, position, known, completer))
     }
 
     pub(crate) fn add_resource<M>(
@@ -321,7 +321,7 @@ impl Yard {
         handler: impl ResourceHandler<M>,
     ) -> Result<(), RegisterError> {
         let registered = register::resource(resource, handler)?;
-        self.change(|offered| offered.resources.add("resource", registered))
+        self.change(|items| items.resources.add("resource", registered))
     }
 
     pub(crate) fn add_template<M>(
@@ -330,6 +330,6 @@ impl Yard {
         handler: impl TemplateHandler<M>,
     ) -> Result<(), RegisterError> {
         let registered = register::template(template, handler)?;
-        self.change(|offered| offered.templates.add("resource template", registered))
+        self.change(|items| items.templates.add("resource template", registered))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A picture that a client may show beside a name.
+/// An image that a client may show beside a name.
 ///
 /// ```
 /// use toolyard_sdk::Icon;
@@ -12,23 +12,23 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
-    /// Where it is: an `https:` or `data:` URI.
+    /// An `https:` or `data:` URI.
     pub src: String,
-    /// Its MIME type, where the source does not say.
+    /// The MIME type, if the source does not give it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// In which sizes it can be used, such as `48x48`, or `any`; every size where it is empty.
+    /// Supported sizes, such as `48x48` or `any`; every size if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<String>,
-    /// Which background it is made for.
+    /// The background that the icon is made for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub theme: Option<Theme>,
+    pub theme: Option<IconTheme>,
 }
 
 /// The background that an icon is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Theme {
+pub enum IconTheme {
     /// A light one.
     Light,
     /// A dark one.
@@ -36,7 +36,7 @@ pub enum Theme {
 }
 
 impl Icon {
-    /// The icon at this URI.
+    /// An icon with this URI.
     ///
     /// ```
     /// # use toolyard_sdk::Icon;
@@ -46,7 +46,7 @@ impl Icon {
         Self { src: src.into(), mime_type: None, sizes: Vec::new(), theme: None }
     }
 
-    /// Its MIME type.
+    /// Sets the MIME type.
     ///
     /// ```
     /// # use toolyard_sdk::Icon;
@@ -58,7 +58,7 @@ impl Icon {
         self
     }
 
-    /// One more size in which it can be used.
+    /// Adds a supported size.
     ///
     /// ```
     /// # use toolyard_sdk::Icon;
@@ -70,14 +70,14 @@ impl Icon {
         self
     }
 
-    /// The background that it is made for.
+    /// Sets the background that the icon is made for.
     ///
     /// ```
-    /// # use toolyard_sdk::{Icon, Theme};
-    /// let icon = Icon::new("https://example.com/white.png").theme(Theme::Dark);
+    /// # use toolyard_sdk::{Icon, IconTheme};
+    /// let icon = Icon::new("https://example.com/white.png").theme(IconTheme::Dark);
     /// ```
     #[must_use]
-    pub const fn theme(mut self, theme: Theme) -> Self {
+    pub const fn theme(mut self, theme: IconTheme) -> Self {
         self.theme = Some(theme);
         self
     }

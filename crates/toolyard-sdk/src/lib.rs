@@ -1,5 +1,5 @@
-//! MCP servers in Rust: typed functions become tools, prompts and resources, and are served in every revision of the
-//! Model Context Protocol, on every transport.
+//! MCP servers in Rust: typed functions become tools, prompts and resources, served in every revision of the Model
+//! Context Protocol and on every transport.
 //!
 //! ```no_run
 //! use schemars::JsonSchema;
@@ -25,82 +25,82 @@
 //! }
 //! ```
 //!
-//! The schema that clients see comes from `ReverseArgs`: names from its fields, descriptions from its doc comments,
-//! and what is required from its types. Arguments are checked against it before the handler runs. Beside this crate it
-//! takes `schemars` 1, `serde` with `derive`, and `tokio` with `macros` and `rt-multi-thread`.
+//! The schema that clients see is derived from `ReverseArgs`: names from its fields, descriptions from its doc
+//! comments, and required arguments from its types. Arguments are validated against it before the handler runs. Besides
+//! this crate you need `schemars` 1, `serde` with `derive`, and `tokio` with `macros` and `rt-multi-thread`.
 //!
-//! - [`Server`] is where everything begins; [`ToolHandler`] says what a handler may look like, and [`IntoReply`] what
-//!   it may return;
-//! - [`Context`] is the way back to the client while a handler runs: progress, log, questions, other tools;
-//! - [`Tool`], [`Content`], [`Reply`] say more than a name and a text can;
-//! - [`ServerHandle`] changes what is offered while the server serves;
-//! - [`client`] is the other side: a typed client of any MCP server.
+//! - [`Server`] is the entry point; [`ToolHandler`] describes the parameters of a handler, and [`IntoToolReply`] its
+//!   return types;
+//! - [`Context`] connects a running handler to its client: progress, log, questions, other tools;
+//! - [`Tool`], [`Content`] and [`ToolReply`] are for more than a name and a text;
+//! - [`ServerHandle`] changes the registered items while the server serves;
+//! - [`client`] is a typed client of any MCP server.
 //!
-//! # Which transport
+//! # Transports
 //!
 //! | | for |
 //! | --- | --- |
 //! | [`Server::serve_stdio`] | a program that a client starts, such as Claude Desktop or an editor: one client, no network |
 //! | [`Server::serve_http`] | a service: streamable HTTP on `/mcp`, and `/sse` for clients of 2024-11-05, until SIGTERM or Ctrl-C |
-//! | [`Server::listen`] | the same inside of a program that does other things, too, and in tests: port 0, and [`HttpServer::stop`] |
+//! | [`Server::listen`] | the same inside a program that does other things too, and in tests: port 0, and [`HttpServer::stop`] |
 //! | [`Server::into_router`] | the same as routes of an `axum` application |
 //! | [`Server::serve`] | any pair of streams: a socket, a pipe in a test |
-//! | [`Server::into_backend`] | a handler of a Toolyard gateway in the same process, without any protocol in between |
+//! | [`Server::into_backend`] | a handler of a Toolyard gateway in the same process, without a protocol in between |
 //!
-//! Every transport speaks every revision from 2024-11-05 to 2026-07-28; each client gets the one that it asks for. HTTP
-//! listens on this machine only, unless [`ServerOptions::allow_unauthenticated`] says that something in front of the
-//! server asks callers who they are.
+//! Every transport supports every revision from 2024-11-05 to 2026-07-28; each client gets the revision that it
+//! requests. HTTP listens on this machine only, unless [`ServerOptions::allow_unauthenticated`] states that something
+//! in front of the server authenticates callers.
 //!
 //! # Errors
 //!
-//! There are three kinds, and each has its place:
+//! There are three kinds of errors:
 //!
-//! - *The tool failed.* The handler returns `Err`, of any error type, and the model reads what the error says, in a
-//!   result with `isError`. See [`ToolFailure`]: `?` makes one of every error that is `Send + Sync + 'static`, of a
-//!   `String` or `&str`, of `Box<dyn Error + Send + Sync>`, and of `anyhow::Error`. Arguments that do not fit are
-//!   answered in the same way, with the name of the field, and the handler does not run.
-//! - *The request is wrong.* An unknown name, or what a handler returns as [`ToolFailure::protocol`], is a JSON-RPC
-//!   error, which is for the client. So is a panic, which fails its own call and no other.
-//! - *The server is wrong.* A name that is empty or taken, or a schema that is not one of an object, is a
-//!   [`RegisterError`] at once, before any client can stumble over it.
+//! - *The tool failed.* The handler returns `Err` with any error type, and the model reads the message in a result with
+//!   `isError`. See [`ToolFailure`]: `?` converts every error that is `Send + Sync + 'static`, a `String` or `&str`,
+//!   `Box<dyn Error + Send + Sync>`, and `anyhow::Error`. Invalid arguments are answered in the same way, with the name
+//!   of the field, and the handler does not run.
+//! - *The request is wrong.* An unknown name, or [`ToolFailure::protocol`] from a handler, is a JSON-RPC error for the
+//!   client. So is a panic, which fails only its own call.
+//! - *The server is wrong.* An empty or duplicate name, or a schema that does not describe an object, is a
+//!   [`RegisterError`] at registration, before any client connects.
 //!
 //! # Cancellation
 //!
-//! A call ends early when its client withdraws it or goes away, or when [`ServerOptions::timeout`] is over. The future
-//! of an `async` handler is dropped then, at the `.await` where it stands, and with it everything that it owns. A
-//! handler that is a plain function runs on a thread of its own and cannot be stopped: if it runs for long, it should
-//! look at [`Context::is_cancelled`]. Nobody reads its result, but the process waits for it when it exits.
+//! A call ends early if its client cancels it or disconnects, or when [`ServerOptions::timeout`] has passed. The future
+//! of an `async` handler is then dropped at its current `.await`, with everything that it owns. A handler that is a
+//! plain function runs on a thread of its own and cannot be stopped: a long-running one should check
+//! [`Context::is_cancelled`]. Its result is discarded, but the process waits for it on exit.
 //!
 //! # Testing
 //!
 //! Handlers are plain functions: call them. To test the whole server, serve one end of a [`tokio::io::duplex`] with
-//! [`Server::serve`], or [`Server::listen`] on port 0 and talk to it with [`client`].
+//! [`Server::serve`], or use [`Server::listen`] with port 0 and connect a [`client`].
 //!
-//! # If you come from gomcp
+//! # Migrating from gomcp
 //!
-//! | gomcp | here | what is different |
+//! | gomcp | here | difference |
 //! | --- | --- | --- |
-//! | `server.NewServer(name, ServerOptions{})` | [`Server::new`], [`Server::options`] | the version that clients see is the one you give |
-//! | `server.AddTool(srv, name, description, handler)` | [`Server::tool`] | arguments are checked against the schema first: a number that is missing is an error that names it, not 0 |
-//! | `srv.RegisterTool(protocol.Tool{…}, handler)` | [`Server::register_tool`], [`ServerHandle::add_tool`] | any handler fits; one that takes a [`ToolCall`] reads its arguments by itself |
+//! | `server.NewServer(name, ServerOptions{})` | [`Server::new`], [`Server::options`] | clients see the version that you pass |
+//! | `server.AddTool(srv, name, description, handler)` | [`Server::tool`] | arguments are validated against the schema: a missing number is an error that names it, not 0 |
+//! | `srv.RegisterTool(protocol.Tool{…}, handler)` | [`Server::register_tool`], [`ServerHandle::add_tool`] | any handler fits; one that takes a [`ToolCall`] deserializes the arguments itself |
 //! | `json.Unmarshal(call.Arguments, &args)` | [`ToolCall::arguments`] | |
-//! | `schema.FromStruct(Args{})` | [`schema_of::<Args>()`](schema_of) | nested types and the items of lists are described, too |
-//! | `json:"name" description:"…" required:"true"` | serde's attributes, doc comments, `Option` | what is not an `Option` and has no default is required |
+//! | `schema.FromStruct(Args{})` | [`schema_of::<Args>()`](schema_of) | includes nested types and the items of lists |
+//! | `json:"name" description:"…" required:"true"` | serde's attributes, doc comments, `Option` | a field is required unless it is an `Option` or has a default |
 //! | `server.Text(s)` | a `String`, or [`Content::text`] | images, audio, resources and structured content as well |
-//! | `return nil, err` | `Err(error)` | the text is the error's own, without `Error:` in front |
-//! | `protocol.ToolResult{IsError: true, …}` | [`Reply::error`], [`ToolFailure`] | |
+//! | `return nil, err` | `Err(error)` | the error's own text, without the prefix `Error:` |
+//! | `protocol.ToolResult{IsError: true, …}` | [`ToolReply::error`], [`ToolFailure`] | |
 //! | `server.ServeStdio(srv)` | [`Server::serve_stdio`] | the end of the input is a clean stop |
-//! | `server.ServeSSE(srv, addr, …)` | [`Server::serve_http`] | `/sse` and `/message`, beside `/mcp` |
-//! | `tools/list` | nothing to do | in the order of registration, always |
-//! | `notifications/tools/list_changed` | [`ServerHandle`] | sent by itself with each change, in the way of each revision |
+//! | `server.ServeSSE(srv, addr, …)` | [`Server::serve_http`] | `/sse` and `/message`, besides `/mcp` |
+//! | `tools/list` | automatic | always in the order of registration |
+//! | `notifications/tools/list_changed` | [`ServerHandle`] | sent automatically on each change, in the form of each revision |
 //!
 //! Registering the same name twice is an error, as it was before gomcp 1.2. An unknown tool is a JSON-RPC error with
-//! code -32602, as the specification says.
+//! the code -32602, as in the specification.
 //!
-//! # Where it runs
+//! # Supported platforms
 //!
-//! On Unix: that signals end processes there is a part of how servers are served. The oldest Rust that this crate builds
-//! with is the `rust-version` in its `Cargo.toml`.
+//! Unix only, because stopping a server relies on signals. The minimum supported Rust version is the `rust-version` in
+//! `Cargo.toml`.
 
 mod backend;
 pub mod client;
@@ -114,13 +114,13 @@ mod function;
 mod handle;
 mod handler;
 mod icon;
+mod input_required;
 mod options;
 mod prompt;
 mod register;
 mod reply;
 mod resource;
 mod roots;
-mod rounds;
 mod sample;
 mod schema;
 mod serve;
@@ -129,57 +129,57 @@ mod setters;
 mod streams;
 mod tool;
 
-pub use completion::{Completer, Completion, CompletionRequest, IntoCompletion};
+pub use completion::{Completer, CompletionReply, CompletionRequest, IntoCompletion};
 pub use content::{Annotations, Content, ResourceLink, Role};
-pub use context::{CallError, CallResult, Context};
-pub use elicit::{Elicit, Elicited};
+pub use context::{Context, NestedCallError, NestedCallResult};
+pub use elicit::{ElicitRequest, ElicitResult};
 pub use error::{Error, RegisterError, Result};
 pub use failure::ToolFailure;
 pub use handle::ServerHandle;
 pub use handler::ToolHandler;
-pub use icon::{Icon, Theme};
+pub use icon::{Icon, IconTheme};
+pub use input_required::{BadAnswer, ClientQuestion, InputRequired};
 pub use options::ServerOptions;
 pub use prompt::{IntoPrompt, Prompt, PromptArgument, PromptHandler, PromptMessage, PromptReply};
-pub use reply::{IntoReply, Json, Reply};
+pub use reply::{IntoToolReply, Json, ToolReply};
 pub use resource::{
-    Cache, CacheScope, IntoResource, NotFound, Resource, ResourceContents, ResourceHandler, ResourceReply,
-    ResourceTemplate, TemplateHandler, Uri,
+    CachePolicy, CacheScope, IntoResource, NotFound, Resource, ResourceContents, ResourceHandler,
+    ResourceReply, ResourceTemplate, ResourceUri, TemplateHandler,
 };
 pub use roots::{Root, RootsRequest};
-pub use rounds::{BadAnswer, InputRequired, Question};
-pub use sample::{Sample, SampleRequest, ToolChoice, ToolUse};
+pub use sample::{SampleRequest, SampleResult, ToolChoice, ToolUse};
 pub use schema::schema_of;
 pub use serve::HttpServer;
 pub use server::Server;
 pub use tool::{TaskSupport, Tool, ToolAnnotations, ToolCall};
 
-/// The crate that [`Server::into_router`] makes routes of, in the version that fits.
+/// The web framework of [`Server::into_router`], in the matching version.
 pub use axum;
-/// The crate that schemas come from, in the version that fits.
+/// The crate that derives schemas, in the matching version.
 pub use schemars;
-/// What a tool's argument types derive beside [`serde::Deserialize`].
+/// The derive macro for argument types, besides [`serde::Deserialize`].
 pub use schemars::JsonSchema;
-/// Why a client did not answer what it was asked.
-pub use toolyard_core::AskError;
-/// What a server becomes in a gateway: see [`Server::into_backend`].
+/// The type of a server inside a gateway: see [`Server::into_backend`].
 pub use toolyard_core::Backend;
-/// How severe a line of log is.
+/// Error of a question to the client.
+pub use toolyard_core::InputRequestError;
+/// The severity of a log message.
 pub use toolyard_core::LogLevel;
-/// Whom a client acts for: see [`Context::principal`].
-pub use toolyard_mcp::server::Principal;
+/// The principal that a client acts for: see [`Context::principal`].
+pub use toolyard_mcp::server::HttpPrincipal;
 
-/// What stands behind the handlers' traits. The compiler names it when a function is no handler; nobody else has to.
+/// The traits behind the handler traits. Compiler errors name them; other code does not need them.
 pub mod handlers {
-    pub use crate::completion::{CompleterParameters, CompleterReturned};
-    pub use crate::function::{Async, Blocking, FirstParameter, Function};
-    pub use crate::handler::{Returned, ToolArguments, ToolParameters};
-    pub use crate::prompt::{PromptArguments, PromptParameters, PromptReturned};
+    pub use crate::completion::{CompleterOutput, CompleterParameters};
+    pub use crate::function::{AsyncHandler, BlockingHandler, FirstParameter, HandlerFunction};
+    pub use crate::handler::{ToolArguments, ToolOutput, ToolParameters};
+    pub use crate::prompt::{PromptArguments, PromptOutput, PromptParameters};
     pub use crate::resource::{
-        ResourceParameters, ResourceReturned, TemplateParameters, TemplateVariables, Variables,
+        ResourceOutput, ResourceParameters, TemplateParameters, TemplateVariables, UriVariables,
     };
 }
 
-/// The nouns of the gateway that come to the surface here: calls and results before they are typed.
+/// Types of the gateway that appear in this API: untyped calls and results.
 pub mod raw {
-    pub use toolyard_core::{Call, Code, Json, JsonError, Object, Outcome, Output, ToolError};
+    pub use toolyard_core::{Call, CallOutput, ErrorCode, Json, JsonError, Object, Outcome, ToolError};
 }

@@ -1,4 +1,4 @@
-//! What a server allows its clients.
+//! Limits of a server.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use toolyard_core::gate::GateSize;
 use toolyard_mcp::server::{CacheHint, CacheScope, FrontendLimits, SessionLimits};
 use toolyard_net::listener::ListenerLimits;
 
-/// What a server allows its clients, so that none of them can use it up. The defaults suit most servers.
+/// Limits that protect a server from its clients. The defaults suit most servers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -17,54 +17,57 @@ use toolyard_net::listener::ListenerLimits;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// Calls that run at once; more wait. 256.
+    /// Maximum number of running calls; further calls are queued. 256.
     pub concurrent_calls: usize,
-    /// Calls that wait for others to end; more are refused. 1024.
+    /// Maximum number of queued calls; further calls are refused. 1024.
     pub queued_calls: usize,
-    /// The time of one call. What the client takes to answer questions is not counted. 10 minutes.
+    /// Deadline of a call. The time that the client takes to answer questions does not count. 10 minutes.
     pub timeout: Duration,
-    /// Size of a message from a client, in bytes. 4 MiB.
+    /// Maximum size of a message from a client, in bytes. 4 MiB.
     pub message_bytes: usize,
-    /// Notifications that wait for one client; of more, some are dropped. 64.
+    /// Maximum number of queued notifications per client; further ones are dropped. 64.
     pub queued_notices: usize,
-    /// How long a question to a client waits for its answer. 10 minutes.
+    /// Maximum time to wait for the client's answer to a question. 10 minutes.
     pub ask_time: Duration,
-    /// Calls that wait for an answer of a client of revision 2026-07-28; more fail. 1000.
+    /// Maximum number of calls that wait for an answer from clients of revision 2026-07-28; further calls fail. 1000.
     pub waiting_calls: usize,
-    /// Tasks that are remembered, running or over. 1000.
+    /// Maximum number of tasks, running or completed. 1000.
     pub tasks: usize,
-    /// How long a task is remembered, from its beginning. 1 hour.
+    /// Lifetime of a task, counted from its creation. 1 hour.
     pub task_ttl: Duration,
-    /// How long a client that does not listen for changes may keep a list. 30 s.
+    /// Time that a client without change notifications may cache a list. 30 s.
     pub list_ttl: Duration,
-    /// HTTP: sessions of clients that keep one, which those of revision 2026-07-28 do not. 10 000.
+    /// HTTP: maximum number of sessions. Clients of revision 2026-07-28 have none. 10 000.
     pub sessions: usize,
-    /// HTTP: how long a session lives without a request. 30 minutes.
+    /// HTTP: lifetime of a session without requests. 30 minutes.
     pub session_idle: Duration,
-    /// HTTP: connections that are open at once. 10 000.
+    /// HTTP: maximum number of open connections. 10 000.
     pub connections: usize,
-    /// HTTP: threads that serve connections. As many as the machine has processors.
+    /// HTTP: number of threads that serve connections. Default: the number of processors.
     pub workers: usize,
-    /// How long open requests may take to end when the server stops. 10 s.
+    /// Time that open requests may take to finish when the server stops. 10 s.
     pub drain: Duration,
-    /// HTTP: whether to listen beyond this machine, where everybody who reaches the address may call every tool.
-    /// False: it is for servers behind something that asks callers who they are.
+    /// HTTP: allows listening on addresses that other machines can reach, which opens every tool to them. Set it for
+    /// servers behind something that authenticates callers. Default: `false`.
     pub allow_unauthenticated: bool,
-    /// HTTP: what a request may name as its host, beside the address that is listened on and this machine. Beyond
-    /// this machine, an empty list stands for any host.
+    /// HTTP: hosts that requests may name, besides the listening address and this machine. If the server is reachable
+    /// from other machines, an empty list allows any host.
     pub allowed_hosts: Vec<String>,
-    /// HTTP: web pages that may send requests, such as `https://inspector.example.com`. Those of this machine may
-    /// anyhow, unless the server is reached from other ones.
+    /// HTTP: origins of web pages that may send requests, such as `https://inspector.example.com`. Origins of this
+    /// machine are always allowed, unless the server is reachable from other machines.
     pub allowed_origins: Vec<String>,
 }
 
-/// Size of the head of an HTTP request, in bytes: room for long tokens and cookies.
+/// Maximum size of the head of an HTTP request, in bytes: room for long tokens and cookies.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// How long a client may take to send the head of a request, or keep a connection without one.
+/// Maximum time for the head of a request, and for a connection without requests.
 const HEAD_TIME: Duration = Duration::from_secs(90);
 
-/// How long a client may take to send the body of a request.
+/// Maximum time that a client may leave a response unread.
+const WRITE_TIME: Duration = Duration::from_secs(60);
+
+/// Maximum time for the body of a request.
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(60);
 
 impl Default for ServerOptions {
@@ -75,9 +78,9 @@ impl Default for ServerOptions {
             queued_calls: 1024,
             timeout: Duration::from_secs(600),
             message_bytes: 4 << 20,
-            queued_notices: limits.queued_notices,
-            ask_time: limits.ask_time,
-            waiting_calls: limits.parked_calls,
+            queued_notices: limits.max_queued_notices,
+            ask_time: limits.ask_timeout,
+            waiting_calls: limits.suspended_calls,
             tasks: limits.tasks,
             task_ttl: limits.task_ttl,
             list_ttl: CacheHint::default().ttl,
@@ -98,7 +101,8 @@ impl ServerOptions {
         GateSize { running: self.concurrent_calls, waiting: self.queued_calls }
     }
 
-    /// Requests of one client on a pipe. While as many run nothing is read, and nothing can be withdrawn.
+    /// Maximum number of concurrent requests of one client on a pipe. While it is reached nothing is read, and no
+    /// request can be cancelled.
     pub(crate) const fn requests(&self) -> usize {
         self.concurrent_calls.saturating_add(self.queued_calls)
     }
@@ -109,9 +113,9 @@ impl ServerOptions {
 
     pub(crate) fn frontend(&self) -> FrontendLimits {
         FrontendLimits {
-            queued_notices: self.queued_notices,
-            parked_calls: self.waiting_calls,
-            ask_time: self.ask_time,
+            max_queued_notices: self.queued_notices,
+            suspended_calls: self.waiting_calls,
+            ask_timeout: self.ask_time,
             tasks: self.tasks,
             task_ttl: self.task_ttl,
             ..FrontendLimits::default()
@@ -119,14 +123,22 @@ impl ServerOptions {
     }
 
     pub(crate) fn session(&self) -> SessionLimits {
-        SessionLimits { sessions: self.sessions, idle: self.session_idle, ..SessionLimits::default() }
+        SessionLimits {
+            max_sessions: self.sessions,
+            idle_timeout: self.session_idle,
+            ..SessionLimits::default()
+        }
     }
 
     pub(crate) const fn listener(&self) -> ListenerLimits {
         ListenerLimits {
             connections: self.connections,
+            // A proxy in front of the server uses all connections from one address.
+            connections_per_address: self.connections,
+            health_path: None,
             head_bytes: HEAD_BYTES,
             head_time: HEAD_TIME,
+            write_time: WRITE_TIME,
             drain_time: self.drain,
         }
     }

@@ -1,10 +1,10 @@
-//! Prompts: messages that a user asks for by name (MCP, server/prompts).
+//! Prompts: message templates that a user selects by name (MCP, server/prompts).
 
 mod handler;
 mod reply;
 #[cfg(test)]
 mod tests;
-pub(crate) mod texts;
+pub(crate) mod text_values;
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::backend::BoxHandler;
 use crate::icon::Icon;
 use crate::setters::setters;
 
-pub use handler::{PromptArguments, PromptHandler, PromptParameters, PromptReturned};
+pub use handler::{PromptArguments, PromptHandler, PromptOutput, PromptParameters};
 pub use reply::{IntoPrompt, PromptMessage, PromptReply};
 
-/// What is published of a prompt, for [`Server::register_prompt`](crate::Server::register_prompt).
+/// The definition of a prompt, for [`Server::register_prompt`](crate::Server::register_prompt).
 ///
-/// What is `None` or empty is left out; arguments that are not given are the handler's.
+/// Members that are `None` or empty are left out. If `arguments` is empty, the handler's arguments are used.
 ///
 /// ```
 /// use toolyard_sdk::{Prompt, PromptArgument};
@@ -45,43 +45,43 @@ pub use reply::{IntoPrompt, PromptMessage, PromptReply};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Prompt {
-    /// What it is called by.
+    /// The name for requests.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What a user should know before choosing it.
+    /// The description for the user.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What can be filled in.
+    /// The arguments that the user can fill in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
-    /// Pictures for it.
+    /// Icons of the prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// What else there is to say, under names with a prefix of your own.
+    /// Additional metadata, under names with a prefix of your own.
     #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
 }
 
-/// Something that can be filled in. On the wire it is always a text.
+/// An argument of a prompt. In MCP it is always a string.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PromptArgument {
-    /// What it is called by.
+    /// The name in requests.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What a user should enter.
+    /// The description of the expected value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether the prompt cannot do without it. A call that leaves it out never reaches the handler.
+    /// True if the argument is required. A call without it never reaches the handler.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
 }
 
 impl Prompt {
-    /// A prompt of this name. The description is for the user.
+    /// A prompt with a name and a description for the user.
     ///
     /// ```
     /// # use toolyard_sdk::Prompt;
@@ -92,7 +92,7 @@ impl Prompt {
     }
 
     setters! {
-        /// Its name for people.
+        /// Sets the display name.
         ///
         /// ```
         /// # use toolyard_sdk::Prompt;
@@ -101,7 +101,7 @@ impl Prompt {
         text title;
     }
 
-    /// One more thing that can be filled in. When this is used, the list is no longer the handler's.
+    /// Adds an argument. Explicit arguments replace those of the handler.
     ///
     /// ```
     /// # use toolyard_sdk::{Prompt, PromptArgument};
@@ -114,7 +114,7 @@ impl Prompt {
     }
 
     setters! {
-        /// One more picture for it.
+        /// Adds an icon.
         ///
         /// ```
         /// # use toolyard_sdk::{Icon, Prompt};
@@ -122,7 +122,8 @@ impl Prompt {
         /// ```
         icon;
 
-        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own
+        /// names.
         ///
         /// ```
         /// # use toolyard_sdk::Prompt;
@@ -133,7 +134,7 @@ impl Prompt {
 }
 
 impl PromptArgument {
-    /// Something that need not be filled in.
+    /// An optional argument.
     ///
     /// ```
     /// # use toolyard_sdk::PromptArgument;
@@ -144,7 +145,7 @@ impl PromptArgument {
     }
 
     setters! {
-        /// Its name for people.
+        /// Sets the display name.
         ///
         /// ```
         /// # use toolyard_sdk::PromptArgument;
@@ -152,7 +153,7 @@ impl PromptArgument {
         /// ```
         text title;
 
-        /// What a user should enter.
+        /// Sets the description of the expected value.
         ///
         /// ```
         /// # use toolyard_sdk::PromptArgument;
@@ -161,7 +162,7 @@ impl PromptArgument {
         text description;
     }
 
-    /// Whether the prompt cannot do without it.
+    /// Sets whether the argument is required.
     ///
     /// ```
     /// # use toolyard_sdk::PromptArgument;
@@ -174,15 +175,15 @@ impl PromptArgument {
     }
 }
 
-/// What runs the calls of a prompt. Arguments that `prompt` does not name are the handler's from now on: publish it
-/// after this.
+/// Returns the handler of a prompt. If `prompt` has no arguments, it gets those of the handler: serialize it after this
+/// call.
 pub(crate) fn handler<M>(prompt: &mut Prompt, handler: impl PromptHandler<M>) -> BoxHandler {
     if prompt.arguments.is_empty() {
         prompt.arguments = arguments_of(&handler);
     }
     let required = prompt.arguments.iter().filter(|argument| argument.required);
     let required: Arc<[String]> = required.map(|argument| argument.name.clone()).collect();
-    Arc::new(move |call, context| match texts::missing(&call, &required) {
+    Arc::new(move |call, context| match text_values::missing(&call, &required) {
         None => handler.clone().call(call, context),
         Some(error) => Box::pin(std::future::ready(Err(error))),
     })

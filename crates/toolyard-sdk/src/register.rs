@@ -1,47 +1,47 @@
-//! From what an author registers to what is published and run.
+//! Checks of registrations, and their conversion into published definitions and handlers.
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::{Code, Json, Object, Outcome, ToolError};
+use toolyard_core::schema::{CompiledSchema, InvalidSchema, ValidationBudget};
+use toolyard_core::{ErrorCode, Json, Object, Outcome, ToolError};
 use toolyard_mcp::wire::headers;
 
-use crate::backend::{BoxHandler, Part};
+use crate::backend::{BoxHandler, ItemTable};
 use crate::error::RegisterError;
 use crate::handler::ToolHandler;
 use crate::prompt::{self, Prompt, PromptHandler};
 use crate::resource::{self, Resource, ResourceHandler, ResourceTemplate, TemplateHandler};
-use crate::schema::{self, Published};
+use crate::schema::{self, PublishedSchema};
 use crate::tool::Tool;
 
-/// Something to be published, and what runs its calls.
-pub(crate) struct Registered<Item> {
+/// An item to be published, and the handler of its calls.
+pub(crate) struct PreparedItem<Item> {
     pub(crate) key: Arc<str>,
     pub(crate) item: Arc<Item>,
     pub(crate) handler: BoxHandler,
 }
 
-/// Checks a tool, and fills in what its handler knows.
+/// Checks a tool and fills in the schemas of its handler.
 pub(crate) fn tool<M>(
     mut tool: Tool,
     handler: impl ToolHandler<M>,
-) -> Result<Registered<toolyard_core::Tool>, RegisterError> {
+) -> Result<PreparedItem<toolyard_core::Tool>, RegisterError> {
     check_name(&tool.name)?;
     let (input, accepted, output) = schemas_of(&handler);
-    let Published { schema: output, wraps } = schema::published(output);
+    let PublishedSchema { schema: output, wraps } = schema::published_schema(output);
     let wraps = wraps && tool.output_schema.is_none();
     let check =
         tool.output_schema.as_ref().map(|schema| compile(&tool.name, "output", schema)).transpose()?;
-    let wider = tool.accepted_schema.take();
-    if let Some(schema) = &wider {
+    let custom = tool.accepted_schema.take();
+    if let Some(schema) = &custom {
         compile(&tool.name, "accepted", schema)?;
     }
-    // A schema that was written by hand means what it says.
-    let accepted = wider.or_else(|| tool.input_schema.is_none().then_some(accepted));
+    // An explicit input schema also validates the arguments.
+    let accepted = custom.or_else(|| tool.input_schema.is_none().then_some(accepted));
     let input = tool.input_schema.get_or_insert(input);
     compile(&tool.name, "input", input)?;
     check_headers(&tool.name, input)?;
@@ -59,36 +59,38 @@ pub(crate) fn tool<M>(
         Some(check) => checked(handler, check),
         None => handler,
     };
-    Ok(Registered { key: item.name.clone(), item: Arc::new(item), handler })
+    Ok(PreparedItem { key: item.name.clone(), item: Arc::new(item), handler })
 }
 
-/// What is published of the arguments, what they are held to, and what is published of the result.
+/// The published schema of the arguments, the schema that validates them, and the published schema of the result.
 fn schemas_of<M, H: ToolHandler<M>>(_: &H) -> (Value, Value, Option<Value>) {
     (H::input_schema(), H::accepted_schema(), H::output_schema())
 }
 
-/// MCP 2026-07-28, server/tools, tool names.
+/// Checks the name of a tool (MCP 2026-07-28, server/tools, tool names).
 fn check_name(name: &str) -> Result<(), RegisterError> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    named("tool", "name", name)?;
+    check_not_empty("tool", "name", name)?;
     if name.len() <= 128 && name.bytes().all(legal) {
         return Ok(());
     }
     Err(RegisterError::IllegalName(name.to_owned()))
 }
 
-fn compile(tool: &str, which: &'static str, schema: &Value) -> Result<Validator, RegisterError> {
+fn compile(tool: &str, role: &'static str, schema: &Value) -> Result<CompiledSchema, RegisterError> {
     if let Some(fault) = schema::root_fault(schema) {
-        return Err(RegisterError::NotAnObject { tool: tool.to_owned(), schema: which, fault });
+        return Err(RegisterError::NotAnObject { tool: tool.to_owned(), schema: role, fault });
     }
-    jsonschema::validator_for(schema).map_err(|error| {
-        let path = error.instance_path().to_string();
-        let at = if path.is_empty() { String::new() } else { format!(", at {path}") };
-        RegisterError::BadSchema { tool: tool.to_owned(), schema: which, fault: format!("{error}{at}") }
+    CompiledSchema::compile(schema).map_err(|error| {
+        let fault = match error {
+            InvalidSchema::Invalid(fault) => fault,
+            costly @ InvalidSchema::TooCostly(_) => costly.to_string(),
+        };
+        RegisterError::BadSchema { tool: tool.to_owned(), schema: role, fault }
     })
 }
 
-/// Clients have to leave a tool out whose `x-mcp-header` they cannot follow.
+/// Checks `x-mcp-header`: clients must leave out a tool with an invalid one.
 fn check_headers(tool: &str, schema: &Value) -> Result<(), RegisterError> {
     let checked = headers::header_params(Some(&Json::from_value(schema)));
     checked.map(|_| ()).map_err(|error| RegisterError::BadSchema {
@@ -98,8 +100,8 @@ fn check_headers(tool: &str, schema: &Value) -> Result<(), RegisterError> {
     })
 }
 
-/// Holds a handler to an output schema that was written by hand.
-fn checked(handler: BoxHandler, schema: Validator) -> BoxHandler {
+/// Validates the results of a handler against an explicit output schema.
+fn checked(handler: BoxHandler, schema: CompiledSchema) -> BoxHandler {
     let schema = Arc::new(schema);
     Arc::new(move |call, context| {
         let (answer, schema) = (handler(call, context), schema.clone());
@@ -115,37 +117,35 @@ fn checked(handler: BoxHandler, schema: Validator) -> BoxHandler {
     })
 }
 
-fn check_output(schema: &Validator, body: &Object) -> Result<(), ToolError> {
+fn check_output(schema: &CompiledSchema, body: &Object) -> Result<(), ToolError> {
     let failed = |fault: String| {
         let message = "The tool's result does not fit its output schema";
-        ToolError::new(Code::ExecutionFailed, message).caused_by(fault)
+        ToolError::new(ErrorCode::ExecutionFailed, message).caused_by(fault)
     };
     let Some(structured) = body.get("structuredContent") else {
         return Err(failed("there is no structured content".to_owned()));
     };
-    schema.validate(&structured.to_value()).map_err(|error| {
-        let path = error.instance_path().to_string();
-        failed(format!("{path}: {}", error.masked()))
-    })
+    let budget = ValidationBudget::of(structured.as_bytes().len());
+    schema.check(&structured.to_value(), &budget).map_err(|mismatch| failed(mismatch.to_string()))
 }
 
-/// Checks a prompt, and fills in the arguments that its handler takes.
+/// Checks a prompt and fills in the arguments of its handler.
 pub(crate) fn prompt<M>(
     mut prompt: Prompt,
     handler: impl PromptHandler<M>,
-) -> Result<Registered<toolyard_core::Prompt>, RegisterError> {
-    named("prompt", "name", &prompt.name)?;
+) -> Result<PreparedItem<toolyard_core::Prompt>, RegisterError> {
+    check_not_empty("prompt", "name", &prompt.name)?;
     let handler = prompt::handler(&mut prompt, handler);
     let item = item("prompt", &prompt.name, &prompt, toolyard_core::Prompt::from_definition)?;
-    Ok(Registered { key: item.key.clone(), item: Arc::new(item), handler })
+    Ok(PreparedItem { key: item.key.clone(), item: Arc::new(item), handler })
 }
 
 /// Checks a resource.
 pub(crate) fn resource<M>(
     resource: &Resource,
     handler: impl ResourceHandler<M>,
-) -> Result<Registered<toolyard_core::Resource>, RegisterError> {
-    named("resource", "URI", &resource.uri)?;
+) -> Result<PreparedItem<toolyard_core::Resource>, RegisterError> {
+    check_not_empty("resource", "URI", &resource.uri)?;
     if !has_scheme(&resource.uri) {
         return Err(RegisterError::BadDefinition {
             kind: "resource",
@@ -155,10 +155,10 @@ pub(crate) fn resource<M>(
     }
     let handler = resource::handler(resource, handler);
     let item = item("resource", &resource.uri, resource, toolyard_core::Resource::from_definition)?;
-    Ok(Registered { key: item.key.clone(), item: Arc::new(item), handler })
+    Ok(PreparedItem { key: item.key.clone(), item: Arc::new(item), handler })
 }
 
-/// RFC 3986, section 3.1.
+/// True if the URI begins with a scheme (RFC 3986, section 3.1).
 fn has_scheme(uri: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     uri.split_once(':').is_some_and(|(scheme, _)| {
@@ -166,24 +166,24 @@ fn has_scheme(uri: &str) -> bool {
     })
 }
 
-/// Checks a template of resources.
+/// Checks a resource template.
 pub(crate) fn template<M>(
     template: &ResourceTemplate,
     handler: impl TemplateHandler<M>,
-) -> Result<Registered<toolyard_core::Template>, RegisterError> {
+) -> Result<PreparedItem<toolyard_core::PublishedTemplate>, RegisterError> {
     const KIND: &str = "resource template";
-    named(KIND, "URI template", &template.uri_template)?;
+    check_not_empty(KIND, "URI template", &template.uri_template)?;
     let handler = resource::template_handler(template, handler);
-    let read = toolyard_core::Template::from_definition;
+    let read = toolyard_core::PublishedTemplate::from_definition;
     let item = item(KIND, &template.uri_template, template, read)?;
-    Ok(Registered { key: item.uri.text().clone(), item: Arc::new(item), handler })
+    Ok(PreparedItem { key: item.uri.text().clone(), item: Arc::new(item), handler })
 }
 
-fn named(kind: &'static str, member: &'static str, name: &str) -> Result<(), RegisterError> {
-    if name.is_empty() { Err(RegisterError::Nameless { kind, member }) } else { Ok(()) }
+fn check_not_empty(kind: &'static str, member: &'static str, name: &str) -> Result<(), RegisterError> {
+    if name.is_empty() { Err(RegisterError::EmptyName { kind, member }) } else { Ok(()) }
 }
 
-/// A definition as it is published, read as the gateway reads those of any server.
+/// Serializes a definition and parses it as the gateway parses those of any server.
 fn item<T, E: Display>(
     kind: &'static str,
     name: &str,
@@ -195,21 +195,21 @@ fn item<T, E: Display>(
     read(&Json::from_value(&definition)).map_err(|error| bad(error.to_string()))
 }
 
-/// Adds what completes an argument of something of which `known` are all arguments.
+/// Adds a completer for an argument of an item; `arguments_of` returns its arguments.
 pub(crate) fn completer<Item>(
     kind: &'static str,
-    part: &mut Part<Item>,
+    table: &mut ItemTable<Item>,
     (name, argument): (&str, &str),
-    known: impl FnOnce(&Item) -> Vec<String>,
+    arguments_of: impl FnOnce(&Item) -> Vec<String>,
     completer: BoxHandler,
 ) -> Result<(), RegisterError> {
     let unknown = || RegisterError::Unknown { kind, name: name.to_owned() };
-    let entry = part.get_mut(name).ok_or_else(unknown)?;
-    let known = known(&entry.item);
-    if !known.iter().any(|known| known == argument) {
-        let known = known.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    let entry = table.get_mut(name).ok_or_else(unknown)?;
+    let arguments = arguments_of(&entry.item);
+    if !arguments.iter().any(|name| name == argument) {
+        let names = arguments.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
         let (name, argument) = (name.to_owned(), argument.to_owned());
-        return Err(RegisterError::UnknownArgument { kind, name, argument, known });
+        return Err(RegisterError::UnknownArgument { kind, name, argument, known: names });
     }
     if !entry.complete(argument, completer) {
         return Err(RegisterError::Duplicate { kind: "completer", name: argument.to_owned() });
@@ -225,6 +225,6 @@ pub(crate) fn arguments_of(prompt: &toolyard_core::Prompt) -> Vec<String> {
 }
 
 /// The variables of a template.
-pub(crate) fn variables_of(template: &toolyard_core::Template) -> Vec<String> {
+pub(crate) fn variables_of(template: &toolyard_core::PublishedTemplate) -> Vec<String> {
     template.uri.variables().map(str::to_owned).collect()
 }

@@ -1,60 +1,60 @@
-//! What handlers of tools may return.
+//! Return types of tool handlers.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::{Json as RawJson, Object, Outcome, Output, ToolError};
+use toolyard_core::{CallOutput, Json as RawJson, Object, Outcome, ToolError};
 
 use crate::content::Content;
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::rounds::InputRequired;
+use crate::input_required::InputRequired;
 use crate::schema;
 
-/// What a handler of a tool may return.
+/// A value that a tool handler may return.
 ///
-/// | type | is answered as |
+/// | type | answer |
 /// | --- | --- |
 /// | `String`, `&'static str`, `Cow<'static, str>` | one text |
 /// | `()` | no content |
 /// | [`Content`], `Vec<Content>` | texts, images, audio, resources |
 /// | integers, floats, `bool` | their text |
-/// | [`Json<T>`] | structured content, whose schema is published, and its text for clients that know only text |
-/// | [`Reply`] | whatever it was built of |
-/// | [`InputRequired`] | a question to the client; the handler is called again with the answers |
-/// | `Result<R, E>` | `R`, or a result that says that the tool failed; `E` is any error, see [`ToolFailure`] |
+/// | [`Json<T>`] | structured content with a published schema, repeated as text for clients that support only text |
+/// | [`ToolReply`] | the reply as built |
+/// | [`InputRequired`] | questions to the client; the handler is called again with the answers |
+/// | `Result<R, E>` | `R`, or a result with `isError`; `E` is any error, see [`ToolFailure`] |
 #[diagnostic::on_unimplemented(
     message = "a tool cannot answer with `{Self}`",
     label = "`{Self}` is not a reply",
     note = "a handler returns `String`, `&'static str`, a number, `bool`, `()`, `Content`, `Vec<Content>`, `Json<T>`, \
-            `Reply`, `InputRequired`, or a `Result` of one of them",
+            `ToolReply`, `InputRequired`, or a `Result` of one of them",
     note = "for your own type, derive `Serialize` and `JsonSchema` and return `Json<{Self}>`"
 )]
-pub trait IntoReply {
-    /// Makes a result of it.
+pub trait IntoToolReply {
+    /// Converts the value into a reply.
     ///
     /// # Errors
-    /// When the tool failed.
-    fn into_reply(self) -> Result<Reply, ToolFailure>;
+    /// If the tool failed.
+    fn into_reply(self) -> Result<ToolReply, ToolFailure>;
 
-    /// The schema of the structured content, where there is some. Where it is none of an object, both it and the
-    /// content are published as the member `result` of one.
+    /// The schema of the structured content, if there is one. If it does not describe an object, both the schema and
+    /// the content are wrapped in the member `result` of one.
     #[must_use]
     fn output_schema() -> Option<Value> {
         None
     }
 }
 
-/// A whole result, built piece by piece.
+/// A result, built step by step.
 ///
 /// ```
 /// use serde_json::json;
-/// use toolyard_sdk::{Content, Reply, ToolFailure};
+/// use toolyard_sdk::{Content, ToolReply, ToolFailure};
 ///
-/// fn chart() -> Result<Reply, ToolFailure> {
-///     let reply = Reply::new()
+/// fn chart() -> Result<ToolReply, ToolFailure> {
+///     let reply = ToolReply::new()
 ///         .text("Sales have doubled.")
 ///         .content(Content::image(b"\x89PNG...", "image/png"))
 ///         .structured(&json!({"before": 21, "after": 42}))?
@@ -64,7 +64,7 @@ pub trait IntoReply {
 /// # chart().unwrap();
 /// ```
 #[derive(Debug, Default)]
-pub struct Reply {
+pub struct ToolReply {
     content: Vec<Content>,
     structured: Option<RawJson>,
     meta: Object,
@@ -72,12 +72,12 @@ pub struct Reply {
     asks: Option<InputRequired>,
 }
 
-impl Reply {
-    /// A result of nothing.
+impl ToolReply {
+    /// An empty result.
     ///
     /// ```
-    /// # use toolyard_sdk::Reply;
-    /// let done = Reply::new();
+    /// # use toolyard_sdk::ToolReply;
+    /// let done = ToolReply::new();
     /// ```
     #[must_use]
     pub fn new() -> Self {
@@ -87,19 +87,19 @@ impl Reply {
     /// Adds a text.
     ///
     /// ```
-    /// # use toolyard_sdk::Reply;
-    /// let reply = Reply::new().text("first").text("second");
+    /// # use toolyard_sdk::ToolReply;
+    /// let reply = ToolReply::new().text("first").text("second");
     /// ```
     #[must_use]
     pub fn text(self, text: impl AsRef<str>) -> Self {
         self.content(Content::text(text))
     }
 
-    /// Adds a piece of content.
+    /// Adds a content block.
     ///
     /// ```
-    /// # use toolyard_sdk::{Content, Reply, ResourceLink};
-    /// let reply = Reply::new()
+    /// # use toolyard_sdk::{Content, ToolReply, ResourceLink};
+    /// let reply = ToolReply::new()
     ///     .content(Content::audio(b"RIFF....", "audio/wav"))
     ///     .content(ResourceLink::new("file:///score.pdf", "score"));
     /// ```
@@ -109,31 +109,31 @@ impl Reply {
         self
     }
 
-    /// Sets the structured content. A reply without other content repeats it as text, for clients that do not
-    /// know structured content. Clients of revisions up to 2025-11-25 take nothing but objects, so any other value
-    /// `v` goes out as `{"result": v}`.
+    /// Sets the structured content. A reply without other content repeats it as text, for clients that do not support
+    /// structured content. Clients of revisions up to 2025-11-25 accept only objects, so any other value `v` is sent as
+    /// `{"result": v}`.
     ///
     /// ```
-    /// # use toolyard_sdk::{Reply, ToolFailure};
+    /// # use toolyard_sdk::{ToolReply, ToolFailure};
     /// # use serde_json::json;
-    /// # fn handler() -> Result<Reply, ToolFailure> {
-    /// let reply = Reply::new().structured(&json!({"celsius": 21.5}))?;
+    /// # fn handler() -> Result<ToolReply, ToolFailure> {
+    /// let reply = ToolReply::new().structured(&json!({"celsius": 21.5}))?;
     /// # Ok(reply) }
     /// # handler().unwrap();
     /// ```
     ///
     /// # Errors
-    /// When the value cannot be written as JSON.
+    /// If the value cannot be serialized as JSON.
     pub fn structured<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, ToolFailure> {
         self.structured = Some(RawJson::parse(serde_json::to_vec(value)?)?);
         Ok(self)
     }
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own.
+    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own names.
     ///
     /// ```
-    /// # use toolyard_sdk::Reply;
-    /// let reply = Reply::new().text("done").meta("example.com/took-ms", 12);
+    /// # use toolyard_sdk::ToolReply;
+    /// let reply = ToolReply::new().text("done").meta("example.com/took-ms", 12);
     /// ```
     #[must_use]
     pub fn meta(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -141,11 +141,12 @@ impl Reply {
         self
     }
 
-    /// Says that the tool failed. [`ToolFailure`] is the usual way; this one keeps structured content and `_meta`.
+    /// Marks the result as a failure. [`ToolFailure`] is the usual way; this method keeps structured content and
+    /// `_meta`.
     ///
     /// ```
-    /// # use toolyard_sdk::Reply;
-    /// let reply = Reply::new().text("three of four files were converted").error();
+    /// # use toolyard_sdk::ToolReply;
+    /// let reply = ToolReply::new().text("three of four files were converted").error();
     /// ```
     #[must_use]
     pub const fn error(mut self) -> Self {
@@ -157,7 +158,7 @@ impl Reply {
         Self { content, is_error: true, ..Self::default() }
     }
 
-    /// What the call came to; see [`Reply::output`].
+    /// The outcome of the call; see [`ToolReply::output`].
     pub(crate) fn outcome(mut self, context: &Context, wraps: bool) -> Result<Outcome, ToolError> {
         match self.asks.take() {
             Some(asks) => asks.outcome(context),
@@ -165,9 +166,9 @@ impl Reply {
         }
     }
 
-    /// The result. With `wraps`, structured content is the member `result` of an object even where it is an object
-    /// itself, because the published schema says so.
-    pub(crate) fn output(mut self, wraps: bool) -> Output {
+    /// The result. With `wraps`, structured content is the member `result` of an object even if it is an object itself,
+    /// as in the published schema.
+    pub(crate) fn output(mut self, wraps: bool) -> CallOutput {
         if let (Some(structured), true) = (&self.structured, self.content.is_empty()) {
             self.content.push(Content::text(structured.as_text()));
         }
@@ -175,7 +176,7 @@ impl Reply {
         let mut body = Object::new().with("content", RawJson::array(&content));
         if let Some(structured) = self.structured {
             let wraps = wraps || !structured.is_object();
-            let wrapped = || Object::new().with(schema::RESULT, structured.clone()).to_json();
+            let wrapped = || Object::new().with(schema::RESULT_MEMBER, structured.clone()).to_json();
             body.set("structuredContent", if wraps { wrapped() } else { structured });
         }
         if self.is_error {
@@ -184,15 +185,15 @@ impl Reply {
         if !self.meta.is_empty() {
             body.set("_meta", self.meta.to_json());
         }
-        Output { body, is_error: self.is_error }
+        CallOutput { body, is_error: self.is_error }
     }
 }
 
-/// A value that is answered as structured content: `structuredContent`, and the same JSON as text.
+/// Structured content: the value as `structuredContent`, and its JSON as text.
 ///
-/// The schema of `T` is published as the tool's output schema. MCP wants an object there, so a `T` that is something
-/// else, such as a list, a number or an `Option`, goes out as `{"result": …}`, and so does its schema; the text is the
-/// value's own JSON all the same. Of a [`serde_json::Value`] no schema is published.
+/// The schema of `T` is published as the tool's output schema. MCP requires an object, so any other `T`, such as a
+/// list, a number or an `Option`, is sent as `{"result": …}`, and its schema is wrapped accordingly; the text is the
+/// JSON of the value itself. A [`serde_json::Value`] has no published schema.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -216,9 +217,9 @@ impl Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
-        Reply::new().structured(&self.0)
+impl<T: Serialize + JsonSchema> IntoToolReply for Json<T> {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+        ToolReply::new().structured(&self.0)
     }
 
     fn output_schema() -> Option<Value> {
@@ -226,8 +227,8 @@ impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
     }
 }
 
-impl<R: IntoReply, E: Into<ToolFailure>> IntoReply for Result<R, E> {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
+impl<R: IntoToolReply, E: Into<ToolFailure>> IntoToolReply for Result<R, E> {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
         self.map_err(Into::into)?.into_reply()
     }
 
@@ -236,41 +237,41 @@ impl<R: IntoReply, E: Into<ToolFailure>> IntoReply for Result<R, E> {
     }
 }
 
-impl IntoReply for Reply {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
+impl IntoToolReply for ToolReply {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
         Ok(self)
     }
 }
 
-impl IntoReply for () {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
-        Ok(Reply::new())
+impl IntoToolReply for () {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+        Ok(ToolReply::new())
     }
 }
 
-impl IntoReply for String {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
-        Ok(Reply::new().text(self))
+impl IntoToolReply for String {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+        Ok(ToolReply::new().text(self))
     }
 }
 
-impl IntoReply for &'static str {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
-        Ok(Reply::new().text(self))
+impl IntoToolReply for &'static str {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+        Ok(ToolReply::new().text(self))
     }
 }
 
-impl IntoReply for Cow<'static, str> {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
-        Ok(Reply::new().text(self))
+impl IntoToolReply for Cow<'static, str> {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+        Ok(ToolReply::new().text(self))
     }
 }
 
 macro_rules! texts {
     ($($kind:ty),*) => {
-        $(impl IntoReply for $kind {
-            fn into_reply(self) -> Result<Reply, ToolFailure> {
-                Ok(Reply::new().text(self.to_string()))
+        $(impl IntoToolReply for $kind {
+            fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+                Ok(ToolReply::new().text(self.to_string()))
             }
         })*
     };
@@ -278,25 +279,25 @@ macro_rules! texts {
 
 texts!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64, bool);
 
-impl IntoReply for Content {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
-        Ok(Reply::new().content(self))
+impl IntoToolReply for Content {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+        Ok(ToolReply::new().content(self))
     }
 }
 
-impl IntoReply for Vec<Content> {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
-        Ok(Reply { content: self, ..Reply::default() })
+impl IntoToolReply for Vec<Content> {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
+        Ok(ToolReply { content: self, ..ToolReply::default() })
     }
 }
 
-impl IntoReply for InputRequired {
-    fn into_reply(self) -> Result<Reply, ToolFailure> {
+impl IntoToolReply for InputRequired {
+    fn into_reply(self) -> Result<ToolReply, ToolFailure> {
         Ok(self.into())
     }
 }
 
-impl From<InputRequired> for Reply {
+impl From<InputRequired> for ToolReply {
     fn from(asks: InputRequired) -> Self {
         Self { asks: Some(asks), ..Self::default() }
     }
@@ -309,7 +310,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(reply: impl IntoReply, expect: &str) {
+    fn check(reply: impl IntoToolReply, expect: &str) {
         let output = reply.into_reply().unwrap().output(false);
         assert_eq!(output.body.to_json().as_text(), expect);
         assert_eq!(output.is_error, expect.contains("isError"));
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_over_the_wire() {
+    fn values_become_results() {
         check("a", r#"{"content":[{"type":"text","text":"a"}]}"#);
         check("a".to_owned(), r#"{"content":[{"type":"text","text":"a"}]}"#);
         check(Cow::Borrowed("a"), r#"{"content":[{"type":"text","text":"a"}]}"#);
@@ -339,15 +340,15 @@ mod tests {
             r#"{"content":[{"type":"text","text":"{\"sum\":4}"}],"structuredContent":{"sum":4}}"#,
         );
         check(
-            Reply::new().text("no").structured(&json!({"sum": 4})).unwrap().meta("a/b", 1).error(),
+            ToolReply::new().text("no").structured(&json!({"sum": 4})).unwrap().meta("a/b", 1).error(),
             r#"{"content":[{"type":"text","text":"no"}],"structuredContent":{"sum":4},"isError":true,"_meta":{"a/b":1}}"#,
         );
     }
 
     #[test]
-    fn structured_content_is_an_object() {
+    fn structured_content_is_wrapped_in_an_object() {
         check(
-            Reply::new().text("two").structured(&[1, 2]).unwrap(),
+            ToolReply::new().text("two").structured(&[1, 2]).unwrap(),
             r#"{"content":[{"type":"text","text":"two"}],"structuredContent":{"result":[1,2]}}"#,
         );
         check(

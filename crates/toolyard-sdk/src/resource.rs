@@ -1,4 +1,4 @@
-//! Resources: data that clients read by its URI (MCP, server/resources).
+//! Resources: data that clients read by URI (MCP, server/resources).
 
 mod handler;
 mod reply;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use toolyard_core::{Code, Outcome, ToolError};
+use toolyard_core::{ErrorCode, Outcome, ToolError};
 
 use crate::backend::BoxHandler;
 use crate::content::Annotations;
@@ -21,18 +21,18 @@ use crate::failure::ToolFailure;
 use crate::icon::Icon;
 use crate::setters::setters;
 
-pub use handler::{ResourceHandler, ResourceParameters, ResourceReturned};
+pub use handler::{ResourceHandler, ResourceOutput, ResourceParameters};
 pub use reply::{IntoResource, NotFound, ResourceContents, ResourceReply};
 pub use template::ResourceTemplate;
 pub(crate) use template::handler as template_handler;
-pub use variables::{TemplateHandler, TemplateParameters, TemplateVariables, Uri, Variables};
+pub use variables::{ResourceUri, TemplateHandler, TemplateParameters, TemplateVariables, UriVariables};
 
-/// Who may keep what was read (MCP 2026-07-28, server/utilities/caching).
+/// The sharing of cached contents (MCP 2026-07-28, server/utilities/caching).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Everybody may, and give it to anybody else: it is the same for all users.
+    /// Shared caches may store the contents: they are the same for all users.
     Public,
-    /// Only who reads it: it may be another thing for another user.
+    /// Only the reader may store the contents: they may differ between users.
     #[default]
     Private,
 }
@@ -46,18 +46,18 @@ impl CacheScope {
     }
 }
 
-/// For how long what was read may be kept, and by whom. By default it may not be kept at all.
+/// Time and scope for which contents may be cached. Default: no caching.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cache {
-    /// For how long.
+pub struct CachePolicy {
+    /// Time to live.
     pub ttl: Duration,
-    /// By whom.
+    /// Sharing of the cached contents.
     pub scope: CacheScope,
 }
 
-/// What is published of a resource, for [`Server::resource`](crate::Server::resource).
+/// The definition of a resource, for [`Server::resource`](crate::Server::resource).
 ///
-/// What is `None` or empty is left out.
+/// Members that are `None` or empty are left out.
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,38 +74,38 @@ pub struct Cache {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// By what it is read.
+    /// The URI.
     pub uri: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What a model should know of it.
+    /// The description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it is, such as `text/markdown`. Contents that do not say it themselves are of this type.
+    /// The MIME type, such as `text/markdown`. The default for contents without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its size in bytes.
+    /// Size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Hints on how it is to be used.
+    /// Hints on the use of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures for it.
+    /// Icons of the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// What else there is to say, under names with a prefix of your own.
+    /// Additional metadata, under names with a prefix of your own.
     #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
-    /// For how long clients may keep what they read, and who may.
+    /// Caching by clients.
     #[serde(skip)]
-    pub cache: Cache,
+    pub cache: CachePolicy,
 }
 
 impl Resource {
-    /// A resource at this URI.
+    /// A resource with a URI and a name.
     ///
     /// ```
     /// # use toolyard_sdk::Resource;
@@ -116,7 +116,7 @@ impl Resource {
     }
 
     setters! {
-        /// Its name for people.
+        /// Sets the display name.
         ///
         /// ```
         /// # use toolyard_sdk::Resource;
@@ -124,7 +124,7 @@ impl Resource {
         /// ```
         text title;
 
-        /// What a model should know of it.
+        /// Sets the description for the model.
         ///
         /// ```
         /// # use toolyard_sdk::Resource;
@@ -132,7 +132,7 @@ impl Resource {
         /// ```
         text description;
 
-        /// What it is. Contents that do not say it themselves are of this type.
+        /// Sets the MIME type, the default for contents without one.
         ///
         /// ```
         /// # use toolyard_sdk::Resource;
@@ -140,7 +140,7 @@ impl Resource {
         /// ```
         text mime_type;
 
-        /// Hints on how it is to be used.
+        /// Sets hints on the use of the resource.
         ///
         /// ```
         /// # use toolyard_sdk::{Annotations, Resource};
@@ -149,7 +149,7 @@ impl Resource {
         /// ```
         some annotations: Annotations;
 
-        /// One more picture for it.
+        /// Adds an icon.
         ///
         /// ```
         /// # use toolyard_sdk::{Icon, Resource};
@@ -157,7 +157,8 @@ impl Resource {
         /// ```
         icon;
 
-        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own
+        /// names.
         ///
         /// ```
         /// # use toolyard_sdk::Resource;
@@ -165,8 +166,8 @@ impl Resource {
         /// ```
         meta;
 
-        /// For how long clients may keep what they read, and who may; not at all if this is not called. A client that
-        /// follows the resource reads it anew when it has changed.
+        /// Sets the caching by clients; by default they do not cache. A subscribed client reads the resource again
+        /// after a change.
         ///
         /// ```
         /// # use std::time::Duration;
@@ -176,7 +177,7 @@ impl Resource {
         cache;
     }
 
-    /// Its size in bytes.
+    /// Sets the size in bytes.
     ///
     /// ```
     /// # use toolyard_sdk::Resource;
@@ -189,19 +190,19 @@ impl Resource {
     }
 }
 
-/// What contents say of themselves when their handler does not.
+/// Defaults for contents whose handler does not set them.
 #[derive(Debug, Clone)]
-struct Defaults {
+struct ContentsDefaults {
     mime_type: Option<Arc<str>>,
-    cache: Cache,
+    cache: CachePolicy,
 }
 
-impl Defaults {
-    fn new(mime_type: Option<&str>, cache: Cache) -> Self {
+impl ContentsDefaults {
+    fn new(mime_type: Option<&str>, cache: CachePolicy) -> Self {
         Self { mime_type: mime_type.map(Into::into), cache }
     }
 
-    /// What the call came to.
+    /// The outcome of the call.
     fn outcome(
         &self,
         reply: Result<ResourceReply, ToolFailure>,
@@ -209,16 +210,17 @@ impl Defaults {
     ) -> Result<Outcome, ToolError> {
         reply.map_err(ToolFailure::into_error).and_then(|reply| reply.outcome(self, context)).map_err(
             |error| {
-                let unnamed = error.code() == Code::ResourceNotFound && error.message() == reply::NOT_FOUND;
+                let unnamed =
+                    error.code() == ErrorCode::ResourceNotFound && error.message() == reply::NOT_FOUND;
                 if unnamed { not_found(context.request_name()) } else { error }
             },
         )
     }
 }
 
-/// What runs the calls of a resource.
+/// Returns the handler of a resource.
 pub(crate) fn handler<M>(resource: &Resource, handler: impl ResourceHandler<M>) -> BoxHandler {
-    let defaults = Defaults::new(resource.mime_type.as_deref(), resource.cache);
+    let defaults = ContentsDefaults::new(resource.mime_type.as_deref(), resource.cache);
     Arc::new(move |_, context| {
         let (reply, defaults) = (handler.clone().call(context.clone()), defaults.clone());
         Box::pin(async move { defaults.outcome(reply.await, &context) })
@@ -226,5 +228,5 @@ pub(crate) fn handler<M>(resource: &Resource, handler: impl ResourceHandler<M>) 
 }
 
 fn not_found(uri: &str) -> ToolError {
-    ToolError::new(Code::ResourceNotFound, format!("Resource not found: {uri}"))
+    ToolError::new(ErrorCode::ResourceNotFound, format!("Resource not found: {uri}"))
 }

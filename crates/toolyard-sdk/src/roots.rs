@@ -1,12 +1,14 @@
-//! The folders that a client lets servers work on (MCP, client/roots).
+//! Roots: the folders that servers may work on (MCP, client/roots).
 
 use serde::Deserialize;
-use toolyard_core::{Ask, AskKind, Json, Object};
+use toolyard_core::{InputRequest, InputRequestKind, Json, Object};
 
-use crate::rounds::{BadAnswer, BadQuestion, Need, Prepared, Question, sealed};
+use crate::input_required::{
+    BadAnswer, BadQuestion, ClientQuestion, PreparedQuestion, RequiredCapability, sealed,
+};
 
-/// The question which folders the client lets servers work on, as a value: for
-/// [`InputRequired::ask`](crate::InputRequired::ask). [`Context::roots`](crate::Context::roots) asks it at once.
+/// The question for the client's folders, as a value for [`InputRequired::ask`](crate::InputRequired::ask).
+/// [`Context::roots`](crate::Context::roots) asks it at once.
 ///
 /// ```
 /// use toolyard_sdk::{InputRequired, RootsRequest};
@@ -16,23 +18,26 @@ use crate::rounds::{BadAnswer, BadQuestion, Need, Prepared, Question, sealed};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RootsRequest;
 
-/// A folder or file that the client thinks relevant. It is a hint, and not a permission: nothing keeps a server
-/// within it.
+/// A folder or file that the client considers relevant. It is a hint, not a permission: nothing confines a server to
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Root {
-    /// Where it is: a `file://` URI.
+    /// A `file://` URI.
     pub uri: String,
-    /// Its name for people.
+    /// The display name.
     pub name: Option<String>,
 }
 
 impl sealed::Sealed for RootsRequest {}
 
-impl Question for RootsRequest {
+impl ClientQuestion for RootsRequest {
     type Answer = Vec<Root>;
 
-    fn prepare(self) -> Result<Prepared, BadQuestion> {
-        Ok(Prepared { ask: Ask { kind: AskKind::Roots, params: Object::new() }, need: Need::Roots })
+    fn prepare(self) -> Result<PreparedQuestion, BadQuestion> {
+        Ok(PreparedQuestion {
+            ask: InputRequest { kind: InputRequestKind::Roots, params: Object::new() },
+            need: RequiredCapability::Roots,
+        })
     }
 
     fn read(answer: &Json) -> Result<Vec<Root>, BadAnswer> {
@@ -60,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_answer() {
+    fn answer_is_parsed() {
         check(r#"{"roots":[]}"#, Ok(&[]));
         check(
             r#"{"roots":[{"uri":"file:///a","name":"A","_meta":{}},{"uri":"file:///b"}],"_meta":{}}"#,
             Ok(&[("file:///a", Some("A")), ("file:///b", None)]),
         );
-        check(r#"{"roots":[{}]}"#, Err("its answer cannot be used: missing field `uri` at line 1 column 12"));
-        check(r#"{}"#, Err("its answer cannot be used: missing field `roots` at line 1 column 2"));
+        check(r#"{"roots":[{}]}"#, Err("invalid answer: missing field `uri` at line 1 column 12"));
+        check(r#"{}"#, Err("invalid answer: missing field `roots` at line 1 column 2"));
     }
 }

@@ -1,28 +1,28 @@
-//! Asking the client's model (MCP, client/sampling).
+//! Sampling: questions to the client's model (MCP, client/sampling).
 
-mod answer;
+mod result;
 #[cfg(test)]
 mod tests;
 
 use schemars::JsonSchema;
 use serde_json::Value;
-use toolyard_core::{Ask, AskKind, Json, Object};
+use toolyard_core::{InputRequest, InputRequestKind, Json, Object};
 
 use crate::content::{Content, Role};
 use crate::context::number;
-use crate::rounds::{BadAnswer, BadQuestion, Need, Prepared, Question, sealed};
+use crate::input_required::{
+    BadAnswer, BadQuestion, ClientQuestion, PreparedQuestion, RequiredCapability, sealed,
+};
 use crate::schema::schema_of;
 
-pub use answer::{Sample, ToolUse};
+pub use result::{SampleResult, ToolUse};
 
-/// How much a model may say when nobody says how much.
+/// Default limit on the tokens of a response.
 const MAX_TOKENS: u32 = 1000;
 
-/// A question to the client's model. The client decides which model it is and what it gets to see, and its user may
-/// refuse.
+/// A question to the client's model. The client chooses the model and its context, and its user may refuse.
 ///
-/// The protocol has declared sampling deprecated with revision 2026-07-28: new servers should talk to a model's
-/// provider by themselves.
+/// Revision 2026-07-28 of the protocol deprecates sampling: new servers should call a model's provider directly.
 ///
 /// ```
 /// use toolyard_sdk::{Context, SampleRequest, ToolFailure};
@@ -38,32 +38,33 @@ const MAX_TOKENS: u32 = 1000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct SampleRequest {
-    messages: Vec<Message>,
+    messages: Vec<SampleMessage>,
     max_tokens: u32,
     preferences: Object,
     hints: Vec<Json>,
     stop_sequences: Vec<Json>,
     tools: Vec<Json>,
-    /// What else there is to say, as it is written.
-    rest: Object,
+    /// Other parameters, as sent.
+    other_params: Object,
 }
 
 #[derive(Debug, Clone)]
-struct Message {
+struct SampleMessage {
     role: Role,
     content: Vec<Json>,
-    /// Whether it holds results of tools, which stand alone (client/sampling, message content constraints).
+    /// True for tool results, which must not be mixed with other content (client/sampling, message content
+    /// constraints).
     results: bool,
 }
 
-/// Whether a model uses the tools that it is offered.
+/// The model's use of the offered tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// It decides for itself.
+    /// The model decides.
     Auto,
-    /// It uses one at least.
+    /// The model uses at least one tool.
     Required,
-    /// It uses none.
+    /// The model uses no tool.
     None,
 }
 
@@ -86,13 +87,13 @@ impl Default for SampleRequest {
             hints: Vec::new(),
             stop_sequences: Vec::new(),
             tools: Vec::new(),
-            rest: Object::new(),
+            other_params: Object::new(),
         }
     }
 }
 
 impl SampleRequest {
-    /// A question without messages yet. The model may say 1000 tokens if nothing else is said.
+    /// A question without messages. The default limit is 1000 tokens.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -103,7 +104,7 @@ impl SampleRequest {
         Self::default()
     }
 
-    /// Adds something that the user says: a text, an image or audio.
+    /// Adds a message of the user: text, an image or audio.
     ///
     /// ```
     /// # use toolyard_sdk::{Content, SampleRequest};
@@ -116,7 +117,7 @@ impl SampleRequest {
         self.message(Role::User, vec![content.into().to_json()])
     }
 
-    /// Adds something that the model has said.
+    /// Adds a message of the model.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -127,23 +128,23 @@ impl SampleRequest {
         self.message(Role::Assistant, vec![content.into().to_json()])
     }
 
-    /// Adds what the model answered to the question before this one, so that it goes on from there.
+    /// Adds the model's answer to the previous question, to continue the conversation.
     ///
     /// ```
     /// # use toolyard_sdk::{Context, SampleRequest, ToolFailure};
     /// async fn shorter(ctx: Context) -> Result<String, ToolFailure> {
     ///     let question = SampleRequest::new().user("Explain relativity.");
     ///     let answer = ctx.sample(question.clone()).await?;
-    ///     Ok(ctx.sample(question.answered(&answer).user("Shorter, please.")).await?.text())
+    ///     Ok(ctx.sample(question.with_answer(&answer).user("Shorter, please.")).await?.text())
     /// }
     /// ```
     #[must_use]
-    pub fn answered(self, answer: &Sample) -> Self {
+    pub fn with_answer(self, answer: &SampleResult) -> Self {
         self.message(answer.role, answer.content.iter().map(Content::to_json).collect())
     }
 
-    /// Adds what became of a tool that the model wanted to use. Each of [`Sample::tool_uses`] needs one, before
-    /// anything else is said.
+    /// Adds the result of a tool that the model used. Each of [`SampleResult::tool_uses`] needs one before the next
+    /// message.
     ///
     /// ```
     /// # use toolyard_sdk::{Context, SampleRequest, ToolFailure};
@@ -159,9 +160,9 @@ impl SampleRequest {
     ///         if answer.tool_uses().is_empty() {
     ///             return Ok(answer.text());
     ///         }
-    ///         question = question.answered(&answer);
-    ///         for wanted in answer.tool_uses() {
-    ///             question = question.tool_result(&wanted.id, weather(serde_json::from_value(wanted.input)?));
+    ///         question = question.with_answer(&answer);
+    ///         for tool_use in answer.tool_uses() {
+    ///             question = question.tool_result(&tool_use.id, weather(serde_json::from_value(tool_use.input)?));
     ///         }
     ///     }
     /// }
@@ -171,7 +172,7 @@ impl SampleRequest {
         self.result(id, content.into(), false)
     }
 
-    /// As [`SampleRequest::tool_result`], for a tool that failed.
+    /// Like [`SampleRequest::tool_result`], for a tool that failed.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -194,7 +195,7 @@ impl SampleRequest {
         match self.messages.last_mut().filter(|last| last.results) {
             Some(last) => last.content.push(block.to_json()),
             None => {
-                self.messages.push(Message {
+                self.messages.push(SampleMessage {
                     role: Role::User,
                     content: vec![block.to_json()],
                     results: true,
@@ -205,11 +206,11 @@ impl SampleRequest {
     }
 
     fn message(mut self, role: Role, content: Vec<Json>) -> Self {
-        self.messages.push(Message { role, content, results: false });
+        self.messages.push(SampleMessage { role, content, results: false });
         self
     }
 
-    /// Says who the model is. The client may change or drop it.
+    /// Sets the system prompt. The client may change or drop it.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -220,7 +221,7 @@ impl SampleRequest {
         self.with("systemPrompt", Json::string(text.as_ref()))
     }
 
-    /// How many tokens the model may say at most.
+    /// Sets the limit on the tokens of the response.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -232,7 +233,7 @@ impl SampleRequest {
         self
     }
 
-    /// How freely the model chooses its words: the range is the provider's. The client may change or drop it.
+    /// Sets the temperature, in the range that the provider allows. The client may change or drop it.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -246,7 +247,7 @@ impl SampleRequest {
         }
     }
 
-    /// Adds a text that ends the answer. The client may drop it.
+    /// Adds a stop sequence. The client may drop it.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -258,7 +259,7 @@ impl SampleRequest {
         self
     }
 
-    /// Adds a part of the name of a model that would be good, the best one first. The client may choose another.
+    /// Adds a part of a preferred model's name, the best one first. The client may choose another model.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -270,7 +271,7 @@ impl SampleRequest {
         self
     }
 
-    /// How important it is that the answer is cheap, from 0 to 1.
+    /// Sets the importance of a low price, from 0 to 1.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -281,7 +282,7 @@ impl SampleRequest {
         self.preferring("costPriority", priority)
     }
 
-    /// How important it is that the answer comes soon, from 0 to 1.
+    /// Sets the importance of a fast response, from 0 to 1.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -292,7 +293,7 @@ impl SampleRequest {
         self.preferring("speedPriority", priority)
     }
 
-    /// How important it is that the model is a good one, from 0 to 1.
+    /// Sets the importance of a capable model, from 0 to 1.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -310,8 +311,8 @@ impl SampleRequest {
         self
     }
 
-    /// Offers the model a tool that takes an `A`: not one of the server's, but one that the handler runs itself when
-    /// [`Sample::tool_uses`] says so. Only for clients that have declared `sampling.tools`: others fail the call.
+    /// Offers the model a tool that takes an `A`. It is not one of the server's tools: the handler runs it itself for
+    /// each of [`SampleResult::tool_uses`]. The call fails if the client does not declare `sampling.tools`.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -328,7 +329,7 @@ impl SampleRequest {
         self.tool_with_schema(name, description, &schema_of::<A>())
     }
 
-    /// As [`SampleRequest::tool`], with a schema of your own.
+    /// Like [`SampleRequest::tool`], with a schema of your own.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -346,7 +347,7 @@ impl SampleRequest {
         self
     }
 
-    /// Whether the model uses the tools.
+    /// Sets the model's use of the tools.
     ///
     /// ```
     /// # use toolyard_sdk::{SampleRequest, ToolChoice};
@@ -357,7 +358,7 @@ impl SampleRequest {
         self.with("toolChoice", Object::new().with("mode", Json::string(choice.as_str())).to_json())
     }
 
-    /// What else the model's provider is to be told, in its own words.
+    /// Sets metadata for the model's provider.
     ///
     /// ```
     /// # use toolyard_sdk::SampleRequest;
@@ -370,12 +371,12 @@ impl SampleRequest {
     }
 
     fn with(mut self, name: &str, value: Json) -> Self {
-        self.rest.set(name, value);
+        self.other_params.set(name, value);
         self
     }
 
     fn params(mut self) -> Object {
-        let messages: Vec<_> = self.messages.iter().map(Message::to_json).collect();
+        let messages: Vec<_> = self.messages.iter().map(SampleMessage::to_json).collect();
         let mut params = Object::new().with("messages", Json::array(&messages));
         if !self.hints.is_empty() {
             self.preferences.set("hints", Json::array(&self.hints));
@@ -388,15 +389,16 @@ impl SampleRequest {
                 params.set(name, Json::array(items));
             }
         }
-        for (name, value) in self.rest.iter() {
+        for (name, value) in self.other_params.iter() {
             params.set(&name, value.clone());
         }
         params.with("maxTokens", Json::unsigned(self.max_tokens.into()))
     }
 }
 
-impl Message {
-    /// Clients before revision 2025-11-25 know one piece a message, which is written without brackets.
+impl SampleMessage {
+    /// Writes a single content block without brackets, because clients before revision 2025-11-25 accept one block per
+    /// message.
     fn to_json(&self) -> Json {
         let content = match self.content.as_slice() {
             [one] => one.clone(),
@@ -408,16 +410,19 @@ impl Message {
 
 impl sealed::Sealed for SampleRequest {}
 
-impl Question for SampleRequest {
-    type Answer = Sample;
+impl ClientQuestion for SampleRequest {
+    type Answer = SampleResult;
 
-    fn prepare(self) -> Result<Prepared, BadQuestion> {
-        let with_tools = !self.tools.is_empty() || self.rest.get("toolChoice").is_some();
-        let need = if with_tools { Need::SampleWithTools } else { Need::Sample };
-        Ok(Prepared { ask: Ask { kind: AskKind::Sample, params: self.params() }, need })
+    fn prepare(self) -> Result<PreparedQuestion, BadQuestion> {
+        let with_tools = !self.tools.is_empty() || self.other_params.get("toolChoice").is_some();
+        let need = if with_tools { RequiredCapability::SampleWithTools } else { RequiredCapability::Sample };
+        Ok(PreparedQuestion {
+            ask: InputRequest { kind: InputRequestKind::Sample, params: self.params() },
+            need,
+        })
     }
 
-    fn read(answer: &Json) -> Result<Sample, BadAnswer> {
-        Sample::read(answer)
+    fn read(answer: &Json) -> Result<SampleResult, BadAnswer> {
+        SampleResult::read(answer)
     }
 }

@@ -1,14 +1,14 @@
-//! Schemas from types: JSON Schema 2020-12, without what only costs a model's attention.
+//! JSON Schema 2020-12 from types, without keywords that are useless to a model.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// The schema of arguments of type `T`, as [`Server::tool`](crate::Server::tool) publishes it.
+/// The schema of arguments of type `T`, as published by [`Server::tool`](crate::Server::tool).
 ///
-/// Descriptions come from doc comments, names and defaults from serde's attributes. A field is required unless
-/// it is an `Option` or has `#[serde(default)]`. The type `()` stands for no arguments at all.
+/// Descriptions come from doc comments, names and defaults from serde's attributes. A field is required unless it is an
+/// `Option` or has `#[serde(default)]`. The type `()` stands for no arguments.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -40,47 +40,48 @@ use serde_json::{Map, Value, json};
 #[must_use]
 pub fn schema_of<T: JsonSchema + ?Sized>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
-    let schema = finished::<T>(settings.with_transform(RecursiveTransform(without_optional_nulls)));
+    let schema = generate_schema::<T>(settings.with_transform(RecursiveTransform(remove_optional_nulls)));
     if schema.get("type").is_some_and(|kind| kind == "null") { no_arguments() } else { schema }
 }
 
-/// What arguments of type `T` are held to. A model that writes `null` for what it could leave out means the same.
-pub(crate) fn accepted_of<T: JsonSchema + ?Sized>() -> Value {
-    let schema = finished::<T>(SchemaSettings::draft2020_12().for_deserialize());
+/// The schema that validates arguments of type `T`. It accepts `null` for an optional field, because some models send
+/// it.
+pub(crate) fn accepted_schema_of<T: JsonSchema + ?Sized>() -> Value {
+    let schema = generate_schema::<T>(SchemaSettings::draft2020_12().for_deserialize());
     if schema.get("type").is_some_and(|kind| kind == "null") { no_arguments() } else { schema }
 }
 
-/// The member that holds a result which is no object, as FastMCP and the Python SDK name it.
-pub(crate) const RESULT: &str = "result";
+/// The member that wraps a result which is not an object, named as in FastMCP and the Python SDK.
+pub(crate) const RESULT_MEMBER: &str = "result";
 
-/// What is published of a result.
-pub(crate) struct Published {
+/// The published schema of a result.
+pub(crate) struct PublishedSchema {
     pub(crate) schema: Option<Value>,
-    /// Whether results are the member `result` of the object that the schema is of.
+    /// True if results are the member `result` of the object that the schema describes.
     pub(crate) wraps: bool,
 }
 
-/// What is published of results of this schema.
-pub(crate) fn published(schema: Option<Value>) -> Published {
+/// Returns the schema to publish for results of this schema.
+pub(crate) fn published_schema(schema: Option<Value>) -> PublishedSchema {
     match schema {
-        Some(schema) if says_nothing(&schema) => Published { schema: None, wraps: false },
+        Some(schema) if accepts_anything(&schema) => PublishedSchema { schema: None, wraps: false },
         Some(schema) if root_fault(&schema).is_some() => {
-            Published { schema: Some(wrapped(schema)), wraps: true }
+            PublishedSchema { schema: Some(wrap_result(schema)), wraps: true }
         }
-        schema => Published { schema, wraps: false },
+        schema => PublishedSchema { schema, wraps: false },
     }
 }
 
-/// Whether everything fits a schema.
-fn says_nothing(schema: &Value) -> bool {
+/// True if every value is valid.
+fn accepts_anything(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.keys().all(|name| name == "$schema"),
         schema => *schema == true,
     }
 }
 
-/// The schema of an object with a `result` of this schema. What it refers to stays where it is.
-fn wrapped(schema: Value) -> Value {
+/// The schema of an object with a `result` of this schema. Definitions stay at the root.
+fn wrap_result(schema: Value) -> Value {
     let Value::Object(mut result) = schema else { return object_with(schema) };
     let mut root = Map::new();
     let (dialect, definitions) = (result.shift_remove("$schema"), result.shift_remove("$defs"));
@@ -90,48 +91,48 @@ fn wrapped(schema: Value) -> Value {
     }
     root.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));
     let mut root = Schema::from(root);
-    RecursiveTransform(towards_the_result).transform(&mut root);
+    RecursiveTransform(point_to_result).transform(&mut root);
     root.to_value()
 }
 
 fn object_with(result: Value) -> Value {
-    json!({"type": "object", "properties": {RESULT: result}, "required": [RESULT]})
+    json!({"type": "object", "properties": {RESULT_MEMBER: result}, "required": [RESULT_MEMBER]})
 }
 
-/// What was the root of the schema has moved.
-fn towards_the_result(schema: &mut Schema) {
+/// Adjusts references to the former root, which has moved.
+fn point_to_result(schema: &mut Schema) {
     let reference = schema.as_object_mut().and_then(|schema| schema.get_mut("$ref"));
     if let Some(reference) = reference.filter(|reference| *reference == "#") {
-        *reference = json!(format!("#/properties/{RESULT}"));
+        *reference = json!(format!("#/properties/{RESULT_MEMBER}"));
     }
 }
 
 /// The schema of results of type `T`.
 pub(crate) fn schema_of_result<T: JsonSchema + ?Sized>() -> Value {
-    finished::<T>(SchemaSettings::draft2020_12().for_serialize())
+    generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-/// The schema of a tool that takes no arguments. Some models' providers want `properties` to be there.
+/// The schema of a tool without arguments. Some model providers require `properties`.
 pub(crate) fn no_arguments() -> Value {
     json!({"type": "object", "properties": {}, "additionalProperties": false})
 }
 
-/// The schema of a tool that takes what comes.
+/// The schema of a tool with any arguments.
 pub(crate) fn any_arguments() -> Value {
     json!({"type": "object"})
 }
 
-fn finished<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
-    let mut settings = settings.with_transform(RecursiveTransform(without_rust_formats));
-    // First of all: the others look for its outcome.
-    settings.transforms.insert(0, Box::new(RecursiveTransform(as_one_enum)));
+fn generate_schema<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
+    let mut settings = settings.with_transform(RecursiveTransform(remove_rust_formats));
+    // First, because the other transforms read its output.
+    settings.transforms.insert(0, Box::new(RecursiveTransform(merge_enum_variants)));
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Value::Object(root) = &mut schema {
-        // The name of a Rust type is no title.
+        // The name of a Rust type is not a title.
         if root.get("title").is_some_and(|title| *title == *T::schema_name()) {
             root.shift_remove("title");
         }
-        say_that_it_is_an_object(root);
+        declare_object_type(root);
         if let Some(dialect) = root.shift_remove("$schema") {
             root.shift_insert(0, "$schema".to_owned(), dialect);
         }
@@ -139,12 +140,12 @@ fn finished<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
     schema
 }
 
-/// An enum whose variants have doc comments, as one list of values with the comments in its description: shorter, and
-/// what does not fit is answered with the values that do.
-fn as_one_enum(schema: &mut Schema) {
+/// Merges the variants of an enum with doc comments into one list of values, with the comments in the description: this
+/// is shorter, and a validation error lists the valid values.
+fn merge_enum_variants(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let Some(choices) = object.get("oneOf").and_then(Value::as_array) else { return };
-    let Some(choices) = choices.iter().map(values_of).collect::<Option<Vec<_>>>() else { return };
+    let Some(choices) = choices.iter().map(enum_variants).collect::<Option<Vec<_>>>() else { return };
     let Some(kind) = choices.first().map(|choice| choice.kind.clone()) else { return };
     if choices.iter().any(|choice| *choice.kind != kind)
         || ["type", "enum"].iter().any(|name| object.contains_key(*name))
@@ -152,7 +153,7 @@ fn as_one_enum(schema: &mut Schema) {
         return;
     }
     let own = object.get("description").and_then(Value::as_str).map(str::to_owned);
-    let description: Vec<_> = own.into_iter().chain(choices.iter().filter_map(Choice::line)).collect();
+    let description: Vec<_> = own.into_iter().chain(choices.iter().filter_map(EnumVariants::line)).collect();
     let values: Vec<_> = choices.iter().flat_map(|choice| choice.values).cloned().collect();
     object.shift_remove("oneOf");
     if !description.is_empty() {
@@ -162,17 +163,17 @@ fn as_one_enum(schema: &mut Schema) {
     object.insert("enum".to_owned(), json!(values));
 }
 
-/// One of several variants, or several of one kind without comments.
-struct Choice<'a> {
+/// A variant of an enum, or several variants of one type without comments.
+struct EnumVariants<'a> {
     kind: &'a Value,
     values: &'a [Value],
     description: Option<&'a str>,
 }
 
-fn values_of(choice: &Value) -> Option<Choice<'_>> {
+fn enum_variants(choice: &Value) -> Option<EnumVariants<'_>> {
     let choice = choice.as_object()?;
-    let known = ["type", "const", "enum", "description"];
-    if choice.keys().any(|name| !known.contains(&&**name)) {
+    let supported = ["type", "const", "enum", "description"];
+    if choice.keys().any(|name| !supported.contains(&&**name)) {
         return None;
     }
     let description = choice.get("description").and_then(Value::as_str);
@@ -180,11 +181,11 @@ fn values_of(choice: &Value) -> Option<Choice<'_>> {
         Some(value) => std::slice::from_ref(value),
         None => choice.get("enum")?.as_array()?,
     };
-    Some(Choice { kind: choice.get("type")?, values, description })
+    Some(EnumVariants { kind: choice.get("type")?, values, description })
 }
 
-impl Choice<'_> {
-    /// What the comment says of the value, in one line.
+impl EnumVariants<'_> {
+    /// The value and its comment in one line.
     fn line(&self) -> Option<String> {
         let ([value], Some(description)) = (self.values, self.description) else { return None };
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -193,26 +194,27 @@ impl Choice<'_> {
     }
 }
 
-/// Takes out the formats that are widths of Rust's numbers: JSON Schema knows none of them.
-fn without_rust_formats(schema: &mut Schema) {
-    let is_number = |kind: &Value| ["integer", "number"].iter().any(|number| names(kind, number));
+/// Removes the formats for the widths of Rust's numbers, which JSON Schema does not define.
+fn remove_rust_formats(schema: &mut Schema) {
+    let is_number = |kind: &Value| ["integer", "number"].iter().any(|number| type_includes(kind, number));
     if let Some(object) = schema.as_object_mut().filter(|object| object.get("type").is_some_and(is_number)) {
         object.shift_remove("format");
     }
 }
 
-/// A property that may be left out need not be `null` as well, and some models' providers refuse a list of types.
-fn without_optional_nulls(schema: &mut Schema) {
+/// Removes `null` from optional properties: they can be left out instead, and some model providers reject a list of
+/// types.
+fn remove_optional_nulls(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
     let optional = properties.iter_mut().filter(|(name, _)| !required.iter().any(|other| *other == **name));
     for property in optional.filter_map(|(_, property)| property.as_object_mut()) {
-        without_null(property);
+        remove_null(property);
     }
 }
 
-fn without_null(property: &mut Map<String, Value>) {
+fn remove_null(property: &mut Map<String, Value>) {
     if property.get("default").is_some_and(Value::is_null) {
         property.shift_remove("default");
     }
@@ -236,8 +238,8 @@ fn without_null(property: &mut Map<String, Value>) {
     }
 }
 
-/// MCP wants `type: object` at the root, where schemars leaves it out for an enum of objects.
-fn say_that_it_is_an_object(root: &mut Map<String, Value>) {
+/// Sets `type: object` at the root, which MCP requires and schemars leaves out for an enum of objects.
+fn declare_object_type(root: &mut Map<String, Value>) {
     if root.contains_key("type") || root.contains_key("$ref") {
         return;
     }
@@ -248,21 +250,21 @@ fn say_that_it_is_an_object(root: &mut Map<String, Value>) {
     }
 }
 
-/// Whether the value of `type` names this type.
-fn names(kind: &Value, name: &str) -> bool {
+/// True if the value of `type` includes this type.
+fn type_includes(kind: &Value, name: &str) -> bool {
     match kind {
         Value::Array(kinds) => kinds.iter().any(|kind| kind == name),
         kind => kind == name,
     }
 }
 
-/// What is wrong with the root of a schema, if anything.
+/// The fault of a schema's root, if any.
 pub(crate) fn root_fault(schema: &Value) -> Option<String> {
     match schema {
         Value::Object(members) => match members.get("type") {
             Some(kind) if kind == "object" => None,
-            Some(kind) => Some(format!("its root is of type {kind}")),
-            None => Some("its root does not say `\"type\": \"object\"`".to_owned()),
+            Some(kind) => Some(format!("its root has the type {kind}")),
+            None => Some("its root lacks `\"type\": \"object\"`".to_owned()),
         },
         other => Some(format!("it is {other}")),
     }

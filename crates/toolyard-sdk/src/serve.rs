@@ -1,4 +1,4 @@
-//! How a server is served.
+//! The transports of a server.
 
 use std::fmt;
 use std::io;
@@ -14,33 +14,34 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::layers::{Arguments, Concurrency, Deadline};
-use toolyard_core::registry::{Handler, Limits};
+use tokio::task::{JoinSet, spawn_blocking};
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::layers::{ArgumentValidation, BackgroundSpawner, ConcurrencyLimit, DeadlineLayer};
+use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{Backend, Gateway};
-use toolyard_mcp::seal::Sealer;
+use toolyard_mcp::seal::StateSealer;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
 use toolyard_mcp::server::http::{self as mcp, HttpOptions};
-use toolyard_mcp::server::{Frontend, FrontendOptions, Offers, TaskOffer};
-use toolyard_net::guard::Guard;
+use toolyard_mcp::server::{FrontendOptions, McpFrontend, OfferedFeatures, TaskOffer};
+use toolyard_net::guard::BrowserGuard;
 use toolyard_net::listener;
-use toolyard_net::workers::Workers;
+use toolyard_net::workers::WorkerPool;
 
-use crate::backend::{Door, Offered, Opened, Yard};
-use crate::context::Shared;
+use crate::backend::{OpenState, RegisteredItems, ServerBackend, WeakServerBackend};
+use crate::context::SharedContext;
 use crate::error::{Error, Result};
 use crate::options::{BODY_TIME, ServerOptions};
 use crate::server::Server;
-use crate::streams::{Input, Output, Until};
+use crate::streams::{ReadUntil, StdinReader, StdoutWriter};
 
 impl Server {
-    /// Serves one client on standard input and output, until the client closes the input, or the process is told to stop
-    /// by SIGTERM or Ctrl-C, or by [`ServerHandle::stop`](crate::ServerHandle::stop). Open requests may end then, for as
-    /// long as [`ServerOptions::drain`] says; a second signal does not wait for them.
+    /// Serves one client on standard input and output until the client closes the input, the process receives SIGTERM
+    /// or Ctrl-C, or [`ServerHandle::stop`](crate::ServerHandle::stop) is called. Open requests may then finish within
+    /// [`ServerOptions::drain`]; a second signal does not wait for them.
     ///
-    /// Standard input is read, and standard output written, by threads that nobody waits for, so that the process can
-    /// end whatever its client does. Standard output belongs to the protocol: log to standard error, and never `println!`.
+    /// Dedicated threads read standard input and write standard output. The process does not wait for them, so it can
+    /// end even if its client neither writes nor reads. Standard output belongs to the protocol: log to standard error,
+    /// and never use `println!`.
     ///
     /// ```no_run
     /// # use toolyard_sdk::{Result, Server};
@@ -51,25 +52,25 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Connection`] when the client does not take what it is told; [`Error::Start`].
+    /// [`Error::Connection`] if the client does not read its messages; [`Error::Start`].
     pub async fn serve_stdio(self) -> Result<()> {
-        let mut signals = Signals::new().map_err(Error::Start)?;
-        let input = Input::new(io::stdin()).map_err(Error::Start)?;
-        let output = Output::new(io::stdout()).map_err(Error::Start)?;
-        let site = Site::open(self);
-        let told = async {
+        let mut signals = StopSignals::new().map_err(Error::Start)?;
+        let input = StdinReader::new(io::stdin()).map_err(Error::Start)?;
+        let output = StdoutWriter::new(io::stdout()).map_err(Error::Start)?;
+        let state = ServingState::open(self);
+        let told_to_stop = async {
             signals.next().await;
-            site.yard.stop();
+            state.backend.stop();
             signals.next().await;
         };
         tokio::select! {
-            served = site.serve(input, output) => served,
-            () = told => Ok(()),
+            served = state.serve(input, output) => served,
+            () = told_to_stop => Ok(()),
         }
     }
 
-    /// Serves one client on a pair of streams, a message a line: a socket, or a pipe in a test. It ends with the
-    /// client's stream, or by [`ServerHandle::stop`](crate::ServerHandle::stop).
+    /// Serves one client on a pair of streams, one message per line: a socket, or a pipe in a test. It ends with the
+    /// client's stream, or on [`ServerHandle::stop`](crate::ServerHandle::stop).
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -94,12 +95,12 @@ impl Server {
     /// # Errors
     /// [`Error::Connection`].
     pub async fn serve(self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) -> Result<()> {
-        Site::open(self).serve(reader, writer).await
+        ServingState::open(self).serve(reader, writer).await
     }
 
-    /// Serves over HTTP, as [`Server::listen`] does, until the process is told to stop by SIGTERM or Ctrl-C, or by
-    /// [`ServerHandle::stop`](crate::ServerHandle::stop). Open requests may end then; a second signal does not wait for
-    /// them.
+    /// Serves over HTTP as [`Server::listen`] does, until the process receives SIGTERM or Ctrl-C, or
+    /// [`ServerHandle::stop`](crate::ServerHandle::stop) is called. Open requests may then finish; a second signal does
+    /// not wait for them.
     ///
     /// ```no_run
     /// # use toolyard_sdk::{Result, Server};
@@ -112,14 +113,14 @@ impl Server {
     /// # Errors
     /// As [`Server::listen`].
     pub async fn serve_http(self, address: impl ToSocketAddrs + fmt::Display) -> Result<()> {
-        // First, so that a signal during the start is not lost.
-        let mut signals = Signals::new().map_err(Error::Start)?;
+        // Before listening, so that a signal during the start is not lost.
+        let mut signals = StopSignals::new().map_err(Error::Start)?;
         toolyard_process::raise_file_limit();
         let server = self.listen(address).await?;
         tracing::info!(url = server.url(), "serving MCP");
         tokio::select! {
             () = signals.next() => {}
-            () = until(server.site.yard.stopping()) => {}
+            () = until_stopped(server.state.backend.stopping()) => {}
         }
         tokio::select! {
             () = server.stop() => {}
@@ -129,10 +130,10 @@ impl Server {
     }
 
     /// Serves over HTTP until it is stopped or dropped: streamable HTTP on `/mcp`, the transport of 2024-11-05 on
-    /// `/sse` and `/message`, and `GET /health`. On port 0 the system chooses a port.
+    /// `/sse` and `/message`, and `GET /health`. With port 0 the system chooses a port.
     ///
-    /// Connections are served on threads of the server's own, one scheduler each: a handler that is async must not
-    /// block, and `tokio::task::block_in_place` does not work in it.
+    /// The server runs connections on its own threads, with one scheduler per thread: an async handler must not block,
+    /// and `tokio::task::block_in_place` does not work in it.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -146,40 +147,42 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Listen`]; [`Error::Unauthenticated`] for an address that other machines reach, unless
+    /// [`Error::Listen`]; [`Error::Unauthenticated`] for an address that other machines can reach, unless
     /// [`ServerOptions::allow_unauthenticated`] is set; [`Error::Start`].
     pub async fn listen(self, address: impl ToSocketAddrs + fmt::Display) -> Result<HttpServer> {
-        let shown = address.to_string();
+        let requested = address.to_string();
         let listening = async {
             let listener = TcpListener::bind(address).await?;
             Ok((listener.local_addr()?, listener))
         };
-        let (address, listener) = listening.await.map_err(|error| Error::Listen(shown, error))?;
+        let (address, listener) = listening.await.map_err(|error| Error::Listen(requested, error))?;
         let exposed = !address.ip().is_loopback();
         if exposed && !self.options.allow_unauthenticated {
             return Err(Error::Unauthenticated(address));
         }
-        let workers = Workers::start(self.options.workers).map_err(Error::Start)?;
+        let workers = WorkerPool::start(self.options.workers).map_err(Error::Start)?;
         let limits = self.options.listener();
         let guard = guard(&self.options, vec![host_of(address.ip())], exposed);
-        let site = Arc::new(Site::open(self));
-        let (routes, stopping) = (site.routes(guard), site.yard.stopping());
+        let state = Arc::new(ServingState::open(self));
+        let (routes, stopping) = (state.routes(guard), state.backend.stopping());
         let mut serving = JoinSet::new();
         serving.spawn(async move {
-            listener::serve(vec![listener.into()], routes, limits, &workers, until(stopping)).await;
+            listener::serve(vec![listener.into()], routes, limits, &workers, until_stopped(stopping)).await;
         });
-        Ok(HttpServer { address, site, serving })
+        Ok(HttpServer { address, state, serving })
     }
 
-    /// The routes of [`Server::listen`], for an application that serves other things as well: to be merged with its
-    /// own, or nested under a path. `/health` is among them: nest them where the application has one of its own.
+    /// The routes of [`Server::listen`] for an application that serves other things as well. Merge them with the
+    /// application's routes, or nest them under a path. They include `/health`: nest them if the application has its
+    /// own.
     ///
-    /// Requests have to name this machine as their host, or one of [`ServerOptions::allowed_hosts`]; with
-    /// [`ServerOptions::allow_unauthenticated`] and no list, any.
+    /// The `Host` of a request must be this machine or one of [`ServerOptions::allowed_hosts`]. With
+    /// [`ServerOptions::allow_unauthenticated`] and an empty list, any host is accepted.
     ///
-    /// An application that waits for its connections when it ends calls
-    /// [`ServerHandle::stop`](crate::ServerHandle::stop) before: clients keep streams open. One that knows who its
-    /// callers are says so to handlers: see [`Context::principal`](crate::Context::principal).
+    /// An application that waits for its connections on shutdown must call
+    /// [`ServerHandle::stop`](crate::ServerHandle::stop) first, because clients keep streams open. An application that
+    /// authenticates its callers passes the principal to handlers: see
+    /// [`Context::principal`](crate::Context::principal).
     ///
     /// ```
     /// # use toolyard_sdk::{Server, ServerOptions};
@@ -194,10 +197,10 @@ impl Server {
     /// ```
     pub fn into_router(self) -> Router {
         let guard = guard(&self.options, Vec::new(), self.options.allow_unauthenticated);
-        Arc::new(Site::open(self)).routes(guard)
+        Arc::new(ServingState::open(self)).routes(guard)
     }
 
-    /// The server as a backend: a handler of a gateway of Toolyard. The gateway's limits take the place of
+    /// The server as a backend, to be the handler of a Toolyard gateway. The gateway's limits replace
     /// [`ServerOptions`].
     ///
     /// ```
@@ -210,34 +213,42 @@ impl Server {
     #[must_use]
     pub fn into_backend(self) -> Arc<dyn Backend> {
         open(&self);
-        self.yard
+        self.backend
     }
 }
 
-/// Makes what is registered callable.
+/// Makes the registered items callable.
 fn open(server: &Server) {
-    let Server { yard, info, options, key } = server;
-    let limits = Limits { timeout: options.timeout, gate: unbounded() };
-    let backend = Arc::new(Door(Arc::downgrade(yard)));
-    let handler = Handler::new(info.name.as_str(), backend, limits);
-    // What waits for a place here could be what its caller's place depends on: only calls from outside are bounded.
-    let nested = Gateway::new(yard.registry(), vec![Box::new(Arguments), Box::new(Deadline)]);
+    let Server { backend, info, options, key } = server;
+    let limits = CallLimits { timeout: options.timeout, gate: unbounded() };
+    let weak = Arc::new(WeakServerBackend(Arc::downgrade(backend)));
+    let handler = HandlerEntry::new(info.name.as_str(), weak, limits);
+    // A nested call that waited for a slot could wait for the slot of its own caller: only outer calls are limited.
+    let nested = Gateway::new(
+        backend.registry(),
+        vec![Box::new(ArgumentValidation::new(Some(background()))), Box::new(DeadlineLayer)],
+    );
     let nested = Arc::new(nested);
-    let shared = Arc::new(Shared::new(key.map_or_else(Sealer::random, Sealer::with_key)));
+    let shared = Arc::new(SharedContext::new(key.map_or_else(StateSealer::random, StateSealer::with_key)));
     let _first = shared.gateway.set(Arc::downgrade(&nested));
-    yard.open(Opened { handler, shared, _nested: nested });
+    backend.open(OpenState { handler, shared, _nested: nested });
 }
 
-/// The gate of the only handler: the gateway has one already.
-fn unbounded() -> Gate {
-    Gate::new(GateSize { running: usize::MAX, waiting: 0 })
+/// Returns an unlimited gate for the only handler: the gateway in front of it has a gate already.
+fn unbounded() -> CallGate {
+    CallGate::new(GateSize { running: usize::MAX, waiting: 0 })
 }
 
-fn guard(options: &ServerOptions, own: Vec<String>, exposed: bool) -> Guard {
-    Guard { own, hosts: options.allowed_hosts.clone(), origins: options.allowed_origins.clone(), exposed }
+fn guard(options: &ServerOptions, own: Vec<String>, exposed: bool) -> BrowserGuard {
+    BrowserGuard {
+        own_hosts: own,
+        hosts: options.allowed_hosts.clone(),
+        origins: options.allowed_origins.clone(),
+        exposed,
+    }
 }
 
-/// An address as a `Host` header has it.
+/// The address in the form of a `Host` header.
 fn host_of(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -245,54 +256,60 @@ fn host_of(address: IpAddr) -> String {
     }
 }
 
-/// What serving takes, until nobody serves any more.
-struct Site {
-    /// Nothing below holds it: what is registered does not hold itself.
-    yard: Arc<Yard>,
-    frontend: Arc<Frontend>,
+/// The state shared by all connections of a served server.
+struct ServingState {
+    /// The only strong reference while serving: registered items do not hold the backend.
+    backend: Arc<ServerBackend>,
+    frontend: Arc<McpFrontend>,
     duplex: DuplexLimits,
     http: HttpLimits,
 }
 
-/// What routes are made with.
+/// Runs long checks on the blocking threads of the runtime.
+fn background() -> BackgroundSpawner {
+    Arc::new(|work| drop(spawn_blocking(work)))
+}
+
+/// Limits of the HTTP routes.
 struct HttpLimits {
     body_bytes: usize,
     body_time: Duration,
     sessions: toolyard_mcp::server::SessionLimits,
 }
 
-impl Site {
+impl ServingState {
     fn open(server: Server) -> Self {
-        let offers = offers(&server.yard);
+        let offers = offers(&server.backend);
         open(&server);
-        let Server { yard, info, options, key: _ } = server;
+        let Server { backend, info, options, key: _ } = server;
         let layers: Vec<Box<dyn toolyard_core::layers::Layer>> = vec![
-            // Before the arguments are looked at: checking them is work, too.
-            Box::new(Concurrency::new(Gate::new(options.gate()))),
-            Box::new(Arguments),
-            Box::new(Deadline),
+            // Before the arguments, because checking them is work too.
+            Box::new(ConcurrencyLimit::new(CallGate::new(options.gate()))),
+            Box::new(ArgumentValidation::new(Some(background()))),
+            Box::new(DeadlineLayer),
         ];
-        let gateway = Arc::new(Gateway::new(yard.registry(), layers));
+        let gateway = Arc::new(Gateway::new(backend.registry(), layers));
         let (line_bytes, requests) = (options.message_bytes, options.requests());
-        let duplex = DuplexLimits { line_bytes, requests, drain: options.drain };
+        let duplex =
+            DuplexLimits { max_line_bytes: line_bytes, max_requests: requests, drain_time: options.drain };
         let http = HttpLimits {
             body_bytes: options.message_bytes,
             body_time: BODY_TIME,
             sessions: options.session(),
         };
         let (cache, limits) = (options.cache(), options.frontend());
-        let options = FrontendOptions { info, offers, cache, limits, cluster: None };
-        let frontend = Arc::new(Frontend::new(gateway, options, yard.stopping()));
-        Self { yard, frontend, duplex, http }
+        let options = FrontendOptions { info, offers, cache, limits, ..FrontendOptions::default() };
+        let frontend = Arc::new(McpFrontend::new(gateway, options, backend.stopping()));
+        Self { backend, frontend, duplex, http }
     }
 
     /// Serves one client.
     async fn serve(&self, reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin) -> Result<()> {
-        // To be told to stop is as if the client had nothing more to say: what runs may end.
-        let reader = Until::new(reader, until(self.yard.stopping()));
+        // A stop is treated like the end of the client's input: running calls may finish.
+        let reader = ReadUntil::new(reader, until_stopped(self.backend.stopping()));
         let drained = async {
-            until(self.yard.stopping()).await;
-            tokio::time::sleep(self.duplex.drain).await;
+            until_stopped(self.backend.stopping()).await;
+            tokio::time::sleep(self.duplex.drain_time).await;
         };
         tokio::select! {
             served = duplex::serve(self.frontend.clone(), reader, writer, self.duplex) => {
@@ -302,24 +319,30 @@ impl Site {
         }
     }
 
-    /// The routes hold the site, for as long as they are served.
-    fn routes(self: &Arc<Self>, guard: Guard) -> Router {
+    /// Builds the routes, which keep the state alive while they are served.
+    fn routes(self: &Arc<Self>, guard: BrowserGuard) -> Router {
         let HttpLimits { body_bytes, body_time, sessions } = self.http;
-        let options = HttpOptions { guard, body_bytes, body_time, sessions, gateways: None };
-        let site = self.clone();
-        let health = get(move || std::future::ready(health(*site.yard.stopping().borrow())));
+        let options = HttpOptions {
+            guard,
+            max_body_bytes: body_bytes,
+            body_timeout: body_time,
+            sessions,
+            gateway_client: None,
+        };
+        let state = self.clone();
+        let health = get(move || std::future::ready(health(*state.backend.stopping().borrow())));
         mcp::router(self.frontend.clone(), options).route("/health", health)
     }
 }
 
-/// A kind of which there is nothing is not offered, unless somebody could add to it.
-fn offers(yard: &Arc<Yard>) -> Offers {
-    let has_handle = Arc::weak_count(yard) > 0;
-    let Offered { tools, prompts, resources, templates } = &*yard.offered();
+/// Leaves out the kinds without items, unless a handle could still add some.
+fn offers(backend: &Arc<ServerBackend>) -> OfferedFeatures {
+    let has_handle = Arc::weak_count(backend) > 0;
+    let RegisteredItems { tools, prompts, resources, templates } = &*backend.items();
     let completes = prompts.iter().any(|prompt| prompt.completes())
         || templates.iter().any(|template| template.completes());
     let has_tasks = tools.iter().any(|tool| tool.item.definition.get("execution").is_some());
-    Offers {
+    OfferedFeatures {
         tools: has_handle || tools.iter().next().is_some(),
         prompts: has_handle || prompts.iter().next().is_some(),
         resources: has_handle || resources.iter().next().is_some() || templates.iter().next().is_some(),
@@ -337,18 +360,18 @@ fn health(stopping: bool) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-async fn until(mut stopping: watch::Receiver<bool>) {
-    // A sender that is gone can say nothing any more, which means stop as well.
+async fn until_stopped(mut stopping: watch::Receiver<bool>) {
+    // A dropped sender can send nothing any more, which means stop as well.
     let _gone = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// What tells a process to stop.
-struct Signals {
+/// The signals that stop the process.
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl StopSignals {
     fn new() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
@@ -361,16 +384,16 @@ impl Signals {
     }
 }
 
-/// A server that listens. Dropping it ends it at once; [`HttpServer::stop`] lets requests end.
+/// A listening server. Dropping it ends it at once; [`HttpServer::stop`] lets open requests finish.
 #[must_use = "dropping it ends the server"]
 pub struct HttpServer {
     address: SocketAddr,
-    site: Arc<Site>,
+    state: Arc<ServingState>,
     serving: JoinSet<()>,
 }
 
 impl HttpServer {
-    /// The address that is listened on, with the port that the system chose.
+    /// The address the server listens on, with the port that the system chose.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -385,7 +408,7 @@ impl HttpServer {
         self.address
     }
 
-    /// The URL that clients of streamable HTTP want.
+    /// The URL for clients of streamable HTTP.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -400,7 +423,7 @@ impl HttpServer {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Takes no more requests, lets those that are open end for as long as [`ServerOptions::drain`] says, and stops.
+    /// Accepts no more requests, lets open ones finish within [`ServerOptions::drain`], and stops.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -411,7 +434,7 @@ impl HttpServer {
     /// # Ok(()) }
     /// ```
     pub async fn stop(mut self) {
-        self.site.yard.stop();
+        self.state.backend.stop();
         while self.serving.join_next().await.is_some() {}
     }
 }

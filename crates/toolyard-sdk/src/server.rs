@@ -1,11 +1,11 @@
-//! A server in the making.
+//! The builder of a server.
 
 use std::fmt;
 use std::sync::Arc;
 
 use toolyard_mcp::server::ServerInfo;
 
-use crate::backend::Yard;
+use crate::backend::ServerBackend;
 use crate::completion::Completer;
 use crate::error::RegisterError;
 use crate::handle::ServerHandle;
@@ -15,9 +15,9 @@ use crate::prompt::{Prompt, PromptHandler};
 use crate::resource::{Resource, ResourceHandler, ResourceTemplate, TemplateHandler};
 use crate::tool::Tool;
 
-/// An MCP server: what it is called, what it offers, and then how it is served.
+/// An MCP server: its name, its tools, prompts and resources, and the methods to serve it.
 ///
-/// Lists are in the order of registration. Registering fails at once where clients would stumble later.
+/// Lists are in the order of registration. Registration fails at once if clients could not use the item.
 ///
 /// ```no_run
 /// use schemars::JsonSchema;
@@ -41,15 +41,15 @@ use crate::tool::Tool;
 /// ```
 #[must_use = "a server does nothing until it is served"]
 pub struct Server {
-    pub(crate) yard: Arc<Yard>,
+    pub(crate) backend: Arc<ServerBackend>,
     pub(crate) info: ServerInfo,
     pub(crate) options: ServerOptions,
-    /// What seals the state of rounds, where somebody has chosen it.
+    /// The key that seals the state of multi-round-trip calls, if one was set.
     pub(crate) key: Option<[u8; 32]>,
 }
 
 impl Server {
-    /// A server of this name and version that offers nothing yet.
+    /// A server with a name and a version, without any items.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -57,10 +57,10 @@ impl Server {
     /// ```
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let info = ServerInfo { name: name.into(), version: version.into(), ..ServerInfo::default() };
-        Self { yard: Arc::new(Yard::new()), info, options: ServerOptions::default(), key: None }
+        Self { backend: Arc::new(ServerBackend::new()), info, options: ServerOptions::default(), key: None }
     }
 
-    /// Its name for people.
+    /// Sets the display name.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -71,7 +71,7 @@ impl Server {
         self
     }
 
-    /// What a model should know before it uses the tools.
+    /// Sets the instructions for the model.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -82,7 +82,7 @@ impl Server {
         self
     }
 
-    /// What clients may take.
+    /// Sets the limits.
     ///
     /// ```
     /// # use toolyard_sdk::{Server, ServerOptions};
@@ -94,9 +94,9 @@ impl Server {
         self
     }
 
-    /// The key that seals the state of calls which ask their client and go on when it answers (see
-    /// [`InputRequired`](crate::InputRequired)). It has to be as hard to guess as 32 random bytes are, and the same
-    /// in all processes that serve the same clients. Without it each server makes a key of its own.
+    /// Sets the key that seals the state of multi-round-trip calls (see [`InputRequired`](crate::InputRequired)). It
+    /// must be as hard to guess as 32 random bytes, and the same in all processes that serve the same clients. By
+    /// default each server generates its own key.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -108,7 +108,7 @@ impl Server {
         self
     }
 
-    /// Adds a tool whose schemas are those of its handler. See [`ToolHandler`] for what a handler may look like.
+    /// Adds a tool with the schemas of its handler. See [`ToolHandler`] for the signature of a handler.
     ///
     /// ```
     /// # use toolyard_sdk::{Server, ToolFailure};
@@ -128,7 +128,7 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// As [`Server::register_tool`].
+    /// As for [`Server::register_tool`].
     pub fn tool<M>(
         self,
         name: impl Into<String>,
@@ -138,7 +138,7 @@ impl Server {
         self.register_tool(Tool::new(name, description), handler)
     }
 
-    /// Adds a tool with all that can be said of it.
+    /// Adds a tool with a full definition.
     ///
     /// ```
     /// # use toolyard_sdk::{Server, Tool, ToolAnnotations, ToolCall, ToolFailure, schema_of};
@@ -158,15 +158,14 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// When the name is empty, taken, or one that clients would refuse; when a schema is not one of an object, or no
-    /// schema at all.
+    /// If the name is empty, already registered, or one that clients would reject; if a schema is invalid or does not
+    /// describe an object.
     pub fn register_tool<M>(self, tool: Tool, handler: impl ToolHandler<M>) -> Result<Self, RegisterError> {
-        self.yard.add_tool(tool, handler)?;
+        self.backend.add_tool(tool, handler)?;
         Ok(self)
     }
 
-    /// Adds a prompt, whose arguments are those of its handler. See [`PromptHandler`] for what a handler may look
-    /// like.
+    /// Adds a prompt with the arguments of its handler. See [`PromptHandler`] for the signature of a handler.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -186,7 +185,7 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// As [`Server::register_prompt`].
+    /// As for [`Server::register_prompt`].
     pub fn prompt<M>(
         self,
         name: impl Into<String>,
@@ -196,7 +195,7 @@ impl Server {
         self.register_prompt(Prompt::new(name, description), handler)
     }
 
-    /// Adds a prompt with all that can be said of it.
+    /// Adds a prompt with a full definition.
     ///
     /// ```
     /// # use toolyard_sdk::{Prompt, Server};
@@ -207,17 +206,17 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// When the name is empty or taken.
+    /// If the name is empty or already registered.
     pub fn register_prompt<M>(
         self,
         prompt: Prompt,
         handler: impl PromptHandler<M>,
     ) -> Result<Self, RegisterError> {
-        self.yard.add_prompt(prompt, handler)?;
+        self.backend.add_prompt(prompt, handler)?;
         Ok(self)
     }
 
-    /// Adds a resource: data that clients read by its URI. See [`ResourceHandler`] for what a handler may look like.
+    /// Adds a resource: data that clients read by URI. See [`ResourceHandler`] for the signature of a handler.
     ///
     /// ```
     /// # use toolyard_sdk::{Resource, Server};
@@ -228,18 +227,18 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// When the URI is empty, taken, or none.
+    /// If the URI is empty, invalid or already registered.
     pub fn resource<M>(
         self,
         resource: Resource,
         handler: impl ResourceHandler<M>,
     ) -> Result<Self, RegisterError> {
-        self.yard.add_resource(&resource, handler)?;
+        self.backend.add_resource(&resource, handler)?;
         Ok(self)
     }
 
-    /// Adds a template (RFC 6570), which stands for more resources than can be listed. See [`TemplateHandler`] for
-    /// what a handler may look like.
+    /// Adds a resource template (RFC 6570), for resources that are too many to list. See [`TemplateHandler`] for the
+    /// signature of a handler.
     ///
     /// ```
     /// # use toolyard_sdk::{ResourceTemplate, Server};
@@ -260,17 +259,17 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// When the template is empty, taken, or none.
+    /// If the template is empty, invalid or already registered.
     pub fn resource_template<M>(
         self,
         template: ResourceTemplate,
         handler: impl TemplateHandler<M>,
     ) -> Result<Self, RegisterError> {
-        self.yard.add_template(&template, handler)?;
+        self.backend.add_template(&template, handler)?;
         Ok(self)
     }
 
-    /// Completes an argument of a prompt while the user types. See [`Completer`] for what a completer may look like.
+    /// Adds a completer for an argument of a prompt. See [`Completer`] for the signature of a completer.
     ///
     /// ```
     /// # use toolyard_sdk::Server;
@@ -290,43 +289,43 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// When there is no such prompt, or it has no such argument.
+    /// If the prompt or the argument does not exist.
     pub fn complete_prompt<M>(
         self,
         prompt: &str,
         argument: &str,
         completer: impl Completer<M>,
     ) -> Result<Self, RegisterError> {
-        self.yard.complete_prompt(prompt, argument, completer)?;
+        self.backend.complete_prompt(prompt, argument, completer)?;
         Ok(self)
     }
 
-    /// Completes a variable of a template of resources while the user types.
+    /// Adds a completer for a variable of a resource template.
     ///
     /// ```
-    /// # use toolyard_sdk::{ResourceTemplate, Server, Uri};
+    /// # use toolyard_sdk::{ResourceTemplate, ResourceUri, Server};
     /// # fn main() -> toolyard_sdk::Result<()> {
     /// let template = ResourceTemplate::new("db:///{table}", "table");
     /// let server = Server::new("db", "1.0.0")
-    ///     .resource_template(template, async |uri: Uri| uri.0)?
+    ///     .resource_template(template, async |uri: ResourceUri| uri.0)?
     ///     .complete_resource("db:///{table}", "table", async |_typed: String| vec!["users", "orders"])?;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// When there is no such template, or it has no such variable.
+    /// If the template or the variable does not exist.
     pub fn complete_resource<M>(
         self,
         uri_template: &str,
         variable: &str,
         completer: impl Completer<M>,
     ) -> Result<Self, RegisterError> {
-        self.yard.complete_resource(uri_template, variable, completer)?;
+        self.backend.complete_resource(uri_template, variable, completer)?;
         Ok(self)
     }
 
-    /// A handle, to register and remove while the server serves, and to end it. A server that somebody holds a handle
-    /// of says that it has tools, prompts and resources, whatever it has: any of them may come.
+    /// Returns a handle to register and remove items while the server serves, and to stop it. A server with a handle
+    /// declares tools, prompts and resources even if it has none, because they may be added later.
     ///
     /// ```
     /// # use toolyard_sdk::{Server, Tool};
@@ -339,7 +338,7 @@ impl Server {
     /// ```
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
-        ServerHandle::new(&self.yard)
+        ServerHandle::new(&self.backend)
     }
 }
 

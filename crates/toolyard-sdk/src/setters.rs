@@ -1,12 +1,12 @@
-//! The setters that definitions of tools, prompts and resources have in common.
+//! The common setters of the definitions of tools, prompts and resources.
 
-/// Writes setters into an `impl`, each with the documentation that stands before it:
+/// Writes setters into an `impl`, each with the doc comment that precedes it:
 ///
 /// - `text title;` sets the field `title`, an `Option<String>`;
 /// - `some annotations: Annotations;` sets the field `annotations`, an `Option<Annotations>`;
-/// - `icon;` adds one to `icons`;
+/// - `icon;` adds an icon to `icons`;
 /// - `meta;` adds a member to `meta`;
-/// - `cache;` sets `cache`, a [`Cache`](crate::Cache).
+/// - `cache;` sets `cache`, a [`CachePolicy`](crate::CachePolicy).
 macro_rules! setters {
     () => {};
     ($(#[$doc:meta])* text $field:ident; $($more:tt)*) => {
@@ -53,7 +53,7 @@ macro_rules! setters {
         $(#[$doc])*
         #[must_use]
         pub const fn cache(mut self, ttl: std::time::Duration, scope: $crate::CacheScope) -> Self {
-            self.cache = $crate::Cache { ttl, scope };
+            self.cache = $crate::CachePolicy { ttl, scope };
             self
         }
 

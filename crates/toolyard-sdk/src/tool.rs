@@ -1,4 +1,4 @@
-//! What is published of a tool, and what a handler without typed arguments is given.
+//! Definitions of tools, and untyped calls.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,9 +10,9 @@ use crate::handler;
 use crate::icon::Icon;
 use crate::setters::setters;
 
-/// What is published of a tool, for [`Server::register_tool`](crate::Server::register_tool).
+/// The definition of a tool, for [`Server::register_tool`](crate::Server::register_tool).
 ///
-/// What is `None` or empty is left out; a schema that is not given is the handler's.
+/// Members that are `None` or empty are left out. Missing schemas are those of the handler.
 ///
 /// ```
 /// use toolyard_sdk::{Tool, ToolAnnotations, schema_of};
@@ -35,47 +35,47 @@ use crate::setters::setters;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// What it is called by: 1 to 128 letters, digits, `_`, `-` and `.`.
+    /// The name for calls: 1 to 128 letters, digits, `_`, `-` and `.`.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What a model should know before it uses the tool.
+    /// The description for the model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The schema of its arguments: JSON Schema 2020-12 unless it says otherwise. Arguments that do not fit never
-    /// reach the handler.
+    /// The schema of the arguments: JSON Schema 2020-12 unless it declares another dialect. Arguments that do not fit
+    /// never reach the handler.
     pub input_schema: Option<Value>,
-    /// What arguments are held to, where that is more than what is published.
+    /// The schema that validates the arguments, if it accepts more than the published one.
     #[serde(skip)]
     pub accepted_schema: Option<Value>,
-    /// The schema of its structured content. A result that does not fit one that was given here is an error.
+    /// The schema of the structured content. A result that does not fit an explicit schema is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Hints on what it does.
+    /// Hints on the effects of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Pictures for it.
+    /// Icons of the tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Whether it may run as a task.
+    /// Support for running as a task.
     #[serde(rename = "execution", skip_serializing_if = "TaskSupport::is_forbidden")]
     pub task: TaskSupport,
-    /// What else there is to say, under names with a prefix of your own.
+    /// Additional metadata, under names with a prefix of your own.
     #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
 }
 
-/// Whether a tool may run as a task: its client gets a handle at once, and the result later.
+/// Support for tasks: the client gets a handle at once, and the result later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "taskSupport", rename_all = "lowercase")]
 pub enum TaskSupport {
-    /// Never.
+    /// The tool never runs as a task.
     #[default]
     Forbidden,
-    /// When the client wants it.
+    /// The tool runs as a task if the client requests it.
     Optional,
-    /// Always.
+    /// The tool always runs as a task.
     Required,
 }
 
@@ -85,7 +85,7 @@ impl TaskSupport {
     }
 }
 
-/// Hints on what a tool does. Clients use them to decide what to ask the user; none of them is a promise.
+/// Hints on the effects of a tool. Clients use them to decide what to ask the user; they are not guarantees.
 ///
 /// ```
 /// use toolyard_sdk::ToolAnnotations;
@@ -95,25 +95,25 @@ impl TaskSupport {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ToolAnnotations {
-    /// A name for people. [`Tool::title`] has taken its place.
+    /// The display name; prefer [`Tool::title`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Changes nothing. False unless it is said.
+    /// The tool changes nothing. Default: `false`.
     #[serde(rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// May delete or overwrite. True unless it is said.
+    /// The tool may delete or overwrite data. Default: `true`.
     #[serde(rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// The same call again changes nothing more. False unless it is said.
+    /// Repeating a call with the same arguments has no further effect. Default: `false`.
     #[serde(rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// Reaches beyond what it knows of, such as the web. True unless it is said.
+    /// The tool interacts with external systems, such as the web. Default: `true`.
     #[serde(rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 
 impl ToolAnnotations {
-    /// No hints.
+    /// Annotations without hints.
     ///
     /// ```
     /// # use toolyard_sdk::ToolAnnotations;
@@ -124,7 +124,7 @@ impl ToolAnnotations {
         Self::default()
     }
 
-    /// Whether it changes nothing.
+    /// Sets whether the tool changes nothing.
     ///
     /// ```
     /// # use toolyard_sdk::ToolAnnotations;
@@ -136,7 +136,7 @@ impl ToolAnnotations {
         self
     }
 
-    /// Whether it may delete or overwrite.
+    /// Sets whether the tool may delete or overwrite data.
     ///
     /// ```
     /// # use toolyard_sdk::ToolAnnotations;
@@ -148,7 +148,7 @@ impl ToolAnnotations {
         self
     }
 
-    /// Whether the same call again changes nothing more.
+    /// Sets whether repeating a call has no further effect.
     ///
     /// ```
     /// # use toolyard_sdk::ToolAnnotations;
@@ -160,7 +160,7 @@ impl ToolAnnotations {
         self
     }
 
-    /// Whether it reaches beyond what it knows of.
+    /// Sets whether the tool interacts with external systems.
     ///
     /// ```
     /// # use toolyard_sdk::ToolAnnotations;
@@ -174,7 +174,7 @@ impl ToolAnnotations {
 }
 
 impl Tool {
-    /// A tool of this name. The description is for the model.
+    /// A tool with a name and a description for the model.
     ///
     /// ```
     /// # use toolyard_sdk::Tool;
@@ -185,7 +185,7 @@ impl Tool {
     }
 
     setters! {
-        /// Its name for people.
+        /// Sets the display name.
         ///
         /// ```
         /// # use toolyard_sdk::Tool;
@@ -194,7 +194,7 @@ impl Tool {
         text title;
     }
 
-    /// The schema of its arguments, in the place of the handler's.
+    /// Sets the schema of the arguments, instead of that of the handler.
     ///
     /// ```
     /// # use toolyard_sdk::Tool;
@@ -211,13 +211,13 @@ impl Tool {
         self
     }
 
-    /// What arguments are held to in the place of the published schema: for a tool that takes more than it asks for, such as
-    /// other names of its arguments, and whose handler says what is wrong in its own words.
+    /// Sets the schema that validates the arguments, instead of the published one: for a tool that accepts more than it
+    /// publishes, such as alternative names of its arguments, and whose handler reports errors itself.
     ///
     /// ```
     /// # use toolyard_sdk::Tool;
     /// # use serde_json::json;
-    /// let tool = Tool::new("greet", "Greets somebody.")
+    /// let tool = Tool::new("greet", "Greets a person.")
     ///     .input_schema(json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}))
     ///     .accepted_schema(json!({"type": "object"}));
     /// ```
@@ -227,7 +227,7 @@ impl Tool {
         self
     }
 
-    /// The schema of its structured content, in the place of the handler's. Results are checked against it.
+    /// Sets the schema of the structured content, instead of that of the handler. Results are validated against it.
     ///
     /// ```
     /// # use toolyard_sdk::Tool;
@@ -245,7 +245,7 @@ impl Tool {
     }
 
     setters! {
-        /// Hints on what it does.
+        /// Sets hints on the effects of the tool.
         ///
         /// ```
         /// # use toolyard_sdk::{Tool, ToolAnnotations};
@@ -253,7 +253,7 @@ impl Tool {
         /// ```
         some annotations: ToolAnnotations;
 
-        /// One more picture for it.
+        /// Adds an icon.
         ///
         /// ```
         /// # use toolyard_sdk::{Icon, Tool};
@@ -262,7 +262,7 @@ impl Tool {
         icon;
     }
 
-    /// Whether it may run as a task.
+    /// Sets the support for running as a task.
     ///
     /// ```
     /// # use toolyard_sdk::{TaskSupport, Tool};
@@ -275,7 +275,8 @@ impl Tool {
     }
 
     setters! {
-        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own
+        /// names.
         ///
         /// ```
         /// # use toolyard_sdk::Tool;
@@ -285,9 +286,9 @@ impl Tool {
     }
 }
 
-/// A call with its arguments as they came, for handlers that read them by themselves.
+/// A call with untyped arguments, for handlers that deserialize them.
 ///
-/// The arguments have passed the tool's input schema.
+/// The arguments are valid against the tool's input schema.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -312,16 +313,16 @@ impl Tool {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The tool's name.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments, as text that was not changed. Empty where there are none.
+    /// The unchanged JSON of the arguments. Empty if there are none.
     pub arguments: Object,
-    /// What the client said of the request.
+    /// The request's `_meta`.
     pub meta: Object,
 }
 
 impl ToolCall {
-    /// The arguments as a value of type `T`.
+    /// Deserializes the arguments as a `T`.
     ///
     /// ```
     /// # use toolyard_sdk::{ToolCall, ToolFailure};
@@ -333,10 +334,10 @@ impl ToolCall {
     /// ```
     ///
     /// # Errors
-    /// When they do not fit, with a message for the model.
+    /// If they do not fit, with a message for the model.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, ToolFailure> {
         handler::parse(&self.arguments.to_json()).map_err(|problem| {
-            // The same words as for arguments that do not fit the schema.
+            // The same text as for arguments that do not fit the schema.
             ToolFailure::new(format!("Invalid arguments: {problem}"))
         })
     }
@@ -349,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_published() {
+    fn definition_is_serialized_for_clients() {
         let bare = Tool { input_schema: Some(json!({"type": "object"})), ..Tool::new("a", "") };
         assert_eq!(
             serde_json::to_value(&bare).unwrap(),

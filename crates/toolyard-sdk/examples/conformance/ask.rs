@@ -1,22 +1,22 @@
-//! Tools that ask their client something while they run.
+//! Tools that ask their client while they run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolyard_sdk::{Context, Elicit, Elicited, RegisterError, SampleRequest, Server, ToolFailure};
+use toolyard_sdk::{Context, ElicitRequest, ElicitResult, RegisterError, SampleRequest, Server, ToolFailure};
 
 pub(crate) fn register(server: Server) -> Result<Server, RegisterError> {
     server
         .tool("test_sampling", "Passes a prompt to the client's model.", sample)?
         .tool("test_missing_capability", "Does nothing without the client's model.", needs_model)?
-        .tool("test_elicitation", "Asks the user who they are.", elicit)?
+        .tool("test_elicitation", "Asks the user for a name and an email address.", elicit)?
         .tool("test_elicitation_sep1034_defaults", "Asks with defaults.", elicit_defaults)?
         .tool("test_elicitation_sep1330_enums", "Asks with choices.", elicit_choices)
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Prompt {
-    /// What the model is asked
+    /// The prompt for the model
     prompt: String,
 }
 
@@ -33,7 +33,7 @@ async fn needs_model(ctx: Context) -> Result<String, ToolFailure> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Message {
-    /// What the user reads
+    /// The message to the user
     message: String,
 }
 
@@ -47,10 +47,10 @@ struct User {
 
 async fn elicit(ctx: Context, args: Message) -> Result<String, ToolFailure> {
     let answer = ctx.elicit::<User>(args.message).await?;
-    Ok(format!("User response: {}", shown(answer)?))
+    Ok(format!("User response: {}", describe_answer(answer)?))
 }
 
-/// A form with a field of each type; each shows a default.
+/// A form with a field of each type and a default for each.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Profile {
@@ -77,10 +77,10 @@ impl Default for Profile {
 
 async fn elicit_defaults(ctx: Context) -> Result<String, ToolFailure> {
     let answer = ctx.elicit::<Profile>("Is this right?").await?;
-    Ok(format!("Elicitation completed: {}", shown(answer)?))
+    Ok(format!("Elicitation completed: {}", describe_answer(answer)?))
 }
 
-/// Choices in all the ways in which a form can write them. `enumNames` is out of use, so that no type comes to it.
+/// EnumChoices in all the ways in which a form can write them. `enumNames` is out of use, so that no type comes to it.
 async fn elicit_choices(ctx: Context) -> Result<String, ToolFailure> {
     let titled = json!([
         {"const": "value1", "title": "First"},
@@ -97,12 +97,13 @@ async fn elicit_choices(ctx: Context) -> Result<String, ToolFailure> {
             "titledMulti": {"type": "array", "items": {"anyOf": titled}},
         },
     });
-    let answer: Elicited<Value> = ctx.ask(Elicit::form_with_schema("Choose one or more.", form)).await?;
-    Ok(format!("Elicitation completed: {}", shown(answer)?))
+    let answer: ElicitResult<Value> =
+        ctx.ask(ElicitRequest::form_with_schema("Choose one or more.", form)).await?;
+    Ok(format!("Elicitation completed: {}", describe_answer(answer)?))
 }
 
-/// What the user did, and what they entered.
-fn shown(answer: Elicited<impl Serialize>) -> serde_json::Result<String> {
+/// The action of the user and the entered values.
+fn describe_answer(answer: ElicitResult<impl Serialize>) -> serde_json::Result<String> {
     let action = answer.action();
     Ok(format!("action={action}, content={}", serde_json::to_string(&answer.accepted())?))
 }

@@ -1,11 +1,11 @@
-//! Tools that go round by round: they end with questions, and are called again with the answers. Nothing is kept here
-//! meanwhile.
+//! Multi-round-trip tools: they return questions and are called again with the answers. The server keeps no state
+//! between the rounds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_sdk::{
-    Context, Elicit, Elicited, InputRequired, RegisterError, Reply, RootsRequest, SampleRequest, Server,
-    ToolFailure,
+    Context, ElicitRequest, ElicitResult, InputRequired, RegisterError, RootsRequest, SampleRequest, Server,
+    ToolFailure, ToolReply,
 };
 
 pub(crate) fn register(server: Server) -> Result<Server, RegisterError> {
@@ -14,11 +14,19 @@ pub(crate) fn register(server: Server) -> Result<Server, RegisterError> {
         .tool("test_streaming_elicitation", "Greets the user by name.", greet)?
         .tool("test_input_required_result_sampling", "Asks the client's model for a capital.", capital)?
         .tool("test_input_required_result_list_roots", "Lists the client's folders.", roots)?
-        .tool("test_input_required_result_request_state", "Remembers that it has asked.", confirm)?
-        .tool("test_input_required_result_tampered_state", "Refuses what it does not remember.", confirm)?
-        .tool("test_input_required_result_multi_round", "Asks two things, one after the other.", two_steps)?
-        .tool("test_input_required_result_multiple_inputs", "Asks three things at once.", three_at_once)?
-        .tool("test_input_required_result_capabilities", "Asks what it can.", ask_what_it_can)
+        .tool("test_input_required_result_request_state", "Keeps a state between two rounds.", confirm)?
+        .tool("test_input_required_result_tampered_state", "Refuses a state that was changed.", confirm)?
+        .tool(
+            "test_input_required_result_multi_round",
+            "Asks two questions, one after the other.",
+            two_steps,
+        )?
+        .tool("test_input_required_result_multiple_inputs", "Asks three questions at once.", three_at_once)?
+        .tool(
+            "test_input_required_result_capabilities",
+            "Asks the questions that the client supports.",
+            ask_supported,
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,36 +35,36 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    fn form() -> Elicit {
-        Elicit::form::<Self>("What is your name?")
+    fn form() -> ElicitRequest {
+        ElicitRequest::form::<Self>("What is your name?")
     }
 
-    /// The question, under the key `user_name`.
+    /// The question with the key `user_name`.
     pub(crate) fn ask() -> InputRequired {
         InputRequired::new().ask("user_name", Self::form())
     }
 
-    /// The answer to it.
-    pub(crate) fn answered(ctx: &Context) -> Option<String> {
-        ctx.elicited::<Self>("user_name").map(Self::or_friend)
+    /// The name in the answer, if there is one.
+    pub(crate) fn from_answer(ctx: &Context) -> Option<String> {
+        ctx.elicit_answer::<Self>("user_name").map(Self::or_friend)
     }
 
-    /// Nobody has to say their name.
-    fn or_friend(answer: Elicited<Self>) -> String {
+    /// The entered name, or "friend" if the user declined.
+    fn or_friend(answer: ElicitResult<Self>) -> String {
         answer.accepted().map_or_else(|| "friend".to_owned(), |user| user.name)
     }
 }
 
-async fn greet(ctx: Context) -> Reply {
-    match Name::answered(&ctx) {
-        Some(name) => Reply::new().text(format!("Hello, {name}!")),
+async fn greet(ctx: Context) -> ToolReply {
+    match Name::from_answer(&ctx) {
+        Some(name) => ToolReply::new().text(format!("Hello, {name}!")),
         None => Name::ask().into(),
     }
 }
 
-async fn capital(ctx: Context) -> Reply {
-    match ctx.sampled("capital_question") {
-        Some(answer) => Reply::new().text(answer.text()),
+async fn capital(ctx: Context) -> ToolReply {
+    match ctx.sample_answer("capital_question") {
+        Some(answer) => ToolReply::new().text(answer.text()),
         None => {
             let question = sampling("What is the capital of France?");
             InputRequired::new().ask("capital_question", question).into()
@@ -68,9 +76,9 @@ fn sampling(question: &str) -> SampleRequest {
     SampleRequest::new().user(question).max_tokens(100)
 }
 
-async fn roots(ctx: Context) -> Reply {
-    match ctx.rooted("client_roots") {
-        Some(roots) => roots.into_iter().fold(Reply::new(), |reply, root| reply.text(root.uri)),
+async fn roots(ctx: Context) -> ToolReply {
+    match ctx.roots_answer("client_roots") {
+        Some(roots) => roots.into_iter().fold(ToolReply::new(), |reply, root| reply.text(root.uri)),
         None => InputRequired::new().ask("client_roots", RootsRequest).into(),
     }
 }
@@ -80,23 +88,24 @@ struct Confirmation {
     ok: bool,
 }
 
-/// What a call remembers while its client is asked: that it has asked.
+/// State of a call that has asked its client.
 #[derive(Serialize, Deserialize)]
-struct Asked;
+struct QuestionSent;
 
-/// A state that was not made for this call does not get past `ctx.state()`.
-async fn confirm(ctx: Context) -> Result<Reply, ToolFailure> {
-    let (Some(Asked), Some(answer)) = (ctx.state()?, ctx.elicited::<Confirmation>("confirm")) else {
-        let form = Elicit::form::<Confirmation>("Please confirm");
-        return Ok(InputRequired::new().ask("confirm", form).state(&Asked)?.into());
+/// `ctx.state()` refuses a state that was made for another call.
+async fn confirm(ctx: Context) -> Result<ToolReply, ToolFailure> {
+    let (Some(QuestionSent), Some(answer)) = (ctx.state()?, ctx.elicit_answer::<Confirmation>("confirm"))
+    else {
+        let form = ElicitRequest::form::<Confirmation>("Please confirm");
+        return Ok(InputRequired::new().ask("confirm", form).state(&QuestionSent)?.into());
     };
     let ok = answer.accepted().is_some_and(|confirmation| confirmation.ok);
-    Ok(Reply::new().text(format!("state-ok: {ok}")))
+    Ok(ToolReply::new().text(format!("state-ok: {ok}")))
 }
 
-/// What is known after each round.
+/// The answers collected so far.
 #[derive(Default, Serialize, Deserialize)]
-struct Known {
+struct CollectedAnswers {
     name: Option<String>,
 }
 
@@ -105,39 +114,39 @@ struct Color {
     color: String,
 }
 
-async fn two_steps(ctx: Context) -> Result<Reply, ToolFailure> {
-    let mut known: Known = ctx.state()?.unwrap_or_default();
-    known.name = known.name.or_else(|| ctx.elicited("step1").map(Name::or_friend));
-    let Some(name) = &known.name else {
-        let form = Elicit::form::<Name>("Step 1: What is your name?");
-        return Ok(InputRequired::new().ask("step1", form).state(&known)?.into());
+async fn two_steps(ctx: Context) -> Result<ToolReply, ToolFailure> {
+    let mut answers: CollectedAnswers = ctx.state()?.unwrap_or_default();
+    answers.name = answers.name.or_else(|| ctx.elicit_answer("step1").map(Name::or_friend));
+    let Some(name) = &answers.name else {
+        let form = ElicitRequest::form::<Name>("Step 1: What is your name?");
+        return Ok(InputRequired::new().ask("step1", form).state(&answers)?.into());
     };
-    let Some(answer) = ctx.elicited::<Color>("step2") else {
-        let form = Elicit::form::<Color>("Step 2: What is your favorite color?");
-        return Ok(InputRequired::new().ask("step2", form).state(&known)?.into());
+    let Some(answer) = ctx.elicit_answer::<Color>("step2") else {
+        let form = ElicitRequest::form::<Color>("Step 2: What is your favorite color?");
+        return Ok(InputRequired::new().ask("step2", form).state(&answers)?.into());
     };
     let color = answer.accepted().map_or_else(|| "no color".to_owned(), |favorite| favorite.color);
-    Ok(Reply::new().text(format!("{name} likes {color}.")))
+    Ok(ToolReply::new().text(format!("{name} likes {color}.")))
 }
 
-async fn three_at_once(ctx: Context) -> Result<Reply, ToolFailure> {
-    let answers = (Name::answered(&ctx), ctx.sampled("greeting"), ctx.rooted("client_roots"));
-    let (Some(Asked), (Some(name), Some(greeting), Some(roots))) = (ctx.state()?, answers) else {
+async fn three_at_once(ctx: Context) -> Result<ToolReply, ToolFailure> {
+    let answers = (Name::from_answer(&ctx), ctx.sample_answer("greeting"), ctx.roots_answer("client_roots"));
+    let (Some(QuestionSent), (Some(name), Some(greeting), Some(roots))) = (ctx.state()?, answers) else {
         let asks =
             Name::ask().ask("greeting", sampling("Generate a greeting")).ask("client_roots", RootsRequest);
-        return Ok(asks.state(&Asked)?.into());
+        return Ok(asks.state(&QuestionSent)?.into());
     };
     let (greeting, folders) = (greeting.text(), roots.len());
-    Ok(Reply::new().text(format!("{greeting} {name}, you share {folders} folders.")))
+    Ok(ToolReply::new().text(format!("{greeting} {name}, you share {folders} folders.")))
 }
 
-async fn ask_what_it_can(ctx: Context) -> Reply {
-    let greeting = ctx.sampled("greeting").map(|greeting| greeting.text());
-    match Name::answered(&ctx).or(greeting) {
-        Some(answer) => Reply::new().text(format!("You answered: {answer}")),
+async fn ask_supported(ctx: Context) -> ToolReply {
+    let greeting = ctx.sample_answer("greeting").map(|greeting| greeting.text());
+    match Name::from_answer(&ctx).or(greeting) {
+        Some(answer) => ToolReply::new().text(format!("You answered: {answer}")),
         None => InputRequired::new()
-            .ask_if_able("user_name", Name::form())
-            .ask_if_able("greeting", sampling("Generate a greeting"))
+            .ask_if_supported("user_name", Name::form())
+            .ask_if_supported("greeting", sampling("Generate a greeting"))
             .into(),
     }
 }

@@ -1,9 +1,9 @@
-//! The server that the MCP conformance suite is run against: the tools, prompts and resources that its scenarios name.
+//! The server under test of the MCP conformance suite, with the tools, prompts and resources that its scenarios use.
 //!
 //! `cargo run --package toolyard-sdk --example conformance -- --listen 127.0.0.1:4000`
 //!
-//! Everything here is plain functions over typed values. Which revision of the protocol a client speaks, and whether it
-//! is asked within its call, by rounds or by way of a task, is the library's concern.
+//! All handlers are plain functions over typed values. The SDK handles the protocol revisions, and asks clients within
+//! the call, in several rounds or through a task.
 
 mod ask;
 mod input;
@@ -16,11 +16,11 @@ use std::future::pending;
 
 use toolyard_sdk::{Result, Server};
 
-/// A picture: one red pixel.
+/// An image: one red pixel.
 const PIXEL: &[u8] = include_bytes!("pixel.png");
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "who starts this reads where it listens")]
+#[expect(clippy::print_stdout, reason = "the caller reads the address from standard output")]
 async fn main() -> Result<()> {
     let server = Server::new("conformance", env!("CARGO_PKG_VERSION"))
         .title("Conformance fixture")
@@ -37,8 +37,8 @@ async fn main() -> Result<()> {
     pending().await
 }
 
-/// What follows `--listen`; a free port of this machine where nothing does.
+/// The value of `--listen`; by default a free port of this machine.
 fn address() -> String {
-    let given = std::env::args().skip_while(|argument| argument != "--listen").nth(1);
-    given.unwrap_or_else(|| "127.0.0.1:0".to_owned())
+    let value = std::env::args().skip_while(|argument| argument != "--listen").nth(1);
+    value.unwrap_or_else(|| "127.0.0.1:0".to_owned())
 }

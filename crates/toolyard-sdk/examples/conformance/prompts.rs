@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_sdk::{
-    Content, Context, Elicit, InputRequired, PromptMessage, PromptReply, RegisterError, Server,
+    Content, Context, ElicitRequest, InputRequired, PromptMessage, PromptReply, RegisterError, Server,
 };
 
 use crate::PIXEL;
@@ -62,8 +62,8 @@ struct Subject {
 }
 
 async fn ask_first(ctx: Context) -> PromptReply {
-    let Some(answer) = ctx.elicited::<Subject>("user_context") else {
-        let form = Elicit::form::<Subject>("What context should the prompt use?");
+    let Some(answer) = ctx.elicit_answer::<Subject>("user_context") else {
+        let form = ElicitRequest::form::<Subject>("What context should the prompt use?");
         return InputRequired::new().ask("user_context", form).into();
     };
     let subject = answer.accepted().map_or_else(|| "anything".to_owned(), |subject| subject.context);

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves, some of them with a word to the client before.
+//! Tools that answer without questions, some of them after notifications.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::PIXEL;
 /// A sound: eight samples of silence.
 const SILENCE: &[u8] = include_bytes!("silence.wav");
 
-/// Apart enough for a client to see that messages come one by one.
+/// Time between two messages, so that clients receive them one by one.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn register(server: Server) -> Result<Server, RegisterError> {
-    let checked = Tool::new("json_schema_2020_12_tool", "Has a schema that no type has.");
+    let checked = Tool::new("json_schema_2020_12_tool", "Has an explicit schema.");
     contents(changes(server)?)?
         .tool("test_error_handling", "Fails.", fail)?
         .tool("test_tool_with_logging", "Logs three messages while it runs.", log)?
@@ -30,7 +30,7 @@ pub(crate) fn register(server: Server) -> Result<Server, RegisterError> {
         .register_tool(checked.input_schema(contact()), async |_: ToolCall| "The arguments fit.")
 }
 
-/// Tools that change what there is.
+/// Tools that change the lists of the server.
 fn changes(server: Server) -> Result<Server, RegisterError> {
     let (tools, prompts) = (server.handle(), server.handle());
     let change_tools = async move || change_tools(&tools);
@@ -39,7 +39,7 @@ fn changes(server: Server) -> Result<Server, RegisterError> {
     server.tool("test_trigger_prompt_change", "Changes the list of prompts.", change_prompts)
 }
 
-/// What comes and goes, so that a list is another one.
+/// The item that is added and removed to change a list.
 const EXTRA: &str = "test_extra";
 
 fn change_tools(server: &ServerHandle) -> Result<&'static str, RegisterError> {
@@ -56,7 +56,7 @@ fn change_prompts(server: &ServerHandle) -> Result<&'static str, RegisterError> 
     Ok("There is a prompt more, or a prompt less.")
 }
 
-/// Tools that always give the same content.
+/// Tools that always return the same content.
 fn contents(server: Server) -> Result<Server, RegisterError> {
     server
         .tool("test_simple_text", "Gives a text.", async || "This is a simple text response for testing.")?
@@ -90,7 +90,7 @@ async fn log(ctx: Context) -> &'static str {
 }
 
 async fn log_once(ctx: Context) -> &'static str {
-    ctx.info("This is told to clients that want logs, and to no others.");
+    ctx.info("This message is sent only to clients that want logs.");
     "Done."
 }
 
@@ -108,17 +108,17 @@ async fn take_a_moment() -> &'static str {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Repeated {
-    /// What is repeated
+struct RepeatArgs {
+    /// The value to repeat
     #[schemars(extend("x-mcp-header" = "Value"))]
     value: String,
 }
 
-async fn repeat(args: Repeated) -> String {
+async fn repeat(args: RepeatArgs) -> String {
     args.value
 }
 
-/// A schema that uses what JSON Schema 2020-12 offers.
+/// A schema with the features of JSON Schema 2020-12.
 fn contact() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

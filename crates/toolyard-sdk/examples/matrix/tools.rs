@@ -13,14 +13,14 @@ const WORDS: [&str; 3] = ["paris", "park", "party"];
 
 pub(crate) fn register(server: Server) -> Result<Server, RegisterError> {
     let (grown, touched) = (server.handle(), server.handle());
-    let ended = Ended::default();
-    let told = ended.clone();
+    let ended = EndedCalls::default();
+    let report = ended.clone();
     let job = Tool::new("job", "Runs as a task.").task(TaskSupport::Optional);
     server
         .tool("echo", "Says what it is told.", async |args: Text| args.text)?
-        .tool("steps", "Tells of its progress.", steps)?
+        .tool("steps", "Reports its progress.", steps)?
         .tool("wait", "Never ends.", async move |ctx: Context, args: Key| wait(ctx, args.key, &ended).await)?
-        .tool("ended", "Tells which waits were cancelled.", async move || told.keys())?
+        .tool("ended", "Lists the cancelled waits.", async move || report.keys())?
         .tool("ask", "Asks the user.", ask)?
         .tool("sample", "Asks the model.", sample)?
         .tool("roots", "Asks for folders.", roots)?
@@ -71,38 +71,38 @@ async fn steps(ctx: Context) -> &'static str {
     "All steps are done."
 }
 
-/// The keys of the calls that were dropped.
+/// The keys of the dropped calls.
 #[derive(Clone, Default)]
-struct Ended(Arc<Mutex<Vec<String>>>);
+struct EndedCalls(Arc<Mutex<Vec<String>>>);
 
-impl Ended {
+impl EndedCalls {
     fn keys(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).join(" ")
     }
 }
 
-/// A call that notes its end.
-struct Running {
+/// Records the end of its call.
+struct CallGuard {
     key: String,
-    ended: Ended,
+    ended: EndedCalls,
 }
 
-impl Drop for Running {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let key = std::mem::take(&mut self.key);
         self.ended.0.lock().unwrap_or_else(PoisonError::into_inner).push(key);
     }
 }
 
-async fn wait(ctx: Context, key: String, ended: &Ended) -> &'static str {
-    let _running = Running { key, ended: ended.clone() };
+async fn wait(ctx: Context, key: String, ended: &EndedCalls) -> &'static str {
+    let _running = CallGuard { key, ended: ended.clone() };
     ctx.progress(1.0, Some(2.0), None);
     pending().await
 }
 
 async fn ask(ctx: Context) -> Result<String, ToolFailure> {
     let answer = ctx.elicit::<Name>("Who are you?").await?;
-    Ok(answer.accepted().map_or_else(|| "nobody".to_owned(), |user| user.name))
+    Ok(answer.accepted().map_or_else(|| "anonymous".to_owned(), |user| user.name))
 }
 
 async fn sample(ctx: Context) -> Result<String, ToolFailure> {
@@ -114,7 +114,7 @@ async fn roots(ctx: Context) -> Result<String, ToolFailure> {
     Ok(folders.collect::<Vec<_>>().join(" "))
 }
 
-/// Long enough to become a task where its client takes one.
+/// Long enough to become a task if the client supports tasks.
 async fn work() -> &'static str {
     sleep(Duration::from_millis(300)).await;
     "The job is done."

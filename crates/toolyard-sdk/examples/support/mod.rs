@@ -1,9 +1,9 @@
-//! How the examples are served.
+//! The transports of the examples.
 
 use toolyard_sdk::{Error, Result, Server};
 
-/// Serves on standard input and output; with an address as the program's first argument, over HTTP there, until
-/// Ctrl-C. On port 0 the system chooses one, which the printed URL has.
+/// Serves on standard input and output, or over HTTP on the address in the first argument of the program, until
+/// Ctrl-C. With port 0 the system chooses a port; the printed URL contains it.
 pub(crate) async fn serve(server: Server) -> Result<()> {
     let Some(address) = std::env::args().nth(1) else { return server.serve_stdio().await };
     let running = server.listen(address).await?;

@@ -1,36 +1,36 @@
-//! Asking the client something while its call runs.
+//! Questions to the client while its call runs.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use toolyard_core::AskError;
+use toolyard_core::InputRequestError;
 
 use super::Context;
-use crate::elicit::{Elicit, Elicited, form};
+use crate::elicit::{ElicitRequest, ElicitResult, form};
+use crate::input_required::{BadAnswer, BadQuestion, ClientQuestion, RequiredCapability};
 use crate::roots::{Root, RootsRequest};
-use crate::rounds::{BadAnswer, BadQuestion, Need, Question};
-use crate::sample::{Sample, SampleRequest};
+use crate::sample::{SampleRequest, SampleResult};
 
 impl Context {
-    /// Whether the user can be asked with [`Context::elicit`]. Asking for an address to be opened is another
-    /// matter: see [`Context::can_elicit_url`].
+    /// True if the user can be asked with [`Context::elicit`]. URL elicitation is a separate capability: see
+    /// [`Context::can_elicit_url`].
     ///
     /// ```
-    /// # use toolyard_sdk::{Context, Elicited};
+    /// # use toolyard_sdk::{Context, ElicitResult};
     /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// # struct Consent { delete: bool }
     /// async fn may_delete(ctx: &Context) -> bool {
     ///     ctx.can_elicit()
-    ///         && matches!(ctx.elicit("Really?").await, Ok(Elicited::Accepted(Consent { delete: true })))
+    ///         && matches!(ctx.elicit("Really?").await, Ok(ElicitResult::Accepted(Consent { delete: true })))
     /// }
     /// ```
     #[must_use]
     pub fn can_elicit(&self) -> bool {
-        self.can(Need::Form)
+        self.can(RequiredCapability::Form)
     }
 
-    /// Whether the user can be asked with [`Context::elicit_url`].
+    /// True if the user can be asked with [`Context::elicit_url`].
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -42,10 +42,10 @@ impl Context {
     /// ```
     #[must_use]
     pub fn can_elicit_url(&self) -> bool {
-        self.can(Need::Url)
+        self.can(RequiredCapability::Url)
     }
 
-    /// Whether the client's model can be asked with [`Context::sample`].
+    /// True if the client's model can be asked with [`Context::sample`].
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -55,10 +55,10 @@ impl Context {
     /// ```
     #[must_use]
     pub fn can_sample(&self) -> bool {
-        self.can(Need::Sample)
+        self.can(RequiredCapability::Sample)
     }
 
-    /// Whether the client can be asked with [`Context::roots`].
+    /// True if the client can be asked with [`Context::roots`].
     ///
     /// ```
     /// # use toolyard_sdk::Context;
@@ -68,25 +68,25 @@ impl Context {
     /// ```
     #[must_use]
     pub fn can_list_roots(&self) -> bool {
-        self.can(Need::Roots)
+        self.can(RequiredCapability::Roots)
     }
 
-    pub(crate) fn can(&self, need: Need) -> bool {
+    pub(crate) fn can(&self, need: RequiredCapability) -> bool {
         need.met_by(self.call().client.capabilities())
     }
 
-    /// Asks the user to fill in a form: the fields of `T`, which must be texts, numbers, booleans or choices
-    /// ([`Elicit::form`] says how they look). Never ask for passwords or keys this way, but with
+    /// Asks the user to fill in a form with the fields of `T`, which must be strings, numbers, booleans or choices
+    /// ([`ElicitRequest::form`] describes them). Never ask for passwords or keys in this way; use
     /// [`Context::elicit_url`].
     ///
     /// # Errors
-    /// When the client cannot be asked this, or gives no answer that fits `T`. A form that MCP does not allow
-    /// is refused before anything is sent.
+    /// If the client does not support it, or its answer does not fit `T`. A form that MCP does not allow is refused
+    /// before anything is sent.
     ///
     /// ```
     /// use schemars::JsonSchema;
     /// use serde::Deserialize;
-    /// use toolyard_sdk::{Context, Elicited, ToolFailure};
+    /// use toolyard_sdk::{Context, ElicitResult, ToolFailure};
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// struct Guest {
@@ -96,34 +96,34 @@ impl Context {
     /// }
     ///
     /// async fn greet(ctx: Context) -> Result<String, ToolFailure> {
-    ///     match ctx.elicit::<Guest>("Who are you?").await? {
-    ///         Elicited::Accepted(guest) => Ok(format!("Hello, {}!", guest.name)),
-    ///         Elicited::Declined | Elicited::Cancelled => Ok("Hello, whoever you are.".to_owned()),
+    ///     match ctx.elicit::<Guest>("What is your name?").await? {
+    ///         ElicitResult::Accepted(guest) => Ok(format!("Hello, {}!", guest.name)),
+    ///         ElicitResult::Declined | ElicitResult::Cancelled => Ok("Hello, stranger.".to_owned()),
     ///     }
     /// }
     /// ```
-    pub async fn elicit<T>(&self, message: impl Into<String>) -> Result<Elicited<T>, AskError>
+    pub async fn elicit<T>(&self, message: impl Into<String>) -> Result<ElicitResult<T>, InputRequestError>
     where
         T: DeserializeOwned + JsonSchema,
     {
-        let answer = self.ask(Elicit::form::<T>(message)).await?;
+        let answer = self.ask(ElicitRequest::form::<T>(message)).await?;
         answer.parse().map_err(bad_answer)
     }
 
-    /// Asks the user to open an address, for what must not pass through the client: signing in somewhere,
-    /// paying, entering a key. That it is accepted means that the user agreed to open it, not that the work
-    /// there is done. The address must not carry secrets, and the page has to make sure that who opens it is
-    /// who was asked (MCP, client/elicitation, safe URL handling and phishing).
+    /// Asks the user to open a URL, for data that must not pass through the client: signing in, paying, entering a key.
+    /// An accepted request means that the user agreed to open the URL, not that the work there is done. The URL must
+    /// not contain secrets, and the page must verify that its visitor is the same user (MCP,
+    /// client/elicitation, safe URL handling and phishing).
     ///
     /// # Errors
-    /// When the client cannot be asked this, or gives no answer.
+    /// If the client does not support it, or does not answer.
     ///
     /// ```
-    /// # use toolyard_sdk::{Context, Elicited, ToolFailure};
+    /// # use toolyard_sdk::{Context, ElicitResult, ToolFailure};
     /// async fn connect(ctx: Context) -> Result<String, ToolFailure> {
     ///     let answer = ctx.elicit_url("Sign in to the calendar.", "https://example.com/connect").await?;
     ///     Ok(match answer {
-    ///         Elicited::Accepted(()) => "Call me again when you are done.".to_owned(),
+    ///         ElicitResult::Accepted(()) => "Call me again when you are done.".to_owned(),
     ///         _ => "Then not.".to_owned(),
     ///     })
     /// }
@@ -132,16 +132,16 @@ impl Context {
         &self,
         message: impl Into<String>,
         url: impl Into<String>,
-    ) -> Result<Elicited<()>, AskError> {
-        // A sealed nothing is never the same twice, which is what the id has to be.
+    ) -> Result<ElicitResult<()>, InputRequestError> {
+        // Sealing an empty state never gives the same text twice, and the id has to be unique.
         let id = self.shared().sealer.seal(b"elicitation", b"", Duration::ZERO);
-        Ok(self.ask(Elicit::url(message, url, id)).await?.map(|_| ()))
+        Ok(self.ask(ElicitRequest::url(message, url, id)).await?.map(|_| ()))
     }
 
     /// Asks the client's model.
     ///
     /// # Errors
-    /// When the client cannot be asked this, or its user refuses.
+    /// If the client does not support it, or its user refuses.
     ///
     /// ```
     /// # use toolyard_sdk::{Context, SampleRequest, ToolFailure};
@@ -150,14 +150,14 @@ impl Context {
     ///     Ok(ctx.sample(question).await?.text())
     /// }
     /// ```
-    pub async fn sample(&self, request: SampleRequest) -> Result<Sample, AskError> {
+    pub async fn sample(&self, request: SampleRequest) -> Result<SampleResult, InputRequestError> {
         self.ask(request).await
     }
 
-    /// Asks the client which folders it lets servers work on.
+    /// Asks the client for the folders that servers may work on.
     ///
     /// # Errors
-    /// When the client cannot be asked this, or gives no answer.
+    /// If the client does not support it, or does not answer.
     ///
     /// ```
     /// # use toolyard_sdk::{Context, ToolFailure};
@@ -166,30 +166,31 @@ impl Context {
     ///     Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join("\n"))
     /// }
     /// ```
-    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+    pub async fn roots(&self) -> Result<Vec<Root>, InputRequestError> {
         self.ask(RootsRequest).await
     }
 
-    /// Asks the client any question, and waits for the answer. While it is open the call's own time stands
-    /// still. A client of revision 2026-07-28 is asked too, though its requests are not open meanwhile; who
-    /// serves those from several processes should ask in rounds instead, with [`crate::InputRequired`].
+    /// Asks the client any question and waits for the answer. The deadline of the call is suspended meanwhile. Clients
+    /// of revision 2026-07-28 are asked too, although their requests are not open meanwhile; servers that serve those
+    /// from several processes should return [`crate::InputRequired`] instead.
     ///
     /// # Errors
-    /// As with [`Context::elicit`].
+    /// As for [`Context::elicit`].
     ///
     /// ```
-    /// # use toolyard_sdk::{Context, Elicit, ToolFailure};
+    /// # use toolyard_sdk::{Context, ElicitRequest, ToolFailure};
     /// # use serde_json::json;
     /// async fn ask(ctx: Context) -> Result<String, ToolFailure> {
     ///     let schema = json!({"type": "object", "properties": {"size": {"type": "string", "enum": ["S", "M"]}}});
-    ///     let answer = ctx.ask(Elicit::form_with_schema("Which size?", schema)).await?;
+    ///     let answer = ctx.ask(ElicitRequest::form_with_schema("Which size?", schema)).await?;
     ///     Ok(format!("{}: {}", answer.action(), answer.accepted().unwrap_or_default()))
     /// }
     /// ```
-    pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, AskError> {
-        let prepared = question.prepare().map_err(|BadQuestion(problem)| AskError::BadQuestion(problem))?;
+    pub async fn ask<Q: ClientQuestion>(&self, question: Q) -> Result<Q::Answer, InputRequestError> {
+        let prepared =
+            question.prepare().map_err(|BadQuestion(problem)| InputRequestError::BadQuestion(problem))?;
         if !self.can(prepared.need) {
-            return Err(AskError::Unsupported(prepared.ask.required()));
+            return Err(InputRequestError::Unsupported(prepared.ask.required()));
         }
         let form = prepared.ask.params.get("requestedSchema").cloned();
         let answer = self.call().client.ask(prepared.ask).await?;
@@ -200,6 +201,6 @@ impl Context {
     }
 }
 
-fn bad_answer(BadAnswer(problem): BadAnswer) -> AskError {
-    AskError::BadAnswer(problem)
+fn bad_answer(BadAnswer(problem): BadAnswer) -> InputRequestError {
+    InputRequestError::BadAnswer(problem)
 }

@@ -1,4 +1,4 @@
-//! Calling another tool of the same server.
+//! Calls of other tools of the same server.
 
 use std::sync::{Arc, Weak};
 
@@ -6,56 +6,56 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolyard_core::{
-    AskError, Call, Client, ClientWrapper, Code, Gateway, Json, Notice, Object, Outcome, Output, Target,
-    ToolError,
+    Call, CallOutput, CallTarget, Client, ClientNotification, ClientWrapper, ErrorCode, Gateway,
+    InputRequestError, Json, Object, Outcome, ToolError,
 };
-use toolyard_mcp::wire::{ask_of, meta};
+use toolyard_mcp::wire::{meta, parse_ask};
 
 use super::Context;
-use crate::client::unwrapped;
+use crate::client::from_structured;
 use crate::content::Content;
 
-/// How many calls may stand in each other. A tool that calls itself ends here.
-const DEEPEST: u64 = 16;
+/// Maximum depth of nested calls. A tool that calls itself is stopped here.
+const MAX_DEPTH: u64 = 16;
 
-/// How often a tool that was called may ask for more.
-const MOST_ROUNDS: usize = 16;
+/// Maximum number of rounds that a called tool may ask for.
+const MAX_ROUNDS: usize = 16;
 
-/// The member of `_meta` that says in how many others a call stands. Whoever sends it from outside can only make its
-/// own calls end sooner.
-const DEPTH: &str = "toolyard/depth";
+/// The member of `_meta` with the nesting depth of a call. A client that sets it can only make its own calls fail
+/// earlier.
+const DEPTH_KEY: &str = "toolyard/depth";
 
-/// Why a tool could not be called. That it ran and failed is a [`CallResult`].
+/// Error of a nested call. A tool that ran and failed is a [`NestedCallResult`] instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CallError {
-    /// The arguments cannot be written as a JSON object.
-    #[error("the arguments are no JSON object")]
+pub enum NestedCallError {
+    /// The arguments cannot be serialized as a JSON object.
+    #[error("the arguments are not a JSON object")]
     Arguments,
-    /// Too many calls stand in each other.
-    #[error("{DEEPEST} tools are calling each other already")]
+    /// Too many nested calls.
+    #[error("more than {MAX_DEPTH} nested tool calls")]
     TooDeep,
-    /// The tool asks for more again and again, or goes on as a task, which nobody here can follow.
-    #[error("the tool does not come to an end in one call")]
+    /// The tool asks too often for input, or continues as a task, which a handler cannot follow.
+    #[error("the tool did not finish within one call")]
     Unfinished,
-    /// There is no such tool, its arguments do not fit, or it does not answer.
+    /// The tool is unknown, its arguments are invalid, or it does not answer.
     #[error(transparent)]
     Failed(#[from] ToolError),
-    /// It needed an answer of the client that there is not.
+    /// The tool needed an answer that the client did not give.
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Ask(#[from] InputRequestError),
 }
 
-/// What a tool that was called said.
+/// The result of a called tool.
 #[derive(Debug, Clone)]
-pub struct CallResult(Output);
+pub struct NestedCallResult(CallOutput);
 
-impl CallResult {
-    /// Whether the tool says that it failed.
+impl NestedCallResult {
+    /// True if the tool reports a failure.
     ///
     /// ```
-    /// # use toolyard_sdk::CallResult;
-    /// fn outcome(result: &CallResult) -> &'static str {
+    /// # use toolyard_sdk::NestedCallResult;
+    /// fn outcome(result: &NestedCallResult) -> &'static str {
     ///     if result.is_error() { "failed" } else { "done" }
     /// }
     /// ```
@@ -64,11 +64,11 @@ impl CallResult {
         self.0.is_error
     }
 
-    /// The content, piece by piece.
+    /// The content blocks.
     ///
     /// ```
-    /// # use toolyard_sdk::CallResult;
-    /// fn images(result: &CallResult) -> usize {
+    /// # use toolyard_sdk::NestedCallResult;
+    /// fn images(result: &NestedCallResult) -> usize {
     ///     result.content().iter().filter(|content| content.kind() == "image").count()
     /// }
     /// ```
@@ -78,11 +78,11 @@ impl CallResult {
         items.into_iter().flatten().filter_map(|item| Content::from_json(&item).ok()).collect()
     }
 
-    /// All that is text in it.
+    /// The text of all content blocks.
     ///
     /// ```
-    /// # use toolyard_sdk::CallResult;
-    /// fn first_line(result: &CallResult) -> Option<String> {
+    /// # use toolyard_sdk::NestedCallResult;
+    /// fn first_line(result: &NestedCallResult) -> Option<String> {
     ///     result.text().lines().next().map(str::to_owned)
     /// }
     /// ```
@@ -92,29 +92,29 @@ impl CallResult {
         content.iter().filter_map(Content::as_text).collect()
     }
 
-    /// The structured content, as a `T`; or its `result`, where that is all that it has: lists and numbers are sent
-    /// in this way.
+    /// The structured content as a `T`, or its `result` if it has no other member: lists and numbers are sent in this
+    /// way.
     ///
     /// # Errors
-    /// When there is none, or it does not fit.
+    /// If there is none, or it is not a `T`.
     ///
     /// ```
-    /// # use toolyard_sdk::{CallResult, ToolFailure};
+    /// # use toolyard_sdk::{NestedCallResult, ToolFailure};
     /// # #[derive(serde::Deserialize)]
     /// # struct Weather { celsius: f64 }
-    /// fn is_warm(result: &CallResult) -> Result<bool, ToolFailure> {
+    /// fn is_warm(result: &NestedCallResult) -> Result<bool, ToolFailure> {
     ///     Ok(result.structured::<Weather>()?.celsius > 20.0)
     /// }
     /// ```
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        unwrapped(self.0.body.get("structuredContent").map_or(Value::Null, Json::to_value))
+        from_structured(self.0.body.get("structuredContent").map_or(Value::Null, Json::to_value))
     }
 
-    /// The whole result.
+    /// The whole result in MCP's JSON.
     ///
     /// ```
-    /// # use toolyard_sdk::CallResult;
-    /// fn trace(result: &CallResult) -> serde_json::Value {
+    /// # use toolyard_sdk::NestedCallResult;
+    /// fn trace(result: &NestedCallResult) -> serde_json::Value {
     ///     result.raw()["_meta"]["example.com/trace"].clone()
     /// }
     /// ```
@@ -125,13 +125,14 @@ impl CallResult {
 }
 
 impl Context {
-    /// Calls another tool of the same server, for the same client: its arguments are checked, it can log and ask the
-    /// client, and it has no more time than this call. Its progress is not told, because it would mix with this
-    /// call's. When the tool asks in rounds, its questions are asked before this returns.
+    /// Calls another tool of the same server for the same client: its arguments are checked, it can log and ask the
+    /// client, and it shares the deadline of this call. Its progress is not reported, because it would mix with that of
+    /// this call. If the tool returns [`InputRequired`](crate::InputRequired), its questions are asked before this
+    /// method returns.
     ///
     /// # Errors
-    /// When there is no such tool, the arguments do not fit it, it does not answer, or 16 tools call each other
-    /// already.
+    /// If the tool does not exist or does not answer, the arguments are invalid, or calls are nested more than 16
+    /// levels deep.
     ///
     /// ```
     /// use serde_json::json;
@@ -142,61 +143,61 @@ impl Context {
     ///     Ok(reversed.text().to_uppercase())
     /// }
     /// ```
-    pub async fn call_tool<A>(&self, name: &str, arguments: &A) -> Result<CallResult, CallError>
+    pub async fn call_tool<A>(&self, name: &str, arguments: &A) -> Result<NestedCallResult, NestedCallError>
     where
         A: Serialize + Sync + ?Sized,
     {
         let mut call = self.nested(name, arguments)?;
         let gateway = self.shared().gateway.get().and_then(Weak::upgrade);
         let gateway: Arc<Gateway> =
-            gateway.ok_or_else(|| ToolError::new(Code::Unavailable, "The server has ended"))?;
-        for _ in 0..MOST_ROUNDS {
+            gateway.ok_or_else(|| ToolError::new(ErrorCode::Unavailable, "The server has ended"))?;
+        for _ in 0..MAX_ROUNDS {
             match gateway.invoke(call.clone()).await? {
-                Outcome::Done(output) => return Ok(CallResult(output)),
+                Outcome::Done(output) => return Ok(NestedCallResult(output)),
                 Outcome::NeedsInput(body) => answer(&mut call, &body).await?,
-                Outcome::Task(_) => return Err(CallError::Unfinished),
+                Outcome::Task(_) => return Err(NestedCallError::Unfinished),
             }
         }
-        Err(CallError::Unfinished)
+        Err(NestedCallError::Unfinished)
     }
 
-    fn nested<A: Serialize + ?Sized>(&self, name: &str, arguments: &A) -> Result<Call, CallError> {
+    fn nested<A: Serialize + ?Sized>(&self, name: &str, arguments: &A) -> Result<Call, NestedCallError> {
         let outer = self.call();
         let depth = depth(&outer.meta).saturating_add(1);
-        if depth > DEEPEST {
-            return Err(CallError::TooDeep);
+        if depth > MAX_DEPTH {
+            return Err(NestedCallError::TooDeep);
         }
-        let written = serde_json::to_vec(arguments).ok().and_then(|text| Json::parse(text).ok());
-        // A unit, which stands for no arguments, is written as `null`.
+        let json = serde_json::to_vec(arguments).ok().and_then(|text| Json::parse(text).ok());
+        // A unit stands for no arguments and is serialized as `null`.
         let arguments =
-            written.filter(|json| json.is_object() || json.is_null()).ok_or(CallError::Arguments)?;
+            json.filter(|json| json.is_object() || json.is_null()).ok_or(NestedCallError::Arguments)?;
         let mut meta = outer.meta.clone();
         meta.remove(meta::PROGRESS_TOKEN);
-        meta.set(DEPTH, Json::unsigned(depth));
+        meta.set(DEPTH_KEY, Json::unsigned(depth));
         Ok(Call {
-            target: Target::Tool(name.into()),
+            target: CallTarget::Tool(name.into()),
             params: Object::new().with("arguments", arguments),
             meta,
             caller: outer.caller.clone(),
             origin: outer.origin.clone(),
             deadline: outer.deadline,
-            client: Arc::new(Quiet(outer.client.clone())),
+            client: Arc::new(NestedClient(outer.client.clone())),
         })
     }
 }
 
-/// In how many others a call stands. What is no count of ours was sent by a client to its outermost call.
+/// The nesting depth of a call. A value that is not a count comes from a client and is ignored.
 fn depth(meta: &Object) -> u64 {
-    meta.get(DEPTH).and_then(|depth| depth.to_value().as_u64()).unwrap_or(0)
+    meta.get(DEPTH_KEY).and_then(|depth| depth.to_value().as_u64()).unwrap_or(0)
 }
 
-/// Asks the client what a call needs to know, and makes it the next round's.
-async fn answer(call: &mut Call, body: &Object) -> Result<(), CallError> {
+/// Asks the client the questions of a call, and adds the answers to the call for the next round.
+async fn answer(call: &mut Call, body: &Object) -> Result<(), NestedCallError> {
     let requests =
         body.get("inputRequests").and_then(|requests| requests.to_object().ok()).unwrap_or_default();
     let mut answers = Object::new();
     for (key, request) in requests.iter() {
-        let ask = ask_of(request).ok_or(CallError::Unfinished)?;
+        let ask = parse_ask(request).ok_or(NestedCallError::Unfinished)?;
         answers.set(&key, call.client.ask(ask).await?);
     }
     call.params.set("inputResponses", answers.to_json());
@@ -207,11 +208,11 @@ async fn answer(call: &mut Call, body: &Object) -> Result<(), CallError> {
     Ok(())
 }
 
-/// The client of a call, for a call in it: it hears no progress.
+/// The client of a nested call: like the client of the outer call, without progress.
 #[derive(Debug)]
-struct Quiet(Arc<dyn Client>);
+struct NestedClient(Arc<dyn Client>);
 
-impl ClientWrapper for Quiet {
+impl ClientWrapper for NestedClient {
     fn inner(&self) -> &dyn Client {
         &*self.0
     }
@@ -220,13 +221,13 @@ impl ClientWrapper for Quiet {
         false
     }
 
-    /// It is a program that reads what comes of it.
+    /// `false`: a program reads the result.
     fn calls_tools(&self) -> bool {
         false
     }
 
-    fn notify(&self, notice: Notice) {
-        if let Notice::Log(_) = notice {
+    fn notify(&self, notice: ClientNotification) {
+        if let ClientNotification::Log(_) = notice {
             self.0.notify(notice);
         }
     }

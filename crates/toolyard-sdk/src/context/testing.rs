@@ -1,4 +1,4 @@
-//! A client for tests, and the contexts of its calls.
+//! A scripted client for tests, and the contexts of its calls.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -7,24 +7,25 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::Value;
 use toolyard_core::{
-    Ask, AskError, Call, Caller, Client, Json, LogLevel, Notice, Object, Outcome, Target, ToolError,
+    Call, CallTarget, Caller, Client, ClientNotification, InputRequest, InputRequestError, Json, LogLevel,
+    Object, Outcome, ToolError,
 };
-use toolyard_mcp::seal::Sealer;
-use toolyard_mcp::wire::method_of;
+use toolyard_mcp::seal::StateSealer;
+use toolyard_mcp::wire::ask_method;
 
-use super::{CancelGuard, Context, Shared};
+use super::{CancelGuard, Context, SharedContext};
 
-/// A client that gives the answers that it was given, in their order, and remembers what it heard.
+/// A client that returns prepared answers in order and records the messages it receives.
 #[derive(Debug, Default)]
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedClient {
     capabilities: Option<Json>,
     listens: bool,
     log_level: Option<LogLevel>,
-    answers: Mutex<VecDeque<Result<Json, AskError>>>,
-    heard: Mutex<Vec<String>>,
+    answers: Mutex<VecDeque<Result<Json, InputRequestError>>>,
+    messages: Mutex<Vec<String>>,
 }
 
-impl Scripted {
+impl ScriptedClient {
     /// A client with these capabilities.
     pub(crate) fn with(capabilities: Value) -> Self {
         Self { capabilities: Some(Json::from_value(&capabilities)), ..Self::default() }
@@ -35,22 +36,25 @@ impl Scripted {
         self
     }
 
-    pub(crate) fn answering(self, answers: impl IntoIterator<Item = Result<Value, AskError>>) -> Self {
+    pub(crate) fn answering(
+        self,
+        answers: impl IntoIterator<Item = Result<Value, InputRequestError>>,
+    ) -> Self {
         let answers = answers.into_iter().map(|answer| answer.map(|answer| Json::from_value(&answer)));
         Self { answers: Mutex::new(answers.collect()), ..self }
     }
 
-    /// What was told and asked so far, a line each.
-    pub(crate) fn heard(&self) -> String {
-        std::mem::take(&mut *self.heard.lock().unwrap()).join("\n")
+    /// Takes the messages received so far, one per line.
+    pub(crate) fn transcript(&self) -> String {
+        std::mem::take(&mut *self.messages.lock().unwrap()).join("\n")
     }
 
-    fn hear(&self, what: &str, params: &Object) {
-        self.heard.lock().unwrap().push(format!("{what} {}", params.to_json().as_text()));
+    fn record(&self, method: &str, params: &Object) {
+        self.messages.lock().unwrap().push(format!("{method} {}", params.to_json().as_text()));
     }
 }
 
-impl Client for Scripted {
+impl Client for ScriptedClient {
     fn capabilities(&self) -> Option<&Json> {
         self.capabilities.as_ref()
     }
@@ -63,22 +67,22 @@ impl Client for Scripted {
         self.log_level
     }
 
-    fn notify(&self, notice: Notice) {
+    fn notify(&self, notice: ClientNotification) {
         match notice {
-            Notice::Progress(params) => self.hear("progress", &params),
-            Notice::Log(params) => self.hear("log", &params),
-            Notice::Other { method, params } => self.hear(&method, &params),
+            ClientNotification::Progress(params) => self.record("progress", &params),
+            ClientNotification::Log(params) => self.record("log", &params),
+            ClientNotification::Other { method, params } => self.record(&method, &params),
         }
     }
 
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
-        self.hear(method_of(ask.kind), &ask.params);
-        ready(self.answers.lock().unwrap().pop_front().unwrap_or(Err(AskError::Gone))).boxed()
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
+        self.record(ask_method(ask.kind), &ask.params);
+        ready(self.answers.lock().unwrap().pop_front().unwrap_or(Err(InputRequestError::Gone))).boxed()
     }
 }
 
 /// A call with these parameters, which must be an object.
-pub(crate) fn call(target: Target, params: Value, client: &Arc<Scripted>) -> Call {
+pub(crate) fn call(target: CallTarget, params: Value, client: &Arc<ScriptedClient>) -> Call {
     Call {
         target,
         params: Json::from_value(&params).to_object().unwrap(),
@@ -90,18 +94,18 @@ pub(crate) fn call(target: Target, params: Value, client: &Arc<Scripted>) -> Cal
     }
 }
 
-/// Always with the same key.
-pub(crate) fn shared() -> Arc<Shared> {
-    Arc::new(Shared::new(Sealer::with_key([7; 32])))
+/// A shared context whose key is always the same.
+pub(crate) fn shared_context() -> Arc<SharedContext> {
+    Arc::new(SharedContext::new(StateSealer::with_key([7; 32])))
 }
 
 /// The context of a call.
-pub(crate) fn of(call: &Call) -> (Context, CancelGuard) {
-    Context::new(call, shared())
+pub(crate) fn context_of(call: &Call) -> (Context, CancelGuard) {
+    Context::new(call, shared_context())
 }
 
-/// What a call came to, in one line.
-pub(crate) fn shown(answer: Result<Outcome, ToolError>) -> String {
+/// The outcome of a call in one line.
+pub(crate) fn describe_outcome(answer: Result<Outcome, ToolError>) -> String {
     match answer {
         Ok(Outcome::Done(output)) => output.body.to_json().as_text().to_owned(),
         Ok(Outcome::NeedsInput(body)) => format!("asks {}", body.to_json().as_text()),

@@ -6,32 +6,32 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::registry::{Handler, Limits, Registry};
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::registry::{CallLimits, HandlerEntry, Registry};
 use toolyard_core::{
-    AskError, Backend, Call, Caller, Catalog, Code, Gateway, Json, LogLevel, Outcome, Output, Phase, Target,
-    Tool, ToolError,
+    Backend, BackendPhase, Call, CallOutput, CallTarget, Caller, Catalog, ErrorCode, Gateway,
+    InputRequestError, Json, LogLevel, Outcome, Tool, ToolError,
 };
 
-use super::testing::{Scripted, call, of, shared};
-use super::{CallError, Context, number};
-use crate::elicit::{Elicit, Elicited};
+use super::testing::{ScriptedClient, call, context_of, shared_context};
+use super::{Context, NestedCallError, number};
+use crate::elicit::{ElicitRequest, ElicitResult};
 use crate::sample::SampleRequest;
 
-fn tool(name: &str) -> Target {
-    Target::Tool(name.into())
+fn tool(name: &str) -> CallTarget {
+    CallTarget::Tool(name.into())
 }
 
-/// What a client hears of what happens in a call.
-fn heard(client: Scripted, act: impl FnOnce(&Context)) -> String {
+/// The messages that a client receives during a call.
+fn messages_of(client: ScriptedClient, act: impl FnOnce(&Context)) -> String {
     let client = Arc::new(client);
-    let (context, _running) = of(&call(tool("work"), json!({}), &client));
+    let (context, _running) = context_of(&call(tool("work"), json!({}), &client));
     act(&context);
-    client.heard()
+    client.transcript()
 }
 
 #[test]
-fn progress_goes_forth_only() {
+fn progress_only_increases() {
     let act = |ctx: &Context| {
         ctx.progress(0.0, Some(100.0), "begun");
         ctx.progress(0.5, None, None);
@@ -41,36 +41,39 @@ fn progress_goes_forth_only() {
         ctx.progress(f64::INFINITY, None, None);
         ctx.progress(100.0, Some(f64::NAN), String::from("done").as_str());
     };
-    insta::assert_snapshot!(heard(Scripted::default().listening(None), act), @r#"
+    insta::assert_snapshot!(messages_of(ScriptedClient::default().listening(None), act), @r#"
     progress {"progress":0,"total":100,"message":"begun"}
     progress {"progress":0.5}
     progress {"progress":100,"message":"done"}
     "#);
-    assert_eq!(heard(Scripted::default(), act), "");
+    assert_eq!(messages_of(ScriptedClient::default(), act), "");
 }
 
 #[test]
-fn logs_are_those_that_are_wanted() {
+fn logs_below_the_level_are_not_sent() {
     let act = |ctx: &Context| {
         ctx.debug("a");
         ctx.info("b");
         ctx.warning(json!({"disk": 0.9}));
         ctx.error(["c", "d"]);
         ctx.log(LogLevel::Emergency, ());
-        // No JSON: its names are no texts.
+        // Not serializable: the keys are not strings.
         ctx.error(std::collections::BTreeMap::from([(vec![1], 2)]));
     };
-    insta::assert_snapshot!(heard(Scripted::default().listening(Some(LogLevel::Warning)), act), @r#"
+    insta::assert_snapshot!(messages_of(ScriptedClient::default().listening(Some(LogLevel::Warning)), act), @r#"
     log {"level":"warning","logger":"work","data":{"disk":0.9}}
     log {"level":"error","logger":"work","data":["c","d"]}
     log {"level":"emergency","logger":"work","data":null}
     "#);
-    assert_eq!(heard(Scripted::default().listening(None), act), "");
-    assert_eq!(heard(Scripted::default().listening(Some(LogLevel::Debug)), act).lines().count(), 5);
+    assert_eq!(messages_of(ScriptedClient::default().listening(None), act), "");
+    assert_eq!(
+        messages_of(ScriptedClient::default().listening(Some(LogLevel::Debug)), act).lines().count(),
+        5
+    );
 }
 
 #[test]
-fn numbers() {
+fn number_becomes_json() {
     let check = |value: f64, expected: Option<&str>| {
         assert_eq!(number(value).as_ref().map(Json::as_text), expected, "{value}");
     };
@@ -83,8 +86,8 @@ fn numbers() {
 }
 
 #[tokio::test]
-async fn a_call_is_cancelled_when_what_runs_it_is_dropped() {
-    let (context, running) = of(&call(tool("work"), json!({}), &Arc::default()));
+async fn call_is_cancelled_when_its_guard_is_dropped() {
+    let (context, running) = context_of(&call(tool("work"), json!({}), &Arc::default()));
     let copy = context.clone();
     assert!(!copy.is_cancelled());
     assert!(copy.cancelled().now_or_never().is_none());
@@ -94,17 +97,17 @@ async fn a_call_is_cancelled_when_what_runs_it_is_dropped() {
 }
 
 #[test]
-fn who_calls_what() {
+fn context_describes_the_call() {
     let mut call = call(
-        Target::Resource("file:///a".into()),
+        CallTarget::Resource("file:///a".into()),
         json!({}),
-        &Arc::new(Scripted::with(json!({"roots": {}}))),
+        &Arc::new(ScriptedClient::with(json!({"roots": {}}))),
     );
     call.caller = Caller { session: Some("s".into()), ..Caller::default() };
     call.meta = Json::from_value(&json!({"io.modelcontextprotocol/clientInfo": {"name": "c"}, "x/y": [1]}))
         .to_object()
         .unwrap();
-    let (context, _running) = of(&call);
+    let (context, _running) = context_of(&call);
     assert_eq!((context.request_name(), context.session()), ("file:///a", Some("s")));
     assert_eq!(context.client_info(), Some(json!({"name": "c"})));
     assert_eq!((context.meta("x/y"), context.meta("z")), (Some(json!([1])), None));
@@ -113,10 +116,10 @@ fn who_calls_what() {
 }
 
 #[test]
-fn what_clients_can_be_asked() {
+fn capabilities_decide_the_allowed_questions() {
     let check = |capabilities: Value, expected: &str| {
         let (context, _running) =
-            of(&call(tool("work"), json!({}), &Arc::new(Scripted::with(capabilities.clone()))));
+            context_of(&call(tool("work"), json!({}), &Arc::new(ScriptedClient::with(capabilities.clone()))));
         let able = [
             ("form", context.can_elicit()),
             ("url", context.can_elicit_url()),
@@ -142,37 +145,37 @@ struct Name {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "nobody fills it in")]
+#[expect(dead_code, reason = "it is never filled in")]
 struct Nested {
     inner: Name,
 }
 
-/// What the client hears, and what comes of it.
-async fn asked<T: std::fmt::Debug>(
-    client: Scripted,
-    ask: impl AsyncFnOnce(Context) -> Result<T, AskError>,
+/// The messages that the client receives, and the result of `ask`.
+async fn run_ask<T: std::fmt::Debug>(
+    client: ScriptedClient,
+    ask: impl AsyncFnOnce(Context) -> Result<T, InputRequestError>,
 ) -> String {
     let client = Arc::new(client);
-    let (context, _running) = of(&call(tool("work"), json!({}), &client));
+    let (context, _running) = context_of(&call(tool("work"), json!({}), &client));
     let answer = match ask(context).await {
         Ok(answer) => format!("{answer:?}"),
         Err(error) => format!("{error}"),
     };
-    format!("{}\n{answer}", client.heard())
+    format!("{}\n{answer}", client.transcript())
 }
 
 #[tokio::test]
-async fn asking_the_user() {
+async fn elicit_returns_the_answer_of_the_user() {
     let client = |answer: Value| {
-        Scripted::with(json!({"elicitation": {"url": {}, "form": {}}})).answering([Ok(answer)])
+        ScriptedClient::with(json!({"elicitation": {"url": {}, "form": {}}})).answering([Ok(answer)])
     };
     let elicit = async |ctx: Context| ctx.elicit::<Name>("Who?").await;
-    insta::assert_snapshot!(asked(client(json!({"action": "accept", "content": {"name": "Ada"}})), elicit).await, @r#"
+    insta::assert_snapshot!(run_ask(client(json!({"action": "accept", "content": {"name": "Ada"}})), elicit).await, @r#"
     elicitation/create {"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}
     Accepted(Name { name: "Ada" })
     "#);
     let answered =
-        async |answer: Value| asked(client(answer), elicit).await.lines().last().map(str::to_owned);
+        async |answer: Value| run_ask(client(answer), elicit).await.lines().last().map(str::to_owned);
     let check =
         async |answer: Value, expected: &str| assert_eq!(answered(answer).await.as_deref(), Some(expected));
     check(json!({"action": "decline"}), "Declined").await;
@@ -182,28 +185,32 @@ async fn asking_the_user() {
     check(entered(json!({"name": 1})), &format!("{refused} /name: value is not of type \"string\"")).await;
     check(entered(json!({"name": null})), &format!("{refused} \"name\" is a required property")).await;
     check(json!({"action": "accept"}), &format!("{refused} missing field `name`")).await;
-    check(json!({"action": "accept", "content": 1}), &format!("{refused} its `content` is no object")).await;
+    check(json!({"action": "accept", "content": 1}), &format!("{refused} its `content` is not an object"))
+        .await;
     check(
         json!({"action": "maybe"}),
-        &format!("{refused} its `action` is none of accept, decline and cancel"),
+        &format!("{refused} its `action` is not `accept`, `decline` or `cancel`"),
     )
     .await;
-    check(json!(12345), &format!("{refused} it is no object")).await;
+    check(json!(12345), &format!("{refused} it is not an object")).await;
 }
 
 #[tokio::test]
-async fn what_is_never_sent() {
-    let form = Scripted::with(json!({"elicitation": {}}));
-    insta::assert_snapshot!(asked(form, async |ctx| ctx.elicit::<Nested>("Who?").await).await, @"the question cannot be asked: `Nested` is no form, because `inner` is an object: the fields of a form are texts, numbers, booleans and choices");
+async fn unsupported_question_is_not_sent() {
+    let form = ScriptedClient::with(json!({"elicitation": {}}));
+    insta::assert_snapshot!(run_ask(form, async |ctx| ctx.elicit::<Nested>("Who?").await).await, @"the question cannot be asked: `Nested` is not a form, because `inner` is an object: the fields of a form are strings, numbers, booleans and choices");
     let check =
         async |capabilities: Value,
-               ask: &dyn Fn(Context) -> futures_util::future::BoxFuture<'static, Result<(), AskError>>,
+               ask: &dyn Fn(
+            Context,
+        )
+            -> futures_util::future::BoxFuture<'static, Result<(), InputRequestError>>,
                lacking: &str| {
-            let client = Arc::new(Scripted::with(capabilities));
-            let (context, _running) = of(&call(tool("work"), json!({}), &client));
+            let client = Arc::new(ScriptedClient::with(capabilities));
+            let (context, _running) = context_of(&call(tool("work"), json!({}), &client));
             let error = ask(context).await.unwrap_err();
             assert_eq!(error.to_string(), format!("the client does not support {lacking}"));
-            assert_eq!(client.heard(), "");
+            assert_eq!(client.transcript(), "");
         };
     check(
         json!({}),
@@ -232,50 +239,53 @@ async fn what_is_never_sent() {
 }
 
 #[tokio::test]
-async fn asking_for_an_address_to_be_opened() {
+async fn elicit_url_has_a_unique_id() {
     let accepted = || Ok(json!({"action": "accept", "content": {}}));
-    let client =
-        Arc::new(Scripted::with(json!({"elicitation": {"url": {}}})).answering([accepted(), accepted()]));
-    let (context, _running) = of(&call(tool("work"), json!({}), &client));
-    assert_eq!(context.elicit_url("Sign in", "https://example.com").await, Ok(Elicited::Accepted(())));
-    let first = client.heard();
+    let client = Arc::new(
+        ScriptedClient::with(json!({"elicitation": {"url": {}}})).answering([accepted(), accepted()]),
+    );
+    let (context, _running) = context_of(&call(tool("work"), json!({}), &client));
+    assert_eq!(context.elicit_url("Sign in", "https://example.com").await, Ok(ElicitResult::Accepted(())));
+    let first = client.transcript();
     let start = r#"elicitation/create {"mode":"url","message":"Sign in","url":"https://example.com","elicitationId":""#;
     assert!(first.starts_with(start), "{first}");
-    assert_eq!(context.elicit_url("Sign in", "https://example.com").await, Ok(Elicited::Accepted(())));
-    assert_ne!(client.heard(), first, "each question has an id of its own");
+    assert_eq!(context.elicit_url("Sign in", "https://example.com").await, Ok(ElicitResult::Accepted(())));
+    assert_ne!(client.transcript(), first, "each question has an id of its own");
 }
 
 #[tokio::test]
-async fn asking_the_model_and_for_folders() {
+async fn sample_and_roots_return_answers() {
     let content = json!({"type": "text", "text": "Paris"});
     let answer = json!({"model": "m", "role": "assistant", "content": content, "stopReason": "endTurn"});
-    let client = Scripted::with(json!({"sampling": {}})).answering([Ok(answer)]);
+    let client = ScriptedClient::with(json!({"sampling": {}})).answering([Ok(answer)]);
     let ask = async |ctx: Context| Ok(ctx.sample(SampleRequest::new().user("Capital?")).await?.text());
-    insta::assert_snapshot!(asked(client, ask).await, @r#"
+    insta::assert_snapshot!(run_ask(client, ask).await, @r#"
     sampling/createMessage {"messages":[{"role":"user","content":{"type":"text","text":"Capital?"}}],"maxTokens":1000}
     "Paris"
     "#);
     let client =
-        Scripted::with(json!({"roots": {}})).answering([Ok(json!({"roots": [{"uri": "file:///a"}]}))]);
-    insta::assert_snapshot!(asked(client, async |ctx| ctx.roots().await).await, @r#"
+        ScriptedClient::with(json!({"roots": {}})).answering([Ok(json!({"roots": [{"uri": "file:///a"}]}))]);
+    insta::assert_snapshot!(run_ask(client, async |ctx| ctx.roots().await).await, @r#"
     roots/list {}
     [Root { uri: "file:///a", name: None }]
     "#);
-    let client = Scripted::with(json!({"elicitation": {}})).answering([Err(AskError::TooLate)]);
-    let ask = async |ctx: Context| ctx.ask(Elicit::form_with_schema("?", json!({"type": "object"}))).await;
-    insta::assert_snapshot!(asked(client, ask).await, @r#"
+    let client =
+        ScriptedClient::with(json!({"elicitation": {}})).answering([Err(InputRequestError::TooLate)]);
+    let ask =
+        async |ctx: Context| ctx.ask(ElicitRequest::form_with_schema("?", json!({"type": "object"}))).await;
+    insta::assert_snapshot!(run_ask(client, ask).await, @r#"
     elicitation/create {"mode":"form","message":"?","requestedSchema":{"type":"object"}}
     the client did not answer in time
     "#);
 }
 
-/// A server with a few tools that call each other.
-struct Yard {
-    shared: Arc<super::Shared>,
+/// A backend with a few tools that call each other.
+struct TestBackend {
+    shared: Arc<super::SharedContext>,
     catalog: watch::Sender<Arc<Catalog>>,
 }
 
-impl Backend for Yard {
+impl Backend for TestBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.catalog.subscribe()
     }
@@ -287,18 +297,18 @@ impl Backend for Yard {
                 "echo" => {
                     context.progress(1.0, None, "hidden");
                     context.info("seen");
-                    Ok(Outcome::Done(Output::text(call.arguments().map_or("none", Json::as_text))))
+                    Ok(Outcome::Done(CallOutput::text(call.arguments().map_or("none", Json::as_text))))
                 }
-                "fail" => Ok(Outcome::Done(Output::failure("it failed"))),
+                "fail" => Ok(Outcome::Done(CallOutput::failure("it failed"))),
                 "task" => Ok(Outcome::Task(toolyard_core::Object::new().into())),
                 "rounds" => rounds(&context),
                 "again" => match context.call_tool("again", &()).await {
-                    Ok(result) => Ok(Outcome::Done(Output::text(&format!(
+                    Ok(result) => Ok(Outcome::Done(CallOutput::text(&format!(
                         "{} {}",
                         call.meta.iter().count(),
                         result.text()
                     )))),
-                    Err(error) => Ok(Outcome::Done(Output::text(&error.to_string()))),
+                    Err(error) => Ok(Outcome::Done(CallOutput::text(&error.to_string()))),
                 },
                 name => Err(ToolError::unknown_tool(name)),
             }
@@ -309,65 +319,69 @@ impl Backend for Yard {
 
 fn rounds(context: &Context) -> Result<Outcome, ToolError> {
     let round: u32 = context.state().unwrap().unwrap_or(0);
-    match context.elicited::<Name>("name") {
-        Some(Elicited::Accepted(name)) => {
-            Ok(Outcome::Done(Output::text(&format!("{} in round {round}", name.name))))
+    match context.elicit_answer::<Name>("name") {
+        Some(ElicitResult::Accepted(name)) => {
+            Ok(Outcome::Done(CallOutput::text(&format!("{} in round {round}", name.name))))
         }
         _ => {
-            let asks = crate::rounds::InputRequired::new().ask("name", Elicit::form::<Name>("Who?"));
+            let asks =
+                crate::input_required::InputRequired::new().ask("name", ElicitRequest::form::<Name>("Who?"));
             asks.state(&(round + 1)).unwrap().outcome(context)
         }
     }
 }
 
-/// A gateway in front of the yard, and a context that can call it.
-fn yard() -> (Arc<Gateway>, Arc<super::Shared>) {
-    let shared = shared();
+/// A gateway with the test backend, and the shared context of its calls.
+fn test_gateway() -> (Arc<Gateway>, Arc<super::SharedContext>) {
+    let shared = shared_context();
     let schema = |name: &str| match name {
         "echo" => json!({"name": "echo", "inputSchema": {"type": "object", "required": ["text"]}}),
         name => json!({"name": name, "inputSchema": {"type": "object"}}),
     };
     let names = ["echo", "fail", "task", "rounds", "again"];
     let tools = names.map(|name| Arc::new(Tool::from_definition(&Json::from_value(&schema(name))).unwrap()));
-    let catalog = Catalog { phase: Phase::Ready, tools: tools.into(), ..Catalog::default() };
-    let backend = Arc::new(Yard { shared: shared.clone(), catalog: watch::Sender::new(Arc::new(catalog)) });
-    let gate = Gate::new(GateSize { running: 100, waiting: 0 });
-    let limits = Limits { timeout: Duration::from_secs(60), gate };
+    let catalog = Catalog { phase: BackendPhase::Ready, tools: tools.into(), ..Catalog::default() };
+    let backend =
+        Arc::new(TestBackend { shared: shared.clone(), catalog: watch::Sender::new(Arc::new(catalog)) });
+    let gate = CallGate::new(GateSize { running: 100, waiting: 0 });
+    let limits = CallLimits { timeout: Duration::from_secs(60), gate };
     let catalog = backend.catalog().borrow().clone();
-    let handler = Handler::new("yard", backend, limits);
+    let handler = HandlerEntry::new("test", backend, limits);
     let registry = watch::Sender::new(Arc::new(Registry::of(&handler, &catalog)));
-    let gateway =
-        Arc::new(Gateway::new(registry.subscribe(), vec![Box::new(toolyard_core::layers::Arguments)]));
+    let gateway = Arc::new(Gateway::new(
+        registry.subscribe(),
+        vec![Box::new(toolyard_core::layers::ArgumentValidation::new(None))],
+    ));
     shared.gateway.set(Arc::downgrade(&gateway)).unwrap();
     (gateway, shared)
 }
 
 #[tokio::test]
-async fn tools_call_tools() {
-    let (_gateway, shared) = yard();
+async fn tool_calls_other_tools() {
+    let (_gateway, shared) = test_gateway();
     let name = json!({"action": "accept", "content": {"name": "Ada"}});
-    let client = Scripted::with(json!({"elicitation": {}}))
+    let client = ScriptedClient::with(json!({"elicitation": {}}))
         .listening(Some(LogLevel::Info))
         .answering([Ok(json!({"action": "decline"})), Ok(name)]);
     let client = Arc::new(client);
     let (context, _running) = Context::new(&call(tool("work"), json!({}), &client), shared);
     let result = context.call_tool("echo", &json!({"text": 1.5})).await.unwrap();
     assert_eq!((result.text().as_str(), result.is_error()), (r#"{"text":1.5}"#, false));
-    assert_eq!(client.heard(), r#"log {"level":"info","logger":"echo","data":"seen"}"#);
+    assert_eq!(client.transcript(), r#"log {"level":"info","logger":"echo","data":"seen"}"#);
     assert_eq!(result.content().len(), 1);
     assert!(result.structured::<Name>().is_err());
     assert_eq!(result.raw()["content"][0]["type"], "text");
 
     assert!(context.call_tool("fail", &()).await.unwrap().is_error());
     assert_eq!(context.call_tool("rounds", &()).await.unwrap().text(), "Ada in round 2");
-    assert_eq!(client.heard().lines().count(), 2, "it was asked twice");
+    assert_eq!(client.transcript().lines().count(), 2, "it was asked twice");
     let again = context.call_tool("again", &()).await.unwrap().text();
-    assert_eq!(again, format!("{}16 tools are calling each other already", "1 ".repeat(15)));
+    assert_eq!(again, format!("{}more than 16 nested tool calls", "1 ".repeat(15)));
 }
 
 #[tokio::test]
-async fn a_client_cannot_say_how_deep_it_is() {
-    let (_gateway, shared) = yard();
+async fn client_cannot_extend_the_depth_limit() {
+    let (_gateway, shared) = test_gateway();
     let again = async |depth: Value| {
         let mut call = call(tool("work"), json!({}), &Arc::default());
         call.meta = Json::from_value(&json!({"toolyard/depth": depth})).to_object().unwrap();
@@ -385,17 +399,16 @@ async fn a_client_cannot_say_how_deep_it_is() {
 }
 
 #[tokio::test]
-async fn tools_that_cannot_be_called() {
-    let (gateway, shared) = yard();
+async fn failed_nested_call_is_an_error() {
+    let (gateway, shared) = test_gateway();
     let (context, _running) = Context::new(&call(tool("work"), json!({}), &Arc::default()), shared);
-    let failed =
-        |error: CallError, code: Code| matches!(error, CallError::Failed(error) if error.code() == code);
+    let failed = |error: NestedCallError, code: ErrorCode| matches!(error, NestedCallError::Failed(error) if error.code() == code);
     let called = async |name: &str, arguments: Value| context.call_tool(name, &arguments).await.unwrap_err();
-    assert!(failed(called("nobody", json!({})).await, Code::ToolNotFound));
-    assert!(failed(called("echo", json!({})).await, Code::InvalidArguments));
-    assert!(matches!(called("echo", json!([1])).await, CallError::Arguments));
-    assert!(matches!(called("task", json!({})).await, CallError::Unfinished));
-    assert!(failed(called("rounds", json!({})).await, Code::MissingCapability));
+    assert!(failed(called("absent", json!({})).await, ErrorCode::ToolNotFound));
+    assert!(failed(called("echo", json!({})).await, ErrorCode::InvalidArguments));
+    assert!(matches!(called("echo", json!([1])).await, NestedCallError::Arguments));
+    assert!(matches!(called("task", json!({})).await, NestedCallError::Unfinished));
+    assert!(failed(called("rounds", json!({})).await, ErrorCode::MissingCapability));
     drop(gateway);
-    assert!(failed(called("echo", json!({"text": ""})).await, Code::Unavailable));
+    assert!(failed(called("echo", json!({"text": ""})).await, ErrorCode::Unavailable));
 }

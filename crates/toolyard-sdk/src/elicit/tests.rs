@@ -1,4 +1,4 @@
-#![expect(dead_code, reason = "only their forms are looked at")]
+#![expect(dead_code, reason = "only their forms are used")]
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The fields of a form, or why it is none.
+/// The fields of a form, or its fault.
 fn fields<T: JsonSchema>() -> Result<Value, String> {
     form::of::<T>().map(|form| form["properties"].clone())
 }
@@ -48,7 +48,7 @@ enum Status {
 }
 
 #[test]
-fn fields_with_defaults() {
+fn defaults_are_part_of_the_form() {
     assert_eq!(
         form::of::<Defaults>(),
         Ok(json!({
@@ -85,7 +85,7 @@ struct Texts {
 struct Wrapped(String);
 
 #[test]
-fn what_is_said_of_texts_and_numbers() {
+fn constraints_of_strings_and_numbers_are_kept() {
     assert_eq!(
         form::of::<Texts>(),
         Ok(json!({
@@ -142,7 +142,7 @@ enum One {
 }
 
 #[test]
-fn choices() {
+fn enums_become_choices() {
     let plain = json!({"type": "string", "enum": ["A", "B"]});
     let titled = json!([
         {"const": "A", "title": "The first"},
@@ -151,7 +151,7 @@ fn choices() {
     ]);
     let single = json!({"type": "string", "oneOf": titled, "description": "Has comments on some"});
     let mut fields = fields::<Choosing>().unwrap();
-    // The order of the choices is not what matters here.
+    // The order of the choices does not matter here.
     for pointer in ["/titled/oneOf", "/optional_titled/oneOf", "/several_titled/items/anyOf"] {
         let choices = fields.pointer_mut(pointer).unwrap().as_array_mut().unwrap();
         choices.sort_by_key(|choice| choice["const"].to_string());
@@ -172,7 +172,7 @@ fn choices() {
 }
 
 #[test]
-fn what_is_no_form() {
+fn unsupported_field_is_refused() {
     fn check<T: JsonSchema>(expected: &str) {
         assert_eq!(fields::<T>(), Err(expected.to_owned()));
     }
@@ -191,20 +191,20 @@ fn what_is_no_form() {
     }
     check::<Of<Defaults>>("`field` is an object");
     check::<Of<Option<Defaults>>>("`field` is an object");
-    check::<Of<BTreeSet<u8>>>("`field` is a list of something else than choices");
-    check::<Of<Vec<Defaults>>>("`field` is a list of something else than choices");
+    check::<Of<BTreeSet<u8>>>("`field` is a list of something other than choices");
+    check::<Of<Vec<Defaults>>>("`field` is a list of something other than choices");
     check::<Of<WithValue>>("`field` is something else");
     check::<Of<Value>>("`field` is something else");
     check::<Of<()>>("`field` is something else");
     check::<Tree>("`left` is something else");
-    check::<Status>("it is no object with fields");
-    check::<()>("it is no object with fields");
+    check::<Status>("it is not an object with fields");
+    check::<()>("it is not an object with fields");
 }
 
 #[test]
-fn forms_with_schemas_of_their_own() {
+fn explicit_schema_is_checked() {
     let check = |schema: Value, expected: Result<(), &str>| {
-        let prepared = Elicit::form_with_schema("?", schema.clone()).prepare();
+        let prepared = ElicitRequest::form_with_schema("?", schema.clone()).prepare();
         match (prepared, expected) {
             (Ok(prepared), Ok(())) => {
                 assert_eq!(prepared.ask.params.get("requestedSchema").map(Json::to_value), Some(schema));
@@ -217,45 +217,50 @@ fn forms_with_schemas_of_their_own() {
     check(json!({"type": "object", "properties": {"legacy": legacy}, "$comment": "kept"}), Ok(()));
     let titled = json!({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}});
     check(json!({"type": "object", "properties": {"titled": titled}}), Ok(()));
-    let told = "the fields of a form are texts, numbers, booleans and choices";
+    let rule = "the fields of a form are strings, numbers, booleans and choices";
     let nested = json!({"type": "object", "properties": {"a": {"type": "object"}}});
-    check(nested, Err(&format!("nothing was asked: `schema` is no form, because `a` is an object: {told}")));
-    let list = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}});
-    let why = "`a` is a list of something else than choices";
-    check(list, Err(&format!("nothing was asked: `schema` is no form, because {why}: {told}")));
-    let none = json!({"type": "string"});
     check(
-        none,
-        Err(&format!("nothing was asked: `schema` is no form, because it is no object with fields: {told}")),
+        nested,
+        Err(&format!("invalid question: `schema` is not a form, because `a` is an object: {rule}")),
+    );
+    let list = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}});
+    let fault = "`a` is a list of something other than choices";
+    check(list, Err(&format!("invalid question: `schema` is not a form, because {fault}: {rule}")));
+    let string = json!({"type": "string"});
+    check(
+        string,
+        Err(&format!(
+            "invalid question: `schema` is not a form, because it is not an object with fields: {rule}"
+        )),
     );
 }
 
 #[test]
-fn a_question_is_written() {
-    let shown = |question: Elicit| {
+fn question_becomes_parameters() {
+    let describe = |question: ElicitRequest| {
         let prepared = question.prepare().unwrap();
         format!("{:?} {}", prepared.need, prepared.ask.params.to_json().as_text())
     };
     #[derive(Deserialize, JsonSchema)]
     struct Nothing {}
-    insta::assert_snapshot!(shown(Elicit::form::<Nothing>("Really?")), @r#"Form {"mode":"form","message":"Really?","requestedSchema":{"type":"object","properties":{}}}"#);
-    insta::assert_snapshot!(shown(Elicit::url("Sign in", "https://example.com/?a=1", "7")), @r#"Url {"mode":"url","message":"Sign in","url":"https://example.com/?a=1","elicitationId":"7"}"#);
+    insta::assert_snapshot!(describe(ElicitRequest::form::<Nothing>("Really?")), @r#"Form {"mode":"form","message":"Really?","requestedSchema":{"type":"object","properties":{}}}"#);
+    insta::assert_snapshot!(describe(ElicitRequest::url("Sign in", "https://example.com/?a=1", "7")), @r#"Url {"mode":"url","message":"Sign in","url":"https://example.com/?a=1","elicitationId":"7"}"#);
 }
 
 #[test]
-fn what_users_do() {
-    let read = |answer: Value| Elicit::read(&Json::from_value(&answer)).map_err(|error| error.0);
-    assert_eq!(read(json!({"action": "accept"})), Ok(Elicited::Accepted(json!({}))));
+fn answer_is_parsed() {
+    let read = |answer: Value| ElicitRequest::read(&Json::from_value(&answer)).map_err(|error| error.0);
+    assert_eq!(read(json!({"action": "accept"})), Ok(ElicitResult::Accepted(json!({}))));
     assert_eq!(
         read(json!({"action": "accept", "content": {"a": 1}, "_meta": {}})),
-        Ok(Elicited::Accepted(json!({"a": 1})))
+        Ok(ElicitResult::Accepted(json!({"a": 1})))
     );
-    assert_eq!(read(json!({"action": "decline", "content": {}})), Ok(Elicited::Declined));
+    assert_eq!(read(json!({"action": "decline", "content": {}})), Ok(ElicitResult::Declined));
     assert_eq!(read(json!({"action": "cancel"})).map(|done| done.action()), Ok("cancel"));
-    assert_eq!(read(json!({})), Err("its `action` is none of accept, decline and cancel".to_owned()));
-    assert_eq!(read(json!([])), Err("it is no object".to_owned()));
+    assert_eq!(read(json!({})), Err("its `action` is not `accept`, `decline` or `cancel`".to_owned()));
+    assert_eq!(read(json!([])), Err("it is not an object".to_owned()));
     assert_eq!(
-        Elicited::Accepted(json!({})).parse::<Wrapped>().map(|_| ()).map_err(|error| error.0.len() > 5),
+        ElicitResult::Accepted(json!({})).parse::<Wrapped>().map(|_| ()).map_err(|error| error.0.len() > 5),
         Err(true)
     );
 }

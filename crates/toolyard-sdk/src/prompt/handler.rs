@@ -1,4 +1,4 @@
-//! Functions as handlers of prompts.
+//! Functions as prompt handlers.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -7,26 +7,26 @@ use serde::de::DeserializeOwned;
 use toolyard_core::{Call, Outcome, ToolError};
 
 use super::reply::IntoPrompt;
-use super::{PromptArgument, texts};
+use super::{PromptArgument, text_values};
 use crate::context::Context;
-use crate::function::{FirstParameter, Function, returned};
+use crate::function::{FirstParameter, HandlerFunction, handler_output};
 use crate::schema::schema_of;
 
-/// A function that can fill in a prompt.
+/// A function that fills in a prompt.
 ///
-/// You do not implement this: it is there for functions and closures, `async` or not, that take
+/// Implemented for functions and closures, `async` or not; do not implement it yourself. A handler takes
 ///
 /// | parameters | |
 /// | --- | --- |
 /// | `()` | nothing: the prompt has no arguments |
-/// | `(Args)` | arguments of a type of yours, which derives [`Deserialize`](serde::Deserialize) and [`JsonSchema`] |
-/// | `(Context)` | what is around the call: progress, log, questions to the client |
-/// | `(Context, Args)` | both; the context comes first |
+/// | `(Args)` | arguments of your own type, which derives [`Deserialize`](serde::Deserialize) and [`JsonSchema`] |
+/// | `(Context)` | the context of the call: progress, log, questions to the client |
+/// | `(Context, Args)` | both, the context first |
 ///
-/// and return what is [`IntoPrompt`], such as `String` or `Result<PromptReply, ToolFailure>`.
+/// and returns a type that implements [`IntoPrompt`], such as `String` or `Result<PromptReply, ToolFailure>`.
 ///
-/// On the wire arguments are texts. A field of `Args` can be a number, a `bool` or an enum without values all the
-/// same: the text is read as one. The prompt's list of arguments is made of the fields, and their doc comments.
+/// In MCP the arguments are strings. A field of `Args` may still be a number, a `bool` or an enum without values, and
+/// is parsed from the string. The prompt's list of arguments is derived from the fields and their doc comments.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -37,7 +37,7 @@ use crate::schema::schema_of;
 /// struct Review {
 ///     /// The code to review
 ///     code: String,
-///     /// How many remarks there may be
+///     /// Maximum number of remarks
 ///     remarks: Option<u32>,
 /// }
 ///
@@ -54,14 +54,14 @@ use crate::schema::schema_of;
 /// # Ok(()) }
 /// ```
 ///
-/// Plain functions and `async` ones run as those of tools do: see [`ToolHandler`](crate::ToolHandler).
+/// Plain and `async` functions run like those of tools: see [`ToolHandler`](crate::ToolHandler).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a handler of prompts",
+    message = "`{Self}` is not a prompt handler",
     label = "cannot fill in a prompt",
     note = "see `toolyard_sdk::PromptHandler` for what a handler takes and returns"
 )]
 pub trait PromptHandler<Marker>: Clone + Send + Sync + 'static {
-    /// What can be filled in.
+    /// The arguments that the user can fill in.
     #[must_use]
     fn arguments() -> Vec<PromptArgument>;
 
@@ -71,9 +71,9 @@ pub trait PromptHandler<Marker>: Clone + Send + Sync + 'static {
 
 impl<F, P, R, K> PromptHandler<(P, R, K)> for F
 where
-    F: Function<P, Output = R>,
+    F: HandlerFunction<P, Output = R>,
     P: PromptParameters,
-    R: PromptReturned<K> + Send + 'static,
+    R: PromptOutput<K> + Send + 'static,
     R::Value: IntoPrompt + 'static,
 {
     fn arguments() -> Vec<PromptArgument> {
@@ -85,9 +85,9 @@ where
             Ok(parameters) => parameters,
             Err(error) => return ready(Err(error)).boxed(),
         };
-        let returned = R::run(move || Function::call(self, parameters));
+        let running = R::run(move || HandlerFunction::call(self, parameters));
         Box::pin(async move {
-            match returned.await.into_prompt() {
+            match running.await.into_prompt() {
                 Ok(reply) => reply.outcome(&context),
                 Err(failure) => Err(failure.into_error()),
             }
@@ -95,21 +95,21 @@ where
     }
 }
 
-/// What a handler of prompts may take.
+/// The parameters of a prompt handler.
 #[diagnostic::on_unimplemented(
-    message = "a handler of prompts cannot take `{Self}`",
+    message = "a prompt handler cannot take `{Self}`",
     label = "cannot take `{Self}`",
     note = "a handler takes nothing, `Args`, `Context`, or `Context` and then `Args`"
 )]
 pub trait PromptParameters: Send + Sized + 'static {
-    /// What can be filled in.
+    /// The arguments that the user can fill in.
     #[must_use]
     fn arguments() -> Vec<PromptArgument>;
 
-    /// Takes them from a call.
+    /// Reads the parameters from a call.
     ///
     /// # Errors
-    /// When the arguments do not fit their type.
+    /// If the arguments do not fit their type.
     fn read(call: &Call, context: &Context) -> Result<Self, ToolError>;
 }
 
@@ -153,21 +153,21 @@ impl<C: FirstParameter, A: PromptArguments> PromptParameters for (C, A) {
     }
 }
 
-/// A type that a prompt's arguments can be read into: whatever is [`DeserializeOwned`] and [`JsonSchema`].
+/// The type of a prompt's arguments: every type that is [`DeserializeOwned`] and [`JsonSchema`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a prompt",
     label = "not the arguments of a prompt",
     note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`"
 )]
 pub trait PromptArguments: Send + Sized + 'static {
-    /// What can be filled in.
+    /// The arguments that the user can fill in.
     #[must_use]
     fn arguments() -> Vec<PromptArgument>;
 
-    /// Takes them from a call.
+    /// Reads the arguments from a call.
     ///
     /// # Errors
-    /// When they do not fit.
+    /// If they do not fit.
     fn read(call: &Call) -> Result<Self, ToolError>;
 }
 
@@ -187,18 +187,18 @@ impl<A: DeserializeOwned + JsonSchema + Send + 'static> PromptArguments for A {
     }
 
     fn read(call: &Call) -> Result<Self, ToolError> {
-        texts::arguments(call)
+        text_values::arguments(call)
     }
 }
 
-returned! {
-    /// What a handler returns: a value, or a future of one.
+handler_output! {
+    /// The return value of a prompt handler: a value or a future of one.
     #[diagnostic::on_unimplemented(
-        message = "a handler of prompts cannot return `{Self}`",
+        message = "a prompt handler cannot return `{Self}`",
         label = "returns `{Self}`",
         note = "a handler returns `String`, `&'static str`, `Content`, `PromptMessage`, `Vec<PromptMessage>`, \
                 `PromptReply`, `InputRequired`, or a `Result` of one of them whose error is any error; or a \
                 future of that"
     )]
-    pub trait PromptReturned of a handler: IntoPrompt
+    pub trait PromptOutput of a handler: IntoPrompt
 }

@@ -1,39 +1,39 @@
-//! What handlers of prompts may return.
+//! Return types of prompt handlers.
 
 use std::borrow::Cow;
 
-use toolyard_core::{Json, Object, Outcome, Output, ToolError};
+use toolyard_core::{CallOutput, Json, Object, Outcome, ToolError};
 
 use crate::content::{Content, Role};
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::rounds::InputRequired;
+use crate::input_required::InputRequired;
 
-/// What a handler of a prompt may return.
+/// A value that a prompt handler may return.
 ///
-/// | type | is answered as |
+/// | type | answer |
 /// | --- | --- |
 /// | `String`, `&'static str`, `Cow<'static, str>` | one message of the user |
 /// | [`Content`] | one message of the user |
 /// | [`PromptMessage`], `Vec<PromptMessage>` | these messages |
 /// | [`PromptReply`] | messages with a description |
-/// | [`InputRequired`] | a question to the client; the handler is called again with the answers |
+/// | [`InputRequired`] | questions to the client; the handler is called again with the answers |
 /// | `Result<R, E>` | `R`, or a JSON-RPC error; `E` is any error, see [`ToolFailure`] |
 #[diagnostic::on_unimplemented(
     message = "a prompt cannot be filled in with `{Self}`",
-    label = "`{Self}` is no prompt",
-    note = "a handler of a prompt returns `String`, `&'static str`, `Content`, `PromptMessage`, \
+    label = "`{Self}` is not a prompt",
+    note = "a prompt handler returns `String`, `&'static str`, `Content`, `PromptMessage`, \
             `Vec<PromptMessage>`, `PromptReply`, `InputRequired`, or a `Result` of one of them"
 )]
 pub trait IntoPrompt {
-    /// Makes a result of it.
+    /// Converts the value into a reply.
     ///
     /// # Errors
-    /// When the prompt cannot be filled in.
+    /// If the prompt cannot be filled in.
     fn into_prompt(self) -> Result<PromptReply, ToolFailure>;
 }
 
-/// One message of a prompt.
+/// A message of a prompt.
 ///
 /// ```
 /// use toolyard_sdk::{Content, PromptMessage};
@@ -46,14 +46,14 @@ pub trait IntoPrompt {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptMessage {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The content of the message.
     pub content: Content,
 }
 
 impl PromptMessage {
-    /// Something that the user says.
+    /// A message of the user.
     ///
     /// ```
     /// # use toolyard_sdk::PromptMessage;
@@ -63,7 +63,7 @@ impl PromptMessage {
         Self { role: Role::User, content: content.into() }
     }
 
-    /// Something that the model has said.
+    /// A message of the model.
     ///
     /// ```
     /// # use toolyard_sdk::PromptMessage;
@@ -79,7 +79,7 @@ impl PromptMessage {
     }
 }
 
-/// A prompt that is filled in, built piece by piece.
+/// The messages of a prompt, built step by step.
 ///
 /// ```
 /// use toolyard_sdk::PromptReply;
@@ -97,7 +97,7 @@ pub struct PromptReply {
 }
 
 impl PromptReply {
-    /// One without messages yet.
+    /// A reply without messages.
     ///
     /// ```
     /// # use toolyard_sdk::PromptReply;
@@ -108,7 +108,7 @@ impl PromptReply {
         Self::default()
     }
 
-    /// Says what it is.
+    /// Sets the description.
     ///
     /// ```
     /// # use toolyard_sdk::PromptReply;
@@ -120,7 +120,7 @@ impl PromptReply {
         self
     }
 
-    /// Adds something that the user says.
+    /// Adds a message of the user.
     ///
     /// ```
     /// # use toolyard_sdk::{Content, PromptReply};
@@ -132,11 +132,11 @@ impl PromptReply {
         self.message(PromptMessage::user(content))
     }
 
-    /// Adds something that the model has said.
+    /// Adds a message of the model.
     ///
     /// ```
     /// # use toolyard_sdk::PromptReply;
-    /// let prompt = PromptReply::new().user("Knock, knock.").assistant("Who is there?");
+    /// let prompt = PromptReply::new().user("Hello!").assistant("How can I help?");
     /// ```
     #[must_use]
     pub fn assistant(self, content: impl Into<Content>) -> Self {
@@ -155,7 +155,7 @@ impl PromptReply {
         self
     }
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own.
+    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own names.
     ///
     /// ```
     /// # use toolyard_sdk::PromptReply;
@@ -167,7 +167,7 @@ impl PromptReply {
         self
     }
 
-    /// What the call came to.
+    /// The outcome of the call.
     pub(crate) fn outcome(self, context: &Context) -> Result<Outcome, ToolError> {
         if let Some(asks) = self.asks {
             return asks.outcome(context);
@@ -181,7 +181,7 @@ impl PromptReply {
         if !self.meta.is_empty() {
             body.set("_meta", self.meta.to_json());
         }
-        Ok(Outcome::Done(Output { body, is_error: false }))
+        Ok(Outcome::Done(CallOutput { body, is_error: false }))
     }
 }
 

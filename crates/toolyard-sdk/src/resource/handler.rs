@@ -1,22 +1,22 @@
-//! Functions as handlers of resources.
+//! Functions as resource handlers.
 
 use futures_util::future::BoxFuture;
 
 use super::reply::{IntoResource, ResourceReply};
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::function::{Function, returned};
+use crate::function::{HandlerFunction, handler_output};
 
-/// A function that can read a resource.
+/// A function that reads a resource.
 ///
-/// You do not implement this: it is there for functions and closures, `async` or not, that take nothing, or a
-/// [`Context`], and return what is [`IntoResource`], such as `String` or `Result<Vec<u8>, ToolFailure>`. Those of
-/// templates are [`TemplateHandler`](crate::TemplateHandler)s.
+/// Implemented for functions and closures, `async` or not; do not implement it yourself. A handler takes nothing or a
+/// [`Context`], and returns a type that implements [`IntoResource`], such as `String` or `Result<Vec<u8>,
+/// ToolFailure>`. The handlers of templates are [`TemplateHandler`](crate::TemplateHandler)s.
 ///
 /// ```
 /// use toolyard_sdk::{Resource, Server};
 ///
-/// // Blocks, and so has a thread for itself while it runs.
+/// // Blocking code, which runs on a thread of its own.
 /// fn hosts() -> std::io::Result<String> {
 ///     std::fs::read_to_string("/etc/hosts")
 /// }
@@ -28,9 +28,9 @@ use crate::function::{Function, returned};
 /// # Ok(()) }
 /// ```
 ///
-/// Plain functions and `async` ones run as those of tools do: see [`ToolHandler`](crate::ToolHandler).
+/// Plain and `async` functions run like those of tools: see [`ToolHandler`](crate::ToolHandler).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a handler of resources",
+    message = "`{Self}` is not a resource handler",
     label = "cannot read a resource",
     note = "see `toolyard_sdk::ResourceHandler` for what a handler takes and returns"
 )]
@@ -41,25 +41,25 @@ pub trait ResourceHandler<Marker>: Clone + Send + Sync + 'static {
 
 impl<F, P, R, K> ResourceHandler<(P, R, K)> for F
 where
-    F: Function<P, Output = R>,
+    F: HandlerFunction<P, Output = R>,
     P: ResourceParameters,
-    R: ResourceReturned<K> + Send + 'static,
+    R: ResourceOutput<K> + Send + 'static,
     R::Value: IntoResource + 'static,
 {
     fn call(self, context: Context) -> BoxFuture<'static, Result<ResourceReply, ToolFailure>> {
-        let returned = R::run(move || Function::call(self, P::take(context)));
-        Box::pin(async move { returned.await.into_resource() })
+        let running = R::run(move || HandlerFunction::call(self, P::take(context)));
+        Box::pin(async move { running.await.into_resource() })
     }
 }
 
-/// What a handler of resources may take.
+/// The parameters of a resource handler.
 #[diagnostic::on_unimplemented(
-    message = "a handler of resources cannot take `{Self}`",
+    message = "a resource handler cannot take `{Self}`",
     label = "cannot take `{Self}`",
-    note = "a handler of a resource takes nothing, or a `Context`; one of a template may take its variables, too"
+    note = "a resource handler takes nothing or a `Context`; a template handler may also take the variables"
 )]
 pub trait ResourceParameters: Send + Sized + 'static {
-    /// Takes them from a call.
+    /// Takes the parameters from a call.
     #[must_use]
     fn take(context: Context) -> Self;
 }
@@ -74,14 +74,14 @@ impl ResourceParameters for (Context,) {
     }
 }
 
-returned! {
-    /// What a handler returns: a value, or a future of one.
+handler_output! {
+    /// The return value of a resource handler: a value or a future of one.
     #[diagnostic::on_unimplemented(
-        message = "a handler of resources cannot return `{Self}`",
+        message = "a resource handler cannot return `{Self}`",
         label = "returns `{Self}`",
         note = "a handler returns `String`, `&'static str`, `Vec<u8>`, `Bytes`, `Json<T>`, `ResourceContents`, \
                 `Vec<ResourceContents>`, `ResourceReply`, `InputRequired`, or an `Option` or `Result` of one \
                 of them; or a future of that"
     )]
-    pub trait ResourceReturned of a handler: IntoResource
+    pub trait ResourceOutput of a handler: IntoResource
 }

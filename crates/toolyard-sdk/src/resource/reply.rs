@@ -1,4 +1,4 @@
-//! What handlers of resources may return.
+//! Return types of resource handlers.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -9,42 +9,42 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use toolyard_core::{Code, Json, Object, Outcome, Output, ToolError};
+use toolyard_core::{CallOutput, ErrorCode, Json, Object, Outcome, ToolError};
 
-use super::{Cache, CacheScope, Defaults};
+use super::{CachePolicy, CacheScope, ContentsDefaults};
 use crate::context::Context;
 use crate::failure::ToolFailure;
+use crate::input_required::InputRequired;
 use crate::reply;
-use crate::rounds::InputRequired;
 
-/// What a handler of a resource may return.
+/// A value that a resource handler may return.
 ///
-/// | type | is answered as |
+/// | type | answer |
 /// | --- | --- |
 /// | `String`, `&'static str`, `Cow<'static, str>` | a text |
 /// | `Vec<u8>`, [`Bytes`], `&'static [u8]` | bytes |
-/// | [`Json<T>`](crate::Json) | a text that is JSON |
+/// | [`Json<T>`](crate::Json) | a JSON text |
 /// | [`ResourceContents`], `Vec<ResourceContents>` | one or more contents, with their own URIs and types |
-/// | [`ResourceReply`] | contents, and for how long they may be kept |
+/// | [`ResourceReply`] | contents with their caching |
 /// | `Option<R>` | `R`, or [`NotFound`] |
-/// | [`InputRequired`] | a question to the client; the handler is called again with the answers |
+/// | [`InputRequired`] | questions to the client; the handler is called again with the answers |
 /// | `Result<R, E>` | `R`, or a JSON-RPC error; `E` is [`NotFound`] or any error, see [`ToolFailure`] |
 #[diagnostic::on_unimplemented(
     message = "a resource cannot be read as `{Self}`",
-    label = "`{Self}` is no content of a resource",
-    note = "a handler of a resource returns `String`, `&'static str`, `Vec<u8>`, `Bytes`, `Json<T>`, \
+    label = "`{Self}` is not the contents of a resource",
+    note = "a resource handler returns `String`, `&'static str`, `Vec<u8>`, `Bytes`, `Json<T>`, \
             `ResourceContents`, `Vec<ResourceContents>`, `ResourceReply`, `InputRequired`, or an `Option` or `Result` \
             of one of them"
 )]
 pub trait IntoResource {
-    /// Makes a result of it.
+    /// Converts the value into a reply.
     ///
     /// # Errors
-    /// When the resource cannot be read.
+    /// If the resource cannot be read.
     fn into_resource(self) -> Result<ResourceReply, ToolFailure>;
 }
 
-/// There is no resource at this URI: as the error of a handler's `Result`, or with `?`.
+/// Error for a URI without a resource: as the error of a handler's `Result`, or with `?`.
 ///
 /// ```
 /// use toolyard_sdk::{NotFound, ToolFailure};
@@ -59,14 +59,14 @@ pub struct NotFound;
 
 pub(super) const NOT_FOUND: &str = "Resource not found";
 
-/// How `?` and [`ToolFailure`] take it.
+/// Allows `?` to convert it into a [`ToolFailure`].
 impl From<NotFound> for Box<dyn Error + Send + Sync> {
     fn from(_: NotFound) -> Self {
-        Box::new(ToolError::new(Code::ResourceNotFound, NOT_FOUND))
+        Box::new(ToolError::new(ErrorCode::ResourceNotFound, NOT_FOUND))
     }
 }
 
-/// A text or bytes, with a URI and a type where they are not the resource's.
+/// Text or binary contents, with a URI and a MIME type if they differ from those of the resource.
 ///
 /// ```
 /// use toolyard_sdk::ResourceContents;
@@ -89,7 +89,7 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
-    /// A text.
+    /// Text contents.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceContents;
@@ -100,7 +100,7 @@ impl ResourceContents {
         Self::new("text", Json::string(text.as_ref()))
     }
 
-    /// Bytes.
+    /// Binary contents.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceContents;
@@ -115,7 +115,7 @@ impl ResourceContents {
         Self { uri: None, mime_type: None, member, value, meta: Object::new() }
     }
 
-    /// Where they are, if not at the URI that is read.
+    /// Sets the URI, if it differs from the requested one.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceContents;
@@ -127,7 +127,7 @@ impl ResourceContents {
         self
     }
 
-    /// What they are, if not what the resource says.
+    /// Sets the MIME type, if it differs from that of the resource.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceContents;
@@ -139,7 +139,7 @@ impl ResourceContents {
         self
     }
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/line`, cannot clash with MCP's own.
+    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/line`, cannot clash with MCP's own names.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceContents;
@@ -164,7 +164,7 @@ impl ResourceContents {
     }
 }
 
-/// What was read, built piece by piece.
+/// The contents of a resource, built step by step.
 ///
 /// ```
 /// use std::time::Duration;
@@ -179,13 +179,13 @@ impl ResourceContents {
 #[derive(Debug, Clone, Default)]
 pub struct ResourceReply {
     contents: Vec<ResourceContents>,
-    cache: Option<Cache>,
+    cache: Option<CachePolicy>,
     meta: Object,
     asks: Option<InputRequired>,
 }
 
 impl ResourceReply {
-    /// No contents yet. A resource that is there and empty has none; one that is not there is [`NotFound`].
+    /// A reply without contents, for an empty resource; a missing resource is [`NotFound`].
     ///
     /// ```
     /// # use toolyard_sdk::ResourceReply;
@@ -208,7 +208,7 @@ impl ResourceReply {
         self
     }
 
-    /// For how long the client may keep this, and who may, in the place of what the resource says.
+    /// Sets the caching by the client, instead of that of the resource.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -217,11 +217,11 @@ impl ResourceReply {
     /// ```
     #[must_use]
     pub const fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
-        self.cache = Some(Cache { ttl, scope });
+        self.cache = Some(CachePolicy { ttl, scope });
         self
     }
 
-    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own.
+    /// Adds a member to `_meta`. Names with a prefix, such as `example.com/trace`, cannot clash with MCP's own names.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceReply;
@@ -233,25 +233,30 @@ impl ResourceReply {
         self
     }
 
-    /// What the call came to.
-    pub(super) fn outcome(self, defaults: &Defaults, context: &Context) -> Result<Outcome, ToolError> {
+    /// The outcome of the call.
+    pub(super) fn outcome(
+        self,
+        defaults: &ContentsDefaults,
+        context: &Context,
+    ) -> Result<Outcome, ToolError> {
         if let Some(asks) = self.asks {
             return asks.outcome(context);
         }
         let (uri, mime_type) = (context.request_name(), defaults.mime_type.as_deref());
         let contents: Vec<_> =
             self.contents.iter().map(|contents| contents.to_json(uri, mime_type)).collect();
-        // What depends on answers must not be kept (MCP 2026-07-28, server/utilities/caching, cache key).
-        let kept = if context.is_retry() { Cache::default() } else { self.cache.unwrap_or(defaults.cache) };
-        let ttl = u64::try_from(kept.ttl.as_millis()).unwrap_or(u64::MAX);
+        // A reply that depends on answers must not be cached (MCP 2026-07-28, server/utilities/caching, cache key).
+        let cache =
+            if context.is_retry() { CachePolicy::default() } else { self.cache.unwrap_or(defaults.cache) };
+        let ttl = u64::try_from(cache.ttl.as_millis()).unwrap_or(u64::MAX);
         let mut body = Object::new()
             .with("contents", Json::array(&contents))
             .with("ttlMs", Json::unsigned(ttl))
-            .with("cacheScope", Json::string(kept.scope.as_str()));
+            .with("cacheScope", Json::string(cache.scope.as_str()));
         if !self.meta.is_empty() {
             body.set("_meta", self.meta.to_json());
         }
-        Ok(Outcome::Done(Output { body, is_error: false }))
+        Ok(Outcome::Done(CallOutput { body, is_error: false }))
     }
 }
 

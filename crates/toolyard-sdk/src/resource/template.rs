@@ -1,4 +1,4 @@
-//! Templates of resources that are too many to be listed.
+//! Resource templates, for resources that are too many to list.
 
 use std::sync::Arc;
 
@@ -8,19 +8,18 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use toolyard_core::UriTemplate;
 
-use super::{Cache, Defaults, TemplateHandler, Variables, not_found};
+use super::{CachePolicy, ContentsDefaults, TemplateHandler, UriVariables, not_found};
 use crate::backend::BoxHandler;
 use crate::content::Annotations;
 use crate::icon::Icon;
 use crate::setters::setters;
 
-/// What is published of resources that are too many to be listed, for
-/// [`Server::resource_template`](crate::Server::resource_template).
+/// The definition of a resource template, for [`Server::resource_template`](crate::Server::resource_template).
 ///
 /// ```
 /// use toolyard_sdk::{NotFound, ResourceTemplate, Server};
 ///
-/// /// The variable of the template.
+/// /// Takes the variable of the template.
 /// fn user(id: u32) -> Result<String, NotFound> {
 ///     if id == 1 { Ok("root".to_owned()) } else { Err(NotFound) }
 /// }
@@ -33,35 +32,35 @@ use crate::setters::setters;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// Which URIs it stands for: a template of RFC 6570, such as `file:///{+path}`.
+    /// The URI template (RFC 6570), such as `file:///{+path}`.
     pub uri_template: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What a model should know of it.
+    /// The description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What all of these resources are, such as `text/markdown`.
+    /// The MIME type of all these resources, such as `text/markdown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Hints on how they are to be used.
+    /// Hints on the use of the resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures for them.
+    /// Icons of the template.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// What else there is to say, under names with a prefix of your own.
+    /// Additional metadata, under names with a prefix of your own.
     #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
-    /// For how long clients may keep what they read, and who may.
+    /// Caching by clients.
     #[serde(skip)]
-    pub cache: Cache,
+    pub cache: CachePolicy,
 }
 
 impl ResourceTemplate {
-    /// A template of URIs.
+    /// A template with a URI template and a name.
     ///
     /// ```
     /// # use toolyard_sdk::ResourceTemplate;
@@ -72,7 +71,7 @@ impl ResourceTemplate {
     }
 
     setters! {
-        /// Their name for people.
+        /// Sets the display name.
         ///
         /// ```
         /// # use toolyard_sdk::ResourceTemplate;
@@ -80,7 +79,7 @@ impl ResourceTemplate {
         /// ```
         text title;
 
-        /// What a model should know of them.
+        /// Sets the description for the model.
         ///
         /// ```
         /// # use toolyard_sdk::ResourceTemplate;
@@ -88,7 +87,7 @@ impl ResourceTemplate {
         /// ```
         text description;
 
-        /// What all of them are. Contents that do not say it themselves are of this type.
+        /// Sets the MIME type of all resources, the default for contents without one.
         ///
         /// ```
         /// # use toolyard_sdk::ResourceTemplate;
@@ -96,7 +95,7 @@ impl ResourceTemplate {
         /// ```
         text mime_type;
 
-        /// Hints on how they are to be used.
+        /// Sets hints on the use of the resources.
         ///
         /// ```
         /// # use toolyard_sdk::{Annotations, ResourceTemplate};
@@ -105,7 +104,7 @@ impl ResourceTemplate {
         /// ```
         some annotations: Annotations;
 
-        /// One more picture for them.
+        /// Adds an icon.
         ///
         /// ```
         /// # use toolyard_sdk::{Icon, ResourceTemplate};
@@ -113,7 +112,8 @@ impl ResourceTemplate {
         /// ```
         icon;
 
-        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own.
+        /// Adds a member to `_meta`. Names with a prefix, such as `example.com/owner`, cannot clash with MCP's own
+        /// names.
         ///
         /// ```
         /// # use toolyard_sdk::ResourceTemplate;
@@ -121,8 +121,8 @@ impl ResourceTemplate {
         /// ```
         meta;
 
-        /// For how long clients may keep what they read, and who may; not at all if this is not called. A client that
-        /// follows the resource reads it anew when it has changed.
+        /// Sets the caching by clients; by default they do not cache. A subscribed client reads the resource again
+        /// after a change.
         ///
         /// ```
         /// # use std::time::Duration;
@@ -133,16 +133,16 @@ impl ResourceTemplate {
     }
 }
 
-/// What runs the calls of a template's resources. Where the template is none, nothing is ever found.
+/// Returns the handler of a template's resources. An invalid template matches no URI.
 pub(crate) fn handler<M>(template: &ResourceTemplate, handler: impl TemplateHandler<M>) -> BoxHandler {
     let uris = UriTemplate::parse(&template.uri_template).ok();
-    let defaults = Defaults::new(template.mime_type.as_deref(), template.cache);
+    let defaults = ContentsDefaults::new(template.mime_type.as_deref(), template.cache);
     Arc::new(move |call, context| {
         let uri = call.target.name();
         let values = uris.as_ref().and_then(|uris| uris.matches(uri));
         let Some(values) = values else { return ready(Err(not_found(uri))).boxed() };
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let variables = Variables { uri: uri.to_string(), values };
+        let variables = UriVariables { uri: uri.to_string(), values };
         let (reply, defaults) = (handler.clone().call(variables, context.clone()), defaults.clone());
         Box::pin(async move { defaults.outcome(reply.await, &context) })
     })

@@ -4,32 +4,32 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_core::Target;
+use toolyard_core::CallTarget;
 
 use super::*;
-use crate::context::testing::{self, Scripted, shown};
+use crate::context::testing::{self, ScriptedClient, describe_outcome};
+use crate::input_required::InputRequired;
 use crate::reply::Json;
-use crate::rounds::InputRequired;
 
 async fn run(handler: BoxHandler, uri: &str, params: Value) -> String {
-    let client = Arc::new(Scripted::with(json!({"roots": {}})));
-    let call = testing::call(Target::Resource(uri.into()), params, &client);
-    let (context, _running) = testing::of(&call);
-    shown(handler(call, context).await)
+    let client = Arc::new(ScriptedClient::with(json!({"roots": {}})));
+    let call = testing::call(CallTarget::Resource(uri.into()), params, &client);
+    let (context, _running) = testing::context_of(&call);
+    describe_outcome(handler(call, context).await)
 }
 
-/// What reading a resource gives.
+/// The outcome of reading a resource.
 async fn read<M>(handler: impl ResourceHandler<M>) -> String {
     run(super::handler(&Resource::new("x:a", "a"), handler), "x:a", json!({})).await
 }
 
-/// What reading a resource of this template gives.
-async fn found<M>(template: &str, uri: &str, handler: impl TemplateHandler<M>) -> String {
+/// The outcome of reading a resource of this template.
+async fn read_template<M>(template: &str, uri: &str, handler: impl TemplateHandler<M>) -> String {
     run(template_handler(&ResourceTemplate::new(template, "t"), handler), uri, json!({})).await
 }
 
 #[test]
-fn what_is_published() {
+fn definition_is_serialized_for_clients() {
     let resource = Resource::new("x:a", "a");
     assert_eq!(serde_json::to_string(&resource).unwrap(), r#"{"uri":"x:a","name":"a"}"#);
     let resource = resource
@@ -51,10 +51,10 @@ fn what_is_published() {
 }
 
 #[tokio::test]
-async fn all_that_handlers_return() {
-    let kept = r#""ttlMs":0,"cacheScope":"private"}"#;
-    let text = format!(r#"{{"contents":[{{"uri":"x:a","text":"t"}}],{kept}"#);
-    let blob = format!(r#"{{"contents":[{{"uri":"x:a","blob":"YWJj"}}],{kept}"#);
+async fn return_types_become_contents() {
+    let cache = r#""ttlMs":0,"cacheScope":"private"}"#;
+    let text = format!(r#"{{"contents":[{{"uri":"x:a","text":"t"}}],{cache}"#);
+    let blob = format!(r#"{{"contents":[{{"uri":"x:a","blob":"YWJj"}}],{cache}"#);
     assert_eq!(read(async || "t").await, text);
     assert_eq!(read(|| String::from("t")).await, text);
     assert_eq!(read(async || Some("t")).await, text);
@@ -78,7 +78,7 @@ async fn all_that_handlers_return() {
 }
 
 #[tokio::test]
-async fn what_is_not_there() {
+async fn missing_resource_is_not_found() {
     let missing = "ResourceNotFound Resource not found: x:a";
     assert_eq!(read(async || None::<String>).await, missing);
     assert_eq!(read(async || Err::<String, _>(NotFound)).await, missing);
@@ -86,12 +86,12 @@ async fn what_is_not_there() {
     assert_eq!(read(by_question_mark).await, missing);
     let failing = async || Err::<String, _>("the disk is full");
     assert_eq!(read(failing).await, "ExecutionFailed the disk is full");
-    let own = async || Err::<String, _>(ToolError::new(Code::ResourceNotFound, "It was moved"));
+    let own = async || Err::<String, _>(ToolError::new(ErrorCode::ResourceNotFound, "It was moved"));
     assert_eq!(read(own).await, "ResourceNotFound It was moved");
 }
 
 #[tokio::test]
-async fn what_may_be_kept() {
+async fn answers_disable_caching() {
     let resource =
         Resource::new("x:a", "a").mime_type("text/plain").cache(Duration::from_secs(60), CacheScope::Public);
     let handler = super::handler(&resource, async || "t");
@@ -100,9 +100,9 @@ async fn what_may_be_kept() {
 }
 
 #[tokio::test]
-async fn resources_can_ask() {
+async fn resource_asks_its_client() {
     async fn roots(ctx: Context) -> ResourceReply {
-        match ctx.rooted("roots") {
+        match ctx.roots_answer("roots") {
             Some(roots) => ResourceReply::new().contents(ResourceContents::text(roots.len().to_string())),
             None => InputRequired::new().ask("roots", crate::roots::RootsRequest).into(),
         }
@@ -120,33 +120,42 @@ struct Page {
 }
 
 #[tokio::test]
-async fn the_variables_of_templates() {
+async fn template_variables_are_passed_to_the_handler() {
     let check = async |answer: String, uri: &str, text: &str| {
         let expected =
             format!(r#"{{"contents":[{{"uri":"{uri}","text":"{text}"}}],"ttlMs":0,"cacheScope":"private"}}"#);
         assert_eq!(answer, expected);
     };
     let page = async |page: Page| format!("{} {:?}", page.book, page.number);
-    check(found("b:{book}/{number}", "b:a%20b/7", page).await, "b:a%20b/7", "a b Some(7)").await;
-    check(found("b:{book}{?number}", "b:a", page).await, "b:a", "a None").await;
-    check(found("b:{book}{?number}", "b:a?number=7", page).await, "b:a?number=7", "a Some(7)").await;
-    check(found("b:{id}", "b:7", |id: u32| (id + 1).to_string()).await, "b:7", "8").await;
+    check(read_template("b:{book}/{number}", "b:a%20b/7", page).await, "b:a%20b/7", "a b Some(7)").await;
+    check(read_template("b:{book}{?number}", "b:a", page).await, "b:a", "a None").await;
+    check(read_template("b:{book}{?number}", "b:a?number=7", page).await, "b:a?number=7", "a Some(7)").await;
+    check(read_template("b:{id}", "b:7", |id: u32| (id + 1).to_string()).await, "b:7", "8").await;
     let pair = async |(book, number): (String, u8)| format!("{book} {number}");
-    check(found("b:{x}/{y}", "b:a/7", pair).await, "b:a/7", "a 7").await;
-    check(found("b:{+x}", "b:a/7", async |Uri(uri): Uri| uri).await, "b:a/7", "b:a/7").await;
+    check(read_template("b:{x}/{y}", "b:a/7", pair).await, "b:a/7", "a 7").await;
+    check(
+        read_template("b:{+x}", "b:a/7", async |ResourceUri(uri): ResourceUri| uri).await,
+        "b:a/7",
+        "b:a/7",
+    )
+    .await;
     let both = |ctx: Context, id: String| format!("{} {id}", ctx.request_name());
-    check(found("b:{x}", "b:a", both).await, "b:a", "b:a a").await;
-    check(found("b:{x}", "b:a", async |ctx: Context| ctx.request_name().to_owned()).await, "b:a", "b:a")
-        .await;
-    check(found("b:{x}", "b:a", || "t").await, "b:a", "t").await;
+    check(read_template("b:{x}", "b:a", both).await, "b:a", "b:a a").await;
+    check(
+        read_template("b:{x}", "b:a", async |ctx: Context| ctx.request_name().to_owned()).await,
+        "b:a",
+        "b:a",
+    )
+    .await;
+    check(read_template("b:{x}", "b:a", || "t").await, "b:a", "t").await;
 }
 
 #[tokio::test]
-async fn values_that_do_not_fit_are_no_resources() {
+async fn invalid_variable_is_not_found() {
     let page = async |page: Page| page.book;
-    insta::assert_snapshot!(found("b:{book}/{number}", "b:a/x", page).await, @"ResourceNotFound Resource not found: b:a/x (`number`: not a whole number: invalid digit found in string)");
-    insta::assert_snapshot!(found("b:{number}", "b:7", page).await, @"ResourceNotFound Resource not found: b:7 (missing field `book`)");
-    insta::assert_snapshot!(found("b:{book}", "c:7", page).await, @"ResourceNotFound Resource not found: c:7");
-    insta::assert_snapshot!(found("b:{book", "b:7", page).await, @"ResourceNotFound Resource not found: b:7");
-    insta::assert_snapshot!(found("b:{x}", "b:7", async |_: String| Err::<&str, _>(NotFound)).await, @"ResourceNotFound Resource not found: b:7");
+    insta::assert_snapshot!(read_template("b:{book}/{number}", "b:a/x", page).await, @"ResourceNotFound Resource not found: b:a/x (`number`: not a whole number: invalid digit found in string)");
+    insta::assert_snapshot!(read_template("b:{number}", "b:7", page).await, @"ResourceNotFound Resource not found: b:7 (missing field `book`)");
+    insta::assert_snapshot!(read_template("b:{book}", "c:7", page).await, @"ResourceNotFound Resource not found: c:7");
+    insta::assert_snapshot!(read_template("b:{book", "b:7", page).await, @"ResourceNotFound Resource not found: b:7");
+    insta::assert_snapshot!(read_template("b:{x}", "b:7", async |_: String| Err::<&str, _>(NotFound)).await, @"ResourceNotFound Resource not found: b:7");
 }

@@ -1,38 +1,38 @@
-//! Functions as handlers of templates, and the variables that they take.
+//! Functions as template handlers, and the variables that they take.
 
 use std::fmt;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::de::DeserializeOwned;
-use toolyard_core::{Code, ToolError};
+use toolyard_core::{ErrorCode, ToolError};
 
-use super::handler::ResourceReturned;
+use super::handler::ResourceOutput;
 use super::reply::{IntoResource, ResourceReply};
 use crate::context::Context;
 use crate::failure::ToolFailure;
-use crate::function::{FirstParameter, Function};
-use crate::prompt::texts;
+use crate::function::{FirstParameter, HandlerFunction};
+use crate::prompt::text_values;
 
-/// A function that can read the resources of a template.
+/// A function that reads the resources of a template.
 ///
-/// You do not implement this: it is there for functions and closures, `async` or not, that take
+/// Implemented for functions and closures, `async` or not; do not implement it yourself. A handler takes
 ///
 /// | parameters | |
 /// | --- | --- |
 /// | `()` | nothing |
-/// | `(Values)` | what stands in the URI for the variables, see below |
-/// | `(Context)` | what is around the call: progress, log, questions to the client |
-/// | `(Context, Values)` | both; the context comes first |
+/// | `(Values)` | the values of the variables in the URI, see below |
+/// | `(Context)` | the context of the call: progress, log, questions to the client |
+/// | `(Context, Values)` | both, the context first |
 ///
-/// and return what is [`IntoResource`], such as `Option<String>` or `Result<Vec<u8>, ToolFailure>`.
+/// and returns a type that implements [`IntoResource`], such as `Option<String>` or `Result<Vec<u8>, ToolFailure>`.
 ///
-/// `Values` is a struct that derives [`Deserialize`](serde::Deserialize), with a field for each variable; or a tuple
-/// of the values in their order; or one `String`, number or the like, for a template with one variable; or [`Uri`],
-/// for all that is not to be taken apart. Where a value does not fit, there is no such resource.
+/// `Values` is a struct that derives [`Deserialize`](serde::Deserialize), with a field for each variable; or a tuple of
+/// the values in order; or a single `String`, number or other scalar, for a template with one variable; or
+/// [`ResourceUri`], for the whole URI. If a value does not fit, the resource does not exist.
 ///
-/// Values are percent-decoded, and written by clients: `{name}` can be `..` or `a/b`. Check them before they become
-/// paths of files (MCP, server/resources, security considerations).
+/// Values are percent-decoded and come from clients: `{name}` can be `..` or `a/b`. Check them before you use them as
+/// file paths (MCP, server/resources, security considerations).
 ///
 /// ```
 /// use serde::Deserialize;
@@ -57,7 +57,7 @@ use crate::prompt::texts;
 /// # Ok(()) }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a handler of a resource template",
+    message = "`{Self}` is not a template handler",
     label = "cannot read the resources of a template",
     note = "see `toolyard_sdk::TemplateHandler` for what a handler takes and returns"
 )]
@@ -65,123 +65,123 @@ pub trait TemplateHandler<Marker>: Clone + Send + Sync + 'static {
     /// Reads a resource.
     fn call(
         self,
-        variables: Variables,
+        variables: UriVariables,
         context: Context,
     ) -> BoxFuture<'static, Result<ResourceReply, ToolFailure>>;
 }
 
 impl<F, P, R, K> TemplateHandler<(P, R, K)> for F
 where
-    F: Function<P, Output = R>,
+    F: HandlerFunction<P, Output = R>,
     P: TemplateParameters,
-    R: ResourceReturned<K> + Send + 'static,
+    R: ResourceOutput<K> + Send + 'static,
     R::Value: IntoResource + 'static,
 {
     fn call(
         self,
-        variables: Variables,
+        variables: UriVariables,
         context: Context,
     ) -> BoxFuture<'static, Result<ResourceReply, ToolFailure>> {
         let parameters = match P::take(variables, context) {
             Ok(parameters) => parameters,
             Err(error) => return ready(Err(error.into())).boxed(),
         };
-        let returned = R::run(move || Function::call(self, parameters));
-        Box::pin(async move { returned.await.into_resource() })
+        let running = R::run(move || HandlerFunction::call(self, parameters));
+        Box::pin(async move { running.await.into_resource() })
     }
 }
 
-/// What stands in a URI.
+/// The values of the variables in a URI.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Variables {
+pub struct UriVariables {
     /// The URI itself.
     pub(super) uri: String,
-    /// The values of the variables that there are, in their order.
+    /// The values of the variables that are present, in order.
     pub(super) values: Vec<(String, String)>,
 }
 
 /// Shows the names of the variables only.
-impl fmt::Debug for Variables {
+impl fmt::Debug for UriVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.iter().map(|(name, _)| name)).finish()
     }
 }
 
-/// The whole URI that is read, for handlers of templates that take it apart themselves.
+/// The whole requested URI, for template handlers that parse it themselves.
 ///
 /// ```
-/// use toolyard_sdk::{NotFound, Uri};
+/// use toolyard_sdk::{NotFound, ResourceUri};
 ///
-/// async fn file(Uri(uri): Uri) -> Result<String, NotFound> {
+/// async fn file(ResourceUri(uri): ResourceUri) -> Result<String, NotFound> {
 ///     uri.strip_prefix("notes:///").map(|name| format!("This is {name}.")).ok_or(NotFound)
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Uri(pub String);
+pub struct ResourceUri(pub String);
 
-/// What a handler of a template may take.
+/// The parameters of a template handler.
 #[diagnostic::on_unimplemented(
-    message = "a handler of a resource template cannot take `{Self}`",
+    message = "a template handler cannot take `{Self}`",
     label = "cannot take `{Self}`",
-    note = "a handler of a template takes nothing, the variables' values, `Context`, or `Context` and then the values"
+    note = "a template handler takes nothing, the variables' values, `Context`, or `Context` and then the values"
 )]
 pub trait TemplateParameters: Send + Sized + 'static {
-    /// Takes them from a call.
+    /// Takes the parameters from a call.
     ///
     /// # Errors
-    /// When a value does not fit.
-    fn take(variables: Variables, context: Context) -> Result<Self, ToolError>;
+    /// If a value does not fit.
+    fn take(variables: UriVariables, context: Context) -> Result<Self, ToolError>;
 }
 
 impl TemplateParameters for () {
-    fn take(_: Variables, _: Context) -> Result<Self, ToolError> {
+    fn take(_: UriVariables, _: Context) -> Result<Self, ToolError> {
         Ok(())
     }
 }
 
 impl TemplateParameters for (Context,) {
-    fn take(_: Variables, context: Context) -> Result<Self, ToolError> {
+    fn take(_: UriVariables, context: Context) -> Result<Self, ToolError> {
         Ok((context,))
     }
 }
 
 impl<V: TemplateVariables> TemplateParameters for (V,) {
-    fn take(variables: Variables, _: Context) -> Result<Self, ToolError> {
+    fn take(variables: UriVariables, _: Context) -> Result<Self, ToolError> {
         Ok((V::read(variables)?,))
     }
 }
 
 impl<C: FirstParameter, V: TemplateVariables> TemplateParameters for (C, V) {
-    fn take(variables: Variables, context: Context) -> Result<Self, ToolError> {
+    fn take(variables: UriVariables, context: Context) -> Result<Self, ToolError> {
         Ok((C::of(&context), V::read(variables)?))
     }
 }
 
-/// A type that a template's variables can be read into: whatever is [`DeserializeOwned`], and [`Uri`].
+/// The type of a template's variables: every type that is [`DeserializeOwned`], and [`ResourceUri`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the variables of a resource template",
     label = "not the variables of a template",
-    note = "derive `serde::Deserialize` for `{Self}`, or take `Uri`"
+    note = "derive `serde::Deserialize` for `{Self}`, or take `ResourceUri`"
 )]
 pub trait TemplateVariables: Send + Sized + 'static {
-    /// Takes them from a URI.
+    /// Reads the variables from a URI.
     ///
     /// # Errors
-    /// When a value does not fit.
-    fn read(variables: Variables) -> Result<Self, ToolError>;
+    /// If a value does not fit.
+    fn read(variables: UriVariables) -> Result<Self, ToolError>;
 }
 
 impl<V: DeserializeOwned + Send + 'static> TemplateVariables for V {
-    fn read(variables: Variables) -> Result<Self, ToolError> {
-        let Variables { uri, values } = variables;
-        texts::read(values).map_err(|error| {
-            ToolError::new(Code::ResourceNotFound, format!("Resource not found: {uri} ({error})"))
+    fn read(variables: UriVariables) -> Result<Self, ToolError> {
+        let UriVariables { uri, values } = variables;
+        text_values::read(values).map_err(|error| {
+            ToolError::new(ErrorCode::ResourceNotFound, format!("Resource not found: {uri} ({error})"))
         })
     }
 }
 
-impl TemplateVariables for Uri {
-    fn read(variables: Variables) -> Result<Self, ToolError> {
+impl TemplateVariables for ResourceUri {
+    fn read(variables: UriVariables) -> Result<Self, ToolError> {
         Ok(Self(variables.uri))
     }
 }

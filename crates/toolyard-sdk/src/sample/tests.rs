@@ -3,22 +3,22 @@ use serde_json::{Value, json};
 use super::*;
 
 #[derive(serde::Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema is used")]
 struct Place {
     city: String,
 }
 
 #[track_caller]
-fn check(request: SampleRequest, need: Need, expected: Value) {
+fn check(request: SampleRequest, need: RequiredCapability, expected: Value) {
     let prepared = request.prepare().unwrap();
-    assert_eq!((prepared.need, prepared.ask.kind), (need, AskKind::Sample));
+    assert_eq!((prepared.need, prepared.ask.kind), (need, InputRequestKind::Sample));
     assert_eq!(prepared.ask.params.to_json().to_value(), expected);
 }
 
 #[test]
-fn what_is_asked() {
+fn request_becomes_parameters() {
     let text = |text: &str| json!({"type": "text", "text": text});
-    check(SampleRequest::new(), Need::Sample, json!({"messages": [], "maxTokens": 1000}));
+    check(SampleRequest::new(), RequiredCapability::Sample, json!({"messages": [], "maxTokens": 1000}));
     check(
         SampleRequest::new()
             .system_prompt("Be brief.")
@@ -35,7 +35,7 @@ fn what_is_asked() {
             .speed_priority(-1.0)
             .intelligence_priority(7.0)
             .metadata(&json!({"seed": 7})),
-        Need::Sample,
+        RequiredCapability::Sample,
         json!({
             "messages": [
                 {"role": "user", "content": text("Hello")},
@@ -58,7 +58,7 @@ fn what_is_asked() {
 }
 
 #[test]
-fn tools_and_their_results() {
+fn tool_results_are_grouped() {
     let used = json!({
         "role": "assistant",
         "content": [
@@ -69,7 +69,7 @@ fn tools_and_their_results() {
         "stopReason": "toolUse",
     });
     let answer = SampleRequest::read(&Json::from_value(&used)).unwrap();
-    let uses: Vec<_> = answer.tool_uses().into_iter().map(|wanted| (wanted.id, wanted.input)).collect();
+    let uses: Vec<_> = answer.tool_uses().into_iter().map(|tool_use| (tool_use.id, tool_use.input)).collect();
     assert_eq!(uses, [("1".into(), json!({"city": "Paris"})), ("2".into(), json!({"city": "London"}))]);
     let result = |id: &str, text: &str| {
         let content = json!([{"type": "text", "text": text}]);
@@ -82,11 +82,11 @@ fn tools_and_their_results() {
         SampleRequest::new()
             .tool::<Place>("weather", "Says how it is.")
             .tool_choice(ToolChoice::Auto)
-            .answered(&answer)
+            .with_answer(&answer)
             .tool_result("1", "18 degrees")
             .tool_error("2", "no such city")
             .user("Go on."),
-        Need::SampleWithTools,
+        RequiredCapability::SampleWithTools,
         json!({
             "messages": [
                 {"role": "assistant", "content": used["content"]},
@@ -100,7 +100,7 @@ fn tools_and_their_results() {
     );
     check(
         SampleRequest::new().tool_choice(ToolChoice::None).tool_result("1", "a"),
-        Need::SampleWithTools,
+        RequiredCapability::SampleWithTools,
         json!({
             "messages": [{"role": "user", "content": result("1", "a")}],
             "toolChoice": {"mode": "none"},
@@ -110,7 +110,7 @@ fn tools_and_their_results() {
 }
 
 #[test]
-fn what_models_answer() {
+fn response_is_parsed() {
     let read = |answer: Value| SampleRequest::read(&Json::from_value(&answer)).map_err(|error| error.0);
     let sample = read(json!({
         "model": "m",
@@ -123,12 +123,12 @@ fn what_models_answer() {
     assert_eq!((sample.text().as_str(), sample.model.as_str(), sample.role), ("ab", "m", Role::Assistant));
     assert_eq!((sample.stop_reason.as_deref(), sample.content.len()), (Some("endTurn"), 3));
     assert_eq!(sample.raw()["own"], 1);
-    let least = read(json!({"role": "user", "content": {"type": "text", "text": "a"}})).unwrap();
-    assert_eq!((least.text().as_str(), least.stop_reason), ("a", None));
-    assert!(least.model.is_empty());
-    assert_eq!(read(json!({"model": "m"})).unwrap_err(), "its `role` is none of user and assistant");
+    let minimal = read(json!({"role": "user", "content": {"type": "text", "text": "a"}})).unwrap();
+    assert_eq!((minimal.text().as_str(), minimal.stop_reason), ("a", None));
+    assert!(minimal.model.is_empty());
+    assert_eq!(read(json!({"model": "m"})).unwrap_err(), "its `role` is not `user` or `assistant`");
     assert_eq!(read(json!({"role": "assistant"})).unwrap_err(), "it has no content");
-    assert_eq!(read(json!({"role": "assistant", "content": "a"})).unwrap_err(), "its content is none");
-    assert_eq!(read(json!(7)).unwrap_err(), "it is no object");
-    assert!(format!("{sample:?}").find("\"a\"").is_none(), "what was said is not shown");
+    assert_eq!(read(json!({"role": "assistant", "content": "a"})).unwrap_err(), "its content is invalid");
+    assert_eq!(read(json!(7)).unwrap_err(), "it is not an object");
+    assert!(format!("{sample:?}").find("\"a\"").is_none(), "the text is hidden");
 }

@@ -1,4 +1,4 @@
-#![expect(dead_code, reason = "only their schemas are looked at")]
+#![expect(dead_code, reason = "only their schemas are used")]
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ fn check<T: JsonSchema>(expect: Value) {
 
 #[derive(Deserialize, JsonSchema)]
 struct Plain {
-    /// What to look for
+    /// Text to look for
     query: String,
     limit: Option<u8>,
     #[serde(default)]
@@ -34,18 +34,18 @@ fn ten() -> i64 {
     10
 }
 
-/// Where it is
+/// Location of the file
 #[derive(Deserialize, JsonSchema)]
 struct Place {
     path: String,
 }
 
 #[test]
-fn a_plain_struct() {
+fn struct_becomes_an_object() {
     check::<Plain>(json!({
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "What to look for"},
+            "query": {"type": "string", "description": "Text to look for"},
             "limit": {"type": "integer", "minimum": 0, "maximum": 255},
             "deep": {"type": "boolean", "default": false},
             "count": {"type": "integer", "default": 10},
@@ -55,7 +55,7 @@ fn a_plain_struct() {
         "required": ["query"],
         "$defs": {
             "Place": {
-                "description": "Where it is",
+                "description": "Location of the file",
                 "type": "object",
                 "properties": {"path": {"type": "string"}},
                 "required": ["path"],
@@ -92,7 +92,7 @@ struct Tree {
 }
 
 #[test]
-fn other_types_that_are_objects() {
+fn other_types_become_objects() {
     check::<Change>(json!({
         "type": "object",
         "oneOf": [
@@ -120,7 +120,7 @@ fn other_types_that_are_objects() {
     check::<()>(no_arguments());
 }
 
-/// What became of it
+/// State of the file
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum State {
@@ -147,14 +147,14 @@ enum Mixed {
 }
 
 #[test]
-fn an_enum_with_comments_is_one_list() {
+fn enum_with_comments_is_one_list() {
     let state = json!({
-        "description": "What became of it\nfound: It is there.\ngone: It was there.",
+        "description": "State of the file\nfound: It is there.\ngone: It was there.",
         "type": "string",
         "enum": ["lost", "found", "gone"],
     });
     check::<State>(state.clone());
-    assert_eq!(accepted_of::<Filter>()["$defs"]["State"], state);
+    assert_eq!(accepted_schema_of::<Filter>()["$defs"]["State"], state);
     assert_eq!(schema_of::<Filter>()["$defs"]["State"], state);
     assert_eq!(schema_of_result::<Vec<State>>()["$defs"]["State"], state);
     assert_eq!(schema_of::<Mixed>()["oneOf"][0]["const"], "None", "{:#}", schema_of::<Mixed>());
@@ -169,14 +169,14 @@ enum Expression {
 
 #[track_caller]
 fn check_result<T: JsonSchema>(wraps: bool, expect: Option<Value>) {
-    let mut published = published(Some(schema_of_result::<T>()));
+    let mut published = published_schema(Some(schema_of_result::<T>()));
     let dialect = published.schema.as_mut().and_then(|schema| schema.as_object_mut()?.remove("$schema"));
     assert_eq!(dialect.is_some(), published.schema.is_some());
     assert_eq!((published.wraps, published.schema), (wraps, expect));
 }
 
 #[test]
-fn results_that_are_no_objects_are_in_one() {
+fn result_that_is_not_an_object_is_wrapped() {
     let in_object =
         |result: Value| json!({"type": "object", "properties": {"result": result}, "required": ["result"]});
     check_result::<i32>(true, Some(in_object(json!({"type": "integer"}))));
@@ -190,33 +190,33 @@ fn results_that_are_no_objects_are_in_one() {
     place["$defs"] = schema_of_result::<Vec<Place>>()["$defs"].clone();
     check_result::<Option<Place>>(true, Some(place));
     check_result::<Value>(false, None);
-    assert!(published(Some(json!(true))).schema.is_none());
-    let expression = published(Some(schema_of_result::<Expression>())).schema.unwrap();
+    assert!(published_schema(Some(json!(true))).schema.is_none());
+    let expression = published_schema(Some(schema_of_result::<Expression>())).schema.unwrap();
     assert_eq!(
         expression["properties"]["result"]["oneOf"][2]["properties"]["Not"],
         json!({"$ref": "#/properties/result"}),
         "{expression:#}"
     );
-    let plain = published(Some(schema_of_result::<Tree>()));
+    let plain = published_schema(Some(schema_of_result::<Tree>()));
     assert_eq!((plain.wraps, plain.schema), (false, Some(schema_of_result::<Tree>())));
 }
 
 #[test]
-fn results_may_be_null() {
+fn optional_result_may_be_null() {
     #[derive(Serialize, JsonSchema)]
-    struct Found {
+    struct LineResult {
         line: Option<u32>,
     }
-    let schema = schema_of_result::<Found>();
+    let schema = schema_of_result::<LineResult>();
     assert_eq!(schema["properties"]["line"]["type"], json!(["integer", "null"]));
     assert_eq!(schema["required"], json!(["line"]));
 }
 
 #[test]
-fn roots_that_are_no_objects() {
+fn root_that_is_not_an_object_is_a_fault() {
     let fault = |schema: &Value| root_fault(schema).unwrap_or_default();
     assert_eq!(fault(&schema_of::<Plain>()), "");
-    assert_eq!(fault(&schema_of::<Vec<u8>>()), r#"its root is of type "array""#);
-    assert_eq!(fault(&schema_of::<Option<Place>>()), r#"its root does not say `"type": "object"`"#);
+    assert_eq!(fault(&schema_of::<Vec<u8>>()), r#"its root has the type "array""#);
+    assert_eq!(fault(&schema_of::<Option<Place>>()), r#"its root lacks `"type": "object"`"#);
     assert_eq!(fault(&json!(true)), "it is true");
 }

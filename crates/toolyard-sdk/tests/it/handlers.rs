@@ -1,4 +1,4 @@
-//! What handlers may look like, and what becomes of what they return.
+//! The forms of handlers and the results of their return values.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolyard_sdk::client::Client;
 use toolyard_sdk::{
-    Content, Context, Json, JsonSchema, Reply, Result, Server, Tool, ToolCall, ToolFailure, schema_of,
+    Content, Context, Json, JsonSchema, Result, Server, Tool, ToolCall, ToolFailure, ToolReply, schema_of,
 };
 
-use crate::support::{Peer, told};
+use crate::support::{Peer, result_line};
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
     /// Summand
     a: i32,
-    /// Summand; 1 where there is none
+    /// Summand; 1 by default
     b: Option<i32>,
 }
 
@@ -53,8 +53,8 @@ async fn raw(call: ToolCall) -> Result<Vec<Content>, ToolFailure> {
     Ok(vec![Content::text(call.name.as_str()), Content::text(sum(&args).to_string())])
 }
 
-fn raw_with_context(_: Context, call: ToolCall) -> Reply {
-    Reply::new().text(call.arguments.to_json().as_text())
+fn raw_with_context(_: Context, call: ToolCall) -> ToolReply {
+    ToolReply::new().text(call.arguments.to_json().as_text())
 }
 
 fn server() -> Result<Server> {
@@ -63,7 +63,7 @@ fn server() -> Result<Server> {
         .tool("asynchronous", "Adds.", asynchronous)?
         .tool("blocking", "Adds.", blocking)?
         .tool("with_context", "Adds.", with_context)?
-        .tool("only_context", "Says what it knows.", only_context)?
+        .tool("only_context", "Describes its call.", only_context)?
         .tool("raw", "Adds.", raw)?
         .tool("raw_with_context", "Repeats.", raw_with_context)?
         .tool("nothing", "Does nothing.", || ())?
@@ -77,7 +77,7 @@ fn server() -> Result<Server> {
 }
 
 #[tokio::test]
-async fn every_form_answers() {
+async fn handler_forms_are_supported() {
     let mut peer = Peer::initialized(server().unwrap()).await;
     let cases = [
         ("asynchronous", json!({"a": 1, "b": 2}), "3"),
@@ -103,11 +103,11 @@ async fn every_form_answers() {
     for (tool, arguments, expect) in cases {
         assert_eq!(peer.text(tool, arguments).await, expect, "{tool}");
     }
-    assert!(peer.hang_up().await.is_ok());
+    assert!(peer.close().await.is_ok());
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_told_to_the_model() {
+async fn invalid_arguments_are_reported_to_the_model() {
     let mut peer = Peer::initialized(server().unwrap()).await;
     let cases = [
         (json!({}), r#"failed: Invalid arguments: "a" is a required property"#),
@@ -130,24 +130,24 @@ async fn arguments_that_do_not_fit_are_told_to_the_model() {
     let text = "Invalid arguments: Additional properties are not allowed ('a' was unexpected)";
     assert_eq!(unexpected["content"][0]["text"], text);
     let none = peer.request("tools/call", json!({"name": "asynchronous"})).await;
-    assert_eq!(told(&none), r#"failed: Invalid arguments: "a" is a required property"#);
+    assert_eq!(result_line(&none), r#"failed: Invalid arguments: "a" is a required property"#);
 }
 
 #[tokio::test]
-async fn what_is_listed() {
+async fn list_has_the_derived_schemas() {
     let mut peer = Peer::initialized(server().unwrap()).await;
     let list = peer.request("tools/list", json!({})).await;
     let tool = |name: &str| -> &Value {
         list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap()
     };
-    insta::assert_snapshot!(tool("with_context"), @r#"{"name":"with_context","description":"Adds.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"a":{"type":"integer","description":"Summand"},"b":{"type":"integer","description":"Summand; 1 where there is none"}},"required":["a"]},"outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}}"#);
+    insta::assert_snapshot!(tool("with_context"), @r#"{"name":"with_context","description":"Adds.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"a":{"type":"integer","description":"Summand"},"b":{"type":"integer","description":"Summand; 1 by default"}},"required":["a"]},"outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}}"#);
     insta::assert_snapshot!(tool("nothing"), @r#"{"name":"nothing","description":"Does nothing.","inputSchema":{"type":"object","properties":{},"additionalProperties":false}}"#);
     assert_eq!(tool("unit")["inputSchema"], tool("nothing")["inputSchema"]);
     assert_eq!(tool("raw")["inputSchema"], json!({"type": "object"}));
 }
 
 #[tokio::test]
-async fn structured_content_comes_with_its_text() {
+async fn structured_content_is_repeated_as_text() {
     let mut peer = Peer::initialized(server().unwrap()).await;
     let result = peer.call("with_context", json!({"a": 1})).await;
     assert_eq!(
@@ -164,11 +164,11 @@ enum Level {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-struct Found {
+struct LineMatch {
     line: u32,
 }
 
-/// Tools whose results are of many types.
+/// Tools with results of many types.
 fn server_of_results() -> Result<Server> {
     let by_hand = json!({"type": "object", "properties": {"line": {"type": "integer"}}});
     let server = Server::new("test", "1.0.0")
@@ -176,18 +176,20 @@ fn server_of_results() -> Result<Server> {
         .tool("integer", "", || Json(3))?
         .tool("text", "", || Json("a"))?
         .tool("level", "", || Json(Level::High))?
-        .tool("some", "", || Json(Some(Found { line: 1 })))?
-        .tool("none", "", || Json(None::<Found>))?
+        .tool("some", "", || Json(Some(LineMatch { line: 1 })))?
+        .tool("none", "", || Json(None::<LineMatch>))?
         .tool("any_list", "", || Json(json!([1])))?
         .tool("any_object", "", || Json(json!({"line": 1})))?
-        .tool("reply", "", || Reply::new().structured(&7))?
+        .tool("reply", "", || ToolReply::new().structured(&7))?
         .tool("plain", "", || 1.5)?
-        .register_tool(Tool::new("by_hand", "").output_schema(by_hand), || Json(Some(Found { line: 1 })))?;
+        .register_tool(Tool::new("by_hand", "").output_schema(by_hand), || {
+            Json(Some(LineMatch { line: 1 }))
+        })?;
     Ok(server)
 }
 
 #[tokio::test]
-async fn results_that_are_no_objects() {
+async fn result_that_is_not_an_object_is_wrapped() {
     let mut peer = Peer::initialized(server_of_results().unwrap()).await;
     let cases = [
         ("list", "[1,2]", json!({"result": [1, 2]})),
@@ -220,20 +222,23 @@ async fn results_that_are_no_objects() {
 }
 
 #[tokio::test]
-async fn a_typed_client_reads_results_that_are_no_objects() {
+async fn typed_client_unwraps_results() {
     let running = server_of_results().unwrap().listen("127.0.0.1:0").await.unwrap();
     let client = Client::connect(&running.url()).await.unwrap();
     let nothing = json!({});
     assert_eq!(client.call::<_, Vec<i32>>("list", &nothing).await.unwrap(), [1, 2]);
     assert_eq!(client.call::<_, String>("text", &nothing).await.unwrap(), "a");
     assert_eq!(client.call::<_, Level>("level", &nothing).await.unwrap(), Level::High);
-    assert_eq!(client.call::<_, Option<Found>>("some", &nothing).await.unwrap(), Some(Found { line: 1 }));
-    assert_eq!(client.call::<_, Option<Found>>("none", &nothing).await.unwrap(), None);
-    assert_eq!(client.call::<_, Found>("any_object", &nothing).await.unwrap(), Found { line: 1 });
+    assert_eq!(
+        client.call::<_, Option<LineMatch>>("some", &nothing).await.unwrap(),
+        Some(LineMatch { line: 1 })
+    );
+    assert_eq!(client.call::<_, Option<LineMatch>>("none", &nothing).await.unwrap(), None);
+    assert_eq!(client.call::<_, LineMatch>("any_object", &nothing).await.unwrap(), LineMatch { line: 1 });
     assert_eq!(client.call::<_, Value>("list", &nothing).await.unwrap(), json!({"result": [1, 2]}));
     assert_eq!(client.call::<_, f64>("plain", &nothing).await.unwrap(), 1.5);
     let misfit = client.call::<_, Vec<String>>("list", &nothing).await.unwrap_err();
-    assert_eq!(misfit.to_string(), "the result is not what was expected");
+    assert_eq!(misfit.to_string(), "the result does not have the expected type");
     running.stop().await;
 }
 
@@ -245,7 +250,7 @@ struct Numbers {
 }
 
 #[tokio::test]
-async fn an_integer_may_have_a_point() {
+async fn whole_float_is_accepted_as_integer() {
     let show = |args: Numbers| format!("{} {:?} {:?}", args.small, args.large, args.any);
     let server = Server::new("test", "1.0.0").tool("typed", "", show).unwrap();
     let raw = move |call: ToolCall| call.arguments::<Numbers>().map(show);
@@ -270,7 +275,7 @@ async fn an_integer_may_have_a_point() {
 }
 
 #[tokio::test]
-async fn a_panic_fails_its_own_call() {
+async fn panic_fails_only_its_own_call() {
     let server = Server::new("test", "1.0.0")
         .tool("blocking", "Panics.", || -> String { panic!("on purpose") })
         .unwrap()
@@ -287,25 +292,25 @@ async fn a_panic_fails_its_own_call() {
 }
 
 #[tokio::test]
-async fn failures_reach_those_who_can_act() {
+async fn failure_reaches_the_model_or_the_client() {
     let server = Server::new("test", "1.0.0")
-        .tool("told", "Fails.", async || Err::<String, _>("no such city"))
+        .tool("failure", "Fails.", async || Err::<String, _>("no such city"))
         .unwrap()
         .tool("protocol", "Fails.", || Err::<String, _>(ToolFailure::protocol(-32002, "not now")))
         .unwrap()
-        .tool("partly", "Fails.", || Reply::new().text("three of four").error())
+        .tool("partly", "Fails.", || ToolReply::new().text("three of four").error())
         .unwrap();
     let mut peer = Peer::initialized(server).await;
-    assert_eq!(peer.text("told", json!({})).await, "failed: no such city");
+    assert_eq!(peer.text("failure", json!({})).await, "failed: no such city");
     assert_eq!(peer.text("protocol", json!({})).await, "error -32002: not now");
     assert_eq!(peer.text("partly", json!({})).await, "failed: three of four");
 }
 
 #[tokio::test]
-async fn schemas_by_hand_hold_the_handler() {
+async fn explicit_output_schema_is_enforced() {
     let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]});
-    let answer = |call: ToolCall| Reply::new().structured(&call.arguments::<Value>()?);
-    let silent = || Ok::<_, ToolFailure>(Reply::new().text("no structure"));
+    let answer = |call: ToolCall| ToolReply::new().structured(&call.arguments::<Value>()?);
+    let silent = || Ok::<_, ToolFailure>(ToolReply::new().text("no structure"));
     let tool = |name: &str| Tool::new(name, "").input_schema(schema_of::<serde_json::Map<String, Value>>());
     let server = Server::new("test", "1.0.0")
         .register_tool(tool("answer").output_schema(schema.clone()), answer)
@@ -320,15 +325,15 @@ async fn schemas_by_hand_hold_the_handler() {
 }
 
 #[tokio::test]
-async fn a_tool_may_take_more_than_it_publishes() {
+async fn accepted_schema_may_be_wider_than_the_published() {
     let published =
         json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let tool = Tool::new("greet", "Greets.").input_schema(published.clone());
     let tool = tool.accepted_schema(json!({"type": "object", "properties": {"who": {"type": "string"}}}));
     let server = Server::new("test", "1.0.0").register_tool(tool, raw_with_context).unwrap();
     let mut peer = Peer::initialized(server).await;
-    let listed = peer.request("tools/list", json!({})).await;
-    assert_eq!(listed["tools"][0]["inputSchema"], published);
+    let list = peer.request("tools/list", json!({})).await;
+    assert_eq!(list["tools"][0]["inputSchema"], published);
     assert_eq!(peer.text("greet", json!({"who": "Ada"})).await, r#"{"who":"Ada"}"#);
     let refused = peer.text("greet", json!({"name": "Ada", "who": 1})).await;
     assert_eq!(refused, "failed: Invalid arguments: /who: value is not of type \"string\"");

@@ -1,4 +1,4 @@
-//! Servers on HTTP, and inside of other things.
+//! Servers over HTTP, in another application, and as a backend.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,7 +11,7 @@ fn server() -> Server {
     Server::new("door", "1.0.0").tool("open", "Opens the door.", || "open").unwrap()
 }
 
-/// What a server on this address answers to `GET`, without the head.
+/// Sends a `GET` request and returns the body of the response.
 async fn get(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -22,7 +22,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_listens_until_it_is_stopped() {
+async fn server_listens_until_it_is_stopped() {
     let server = server();
     let handle = server.handle();
     let running = server.listen("127.0.0.1:0").await.unwrap();
@@ -38,7 +38,7 @@ async fn a_server_listens_until_it_is_stopped() {
 }
 
 #[tokio::test]
-async fn nobody_else_is_let_in_by_accident() {
+async fn address_open_to_other_machines_needs_consent() {
     let refused = server().listen("0.0.0.0:0").await.unwrap_err();
     assert!(matches!(refused, Error::Unauthenticated(_)), "{refused}");
     let options = ServerOptions { allow_unauthenticated: true, ..ServerOptions::default() };
@@ -49,7 +49,7 @@ async fn nobody_else_is_let_in_by_accident() {
 }
 
 #[tokio::test]
-async fn routes_of_another_application() {
+async fn router_is_nested_in_another_application() {
     let server = server();
     let handle = server.handle();
     let app = axum::Router::new().nest("/tools/door", server.into_router());
@@ -58,11 +58,14 @@ async fn routes_of_another_application() {
     let limits = ServerOptions::default();
     let limits = toolyard_net::listener::ListenerLimits {
         connections: limits.connections,
+        connections_per_address: limits.connections,
+        health_path: None,
         head_bytes: 8 << 10,
         head_time: limits.drain,
+        write_time: limits.drain,
         drain_time: limits.drain,
     };
-    let workers = toolyard_net::workers::Workers::start(1).unwrap();
+    let workers = toolyard_net::workers::WorkerPool::start(1).unwrap();
     let serving = tokio::spawn(async move {
         toolyard_net::listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending())
             .await;
@@ -72,20 +75,20 @@ async fn routes_of_another_application() {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET /tools/door/sse HTTP/1.1\r\nHost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut said = String::new();
-    while !said.contains("sessionId=") {
+    let mut response = String::new();
+    while !response.contains("sessionId=") {
         let mut piece = [0; 4096];
         let length = stream.read(&mut piece).await.unwrap();
-        assert_ne!(length, 0, "{said}");
-        said.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+        assert_ne!(length, 0, "{response}");
+        response.push_str(std::str::from_utf8(&piece[..length]).unwrap());
     }
-    assert!(said.contains("event: endpoint\ndata: /tools/door/message?sessionId="), "{said}");
-    assert!(handle.remove_tool("open"), "the routes hold the server");
+    assert!(response.contains("event: endpoint\ndata: /tools/door/message?sessionId="), "{response}");
+    assert!(handle.remove_tool("open"), "the routes keep the server alive");
     serving.abort();
 }
 
 #[tokio::test]
-async fn a_backend_in_the_same_process() {
+async fn backend_answers_in_the_same_process() {
     let backend = server().into_backend();
     let catalog = backend.catalog().borrow().clone();
     assert_eq!(&*catalog.tools[0].name, "open");

@@ -1,4 +1,4 @@
-//! Calls that take their time, and what stops them.
+//! Long-running calls, cancellation and limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use toolyard_sdk::{Context, Server, ServerOptions, ToolFailure};
 
 use crate::support::Peer;
 
-/// Says that it was dropped.
-struct Dropped(Arc<Notify>);
+/// Notifies when it is dropped.
+struct DropNotice(Arc<Notify>);
 
-impl Drop for Dropped {
+impl Drop for DropNotice {
     fn drop(&mut self) {
         self.0.notify_one();
     }
 }
 
 #[tokio::test]
-async fn a_withdrawn_call_is_dropped() {
+async fn cancelled_call_is_dropped() {
     let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let hang = {
         let (started, dropped) = (started.clone(), dropped.clone());
         async move || {
-            let _dropped = Dropped(dropped);
+            let _dropped = DropNotice(dropped);
             started.notify_one();
             std::future::pending::<String>().await
         }
@@ -39,7 +39,7 @@ async fn a_withdrawn_call_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_handler_that_blocks_learns_that_its_call_is_withdrawn() {
+async fn blocking_handler_sees_the_cancellation() {
     let (started, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let spin = {
         let (started, ended) = (started.clone(), ended.clone());
@@ -56,25 +56,25 @@ async fn a_handler_that_blocks_learns_that_its_call_is_withdrawn() {
     let mut peer = Peer::initialized(server).await;
     let id = peer.start("tools/call", json!({"name": "spin"})).await;
     started.notified().await;
-    assert_eq!(peer.text("fine", json!({})).await, "fine", "it stalls nobody");
+    assert_eq!(peer.text("fine", json!({})).await, "fine", "other calls are not delayed");
     peer.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}))
         .await;
     ended.notified().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_has_its_time() {
+async fn call_times_out() {
     let options = ServerOptions { timeout: Duration::from_secs(5), ..ServerOptions::default() };
     let server = Server::new("test", "1.0.0").options(options);
     let server = server.tool("hang", "", async || std::future::pending::<String>().await).unwrap();
     let mut peer = Peer::initialized(server).await;
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     assert_eq!(peer.text("hang", json!({})).await, "error -32603: The tool did not answer in time");
-    assert_eq!(begun.elapsed().as_secs(), 5);
+    assert_eq!(start.elapsed().as_secs(), 5);
 }
 
 #[tokio::test]
-async fn calls_beyond_the_bounds_are_refused() {
+async fn call_over_the_limit_is_refused() {
     let options = ServerOptions { concurrent_calls: 1, queued_calls: 0, ..ServerOptions::default() };
     let (started, may_end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let wait = {
@@ -103,7 +103,7 @@ async fn calls_beyond_the_bounds_are_refused() {
 }
 
 #[tokio::test]
-async fn a_tool_that_calls_another_one_takes_one_place() {
+async fn nested_call_takes_no_slot() {
     let options = ServerOptions { concurrent_calls: 1, ..ServerOptions::default() };
     let outer = async |ctx: Context| {
         let inner = ctx.call_tool("inner", &json!({})).await?;

@@ -1,16 +1,16 @@
-//! Servers as their authors write them, seen by a client.
+//! Tests of servers through a client.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
-#![expect(clippy::disallowed_methods, reason = "what tests start are no programs of the crate")]
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
+#![expect(clippy::disallowed_methods, reason = "the tests start programs of their own")]
 
-mod changes;
 mod handlers;
 mod http;
 mod limits;
-mod others;
+mod list_changes;
 mod principals;
-mod registering;
+mod prompts_and_resources;
+mod registration;
+mod shutdown;
 mod stdio;
-mod stopping;
 mod support;
 mod ui;

@@ -1,4 +1,4 @@
-//! Handlers that know for whom they work, because the application in front of them does.
+//! Principals that the surrounding application passes to handlers.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolyard_net::listener::{self, ListenerLimits};
-use toolyard_net::workers::Workers;
+use toolyard_net::workers::WorkerPool;
 use toolyard_sdk::axum::Router;
 use toolyard_sdk::axum::extract::Request;
 use toolyard_sdk::axum::middleware::{Next, from_fn};
 use toolyard_sdk::axum::response::Response;
 use toolyard_sdk::{
-    Context, Elicit, Elicited, InputRequired, JsonSchema, Principal, Reply, Server, ToolFailure,
+    Context, ElicitRequest, ElicitResult, HttpPrincipal, InputRequired, JsonSchema, Server, ToolFailure,
+    ToolReply,
 };
 
 use crate::support::Peer;
@@ -24,20 +25,20 @@ struct Tenant(&'static str);
 async fn authenticate(mut request: Request, next: Next) -> Response {
     let user = request.headers().get("x-user").and_then(|user| user.to_str().ok()).map(str::to_owned);
     if let Some(user) = user {
-        request.extensions_mut().insert(Principal(user.into()));
+        request.extensions_mut().insert(HttpPrincipal(user.into()));
         request.extensions_mut().insert(Tenant("acme"));
     }
     next.run(request).await
 }
 
-fn who(ctx: Context) -> String {
+fn whoami(ctx: Context) -> String {
     let Some(request) = ctx.http() else { return format!("{:?} without HTTP", ctx.principal()) };
     let tenant = request.extensions.get::<Tenant>().map(|tenant| tenant.0);
     format!("{:?} of {tenant:?} at {}", ctx.principal(), request.uri.path())
 }
 
 async fn nested(ctx: Context) -> Result<String, ToolFailure> {
-    Ok(ctx.call_tool("who", &()).await?.text())
+    Ok(ctx.call_tool("whoami", &()).await?.text())
 }
 
 #[derive(serde::Deserialize, JsonSchema)]
@@ -45,16 +46,16 @@ struct Name {
     name: String,
 }
 
-/// Asks, and remembers the round in a state that the client keeps.
-fn rounds(ctx: Context) -> Result<Reply, ToolFailure> {
-    match (ctx.state::<u32>()?, ctx.elicited::<Name>("name")) {
-        (Some(_), Some(Elicited::Accepted(name))) => Ok(Reply::new().text(name.name)),
-        _ => Ok(InputRequired::new().ask("name", Elicit::form::<Name>("Who?")).state(&1)?.into()),
+/// Asks for a name, with a state that the client carries.
+fn rounds(ctx: Context) -> Result<ToolReply, ToolFailure> {
+    match (ctx.state::<u32>()?, ctx.elicit_answer::<Name>("name")) {
+        (Some(_), Some(ElicitResult::Accepted(name))) => Ok(ToolReply::new().text(name.name)),
+        _ => Ok(InputRequired::new().ask("name", ElicitRequest::form::<Name>("Who?")).state(&1)?.into()),
     }
 }
 
 fn server() -> Server {
-    let server = Server::new("test", "1.0.0").tool("who", "", who).unwrap();
+    let server = Server::new("test", "1.0.0").tool("whoami", "", whoami).unwrap();
     server.tool("nested", "", nested).unwrap().tool("rounds", "", rounds).unwrap()
 }
 
@@ -63,15 +64,23 @@ async fn serve() -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let hour = std::time::Duration::from_secs(3600);
-    let limits = ListenerLimits { connections: 100, head_bytes: 8 << 10, head_time: hour, drain_time: hour };
-    let workers = Workers::start(1).unwrap();
+    let limits = ListenerLimits {
+        connections: 100,
+        connections_per_address: 100,
+        health_path: None,
+        head_bytes: 8 << 10,
+        head_time: hour,
+        write_time: hour,
+        drain_time: hour,
+    };
+    let workers = WorkerPool::start(1).unwrap();
     let serving = tokio::spawn(async move {
         listener::serve(vec![listener.into()], app, limits, &workers, std::future::pending()).await;
     });
     (address, serving)
 }
 
-/// Calls a tool as this user, in revision 2026-07-28; the response.
+/// Calls a tool as this user in revision 2026-07-28, and returns the response.
 async fn call(address: SocketAddr, user: Option<&str>, tool: &str, more: Value) -> Value {
     let mut params = json!({"name": tool, "arguments": {}, "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -95,12 +104,12 @@ async fn call(address: SocketAddr, user: Option<&str>, tool: &str, more: Value) 
 }
 
 #[tokio::test]
-async fn a_handler_knows_what_the_application_knows() {
+async fn principal_and_extensions_reach_the_handler() {
     let (address, serving) = serve().await;
     let cases = [
-        (Some("alice"), "who", r#"Some("alice") of Some("acme") at /mcp"#),
+        (Some("alice"), "whoami", r#"Some("alice") of Some("acme") at /mcp"#),
         (Some("bob"), "nested", r#"Some("bob") of Some("acme") at /mcp"#),
-        (None, "who", "None of None at /mcp"),
+        (None, "whoami", "None of None at /mcp"),
     ];
     for (user, tool, expect) in cases {
         let answer = call(address, user, tool, json!({})).await;
@@ -110,11 +119,11 @@ async fn a_handler_knows_what_the_application_knows() {
 }
 
 #[tokio::test]
-async fn a_state_is_for_whom_it_was_made() {
+async fn state_of_another_principal_is_refused() {
     let (address, serving) = serve().await;
-    let asked = call(address, Some("alice"), "rounds", json!({})).await;
-    let state = &asked["result"]["requestState"];
-    assert!(state.is_string(), "{asked}");
+    let question = call(address, Some("alice"), "rounds", json!({})).await;
+    let state = &question["result"]["requestState"];
+    assert!(state.is_string(), "{question}");
     let entered = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
     let more = json!({"requestState": state, "inputResponses": entered});
     for user in [None, Some("bob")] {
@@ -127,7 +136,7 @@ async fn a_state_is_for_whom_it_was_made() {
 }
 
 #[tokio::test]
-async fn a_pipe_has_no_request() {
+async fn pipe_has_no_http_request() {
     let mut peer = Peer::initialized(server()).await;
-    assert_eq!(peer.text("who", json!({})).await, "None without HTTP");
+    assert_eq!(peer.text("whoami", json!({})).await, "None without HTTP");
 }

@@ -1,14 +1,14 @@
-//! A server as a program that a client starts.
+//! A server program that a client starts.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::json;
 
-/// A request that is always answered.
+/// A request that every server answers.
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
-/// The example `reverse`, which has answered one request, and so is ready for signals.
+/// The example `reverse`, after its first response, when it handles signals.
 struct Program {
     child: Child,
     stdin: ChildStdin,
@@ -37,23 +37,23 @@ fn signal(id: u32, signal: &str) {
     assert!(Command::new("kill").args([signal, &id.to_string()]).status().unwrap().success());
 }
 
-/// Whoever does not end in time is ended by whoever runs the tests.
+/// Waits for the program; the test runner kills one that does not exit in time.
 #[track_caller]
-fn check(child: Child, code: i32, told: &str) {
+fn check(child: Child, code: i32, message: &str) {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), stderr.trim_end()), (Some(code), told));
+    assert_eq!((output.status.code(), stderr.trim_end()), (Some(code), message));
 }
 
 #[test]
-fn it_ends_with_its_input() {
+fn program_exits_at_the_end_of_its_input() {
     let Program { child, stdin, stdout: _stdout } = Program::start();
     drop(stdin);
     check(child, 0, "");
 }
 
 #[test]
-fn it_ends_when_it_is_told_to_though_its_input_stays_open() {
+fn program_exits_on_a_signal_with_its_input_open() {
     for name in ["-TERM", "-INT"] {
         let Program { child, stdin: _stdin, stdout: _stdout } = Program::start();
         signal(child.id(), name);
@@ -62,17 +62,17 @@ fn it_ends_when_it_is_told_to_though_its_input_stays_open() {
 }
 
 #[test]
-fn it_fails_when_nobody_reads_though_its_input_stays_open() {
+fn program_fails_when_its_output_is_closed() {
     let Program { child, mut stdin, stdout } = Program::start();
     drop(stdout);
     writeln!(stdin, "{PING}").unwrap();
-    check(child, 1, "Error: the connection to the client broke: Broken pipe (os error 32)");
+    check(child, 1, "Error: lost the connection to the client: Broken pipe (os error 32)");
 }
 
 #[test]
-fn a_second_signal_does_not_wait_for_a_client_that_does_not_read() {
+fn second_signal_does_not_wait_for_a_slow_client() {
     let Program { child, mut stdin, mut stdout } = Program::start();
-    // The answer does not fit into a pipe: once it has begun, it stays unfinished.
+    // The response does not fit into a pipe, so the write does not complete.
     let params = json!({"name": "reverse_string", "arguments": {"input": "a".repeat(1 << 20)}});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
     writeln!(stdin, "{call}").unwrap();

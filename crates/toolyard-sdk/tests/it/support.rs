@@ -1,4 +1,4 @@
-//! A client on a pipe, that sees everything.
+//! A client on a pipe, with access to every message.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
@@ -11,12 +11,12 @@ pub(crate) struct Peer {
     writer: WriteHalf<DuplexStream>,
     serving: JoinHandle<Result<()>>,
     next_id: u64,
-    /// What came that was no answer.
+    /// The received messages that are not responses.
     pub(crate) notices: Vec<Value>,
 }
 
 impl Peer {
-    /// A client that has not said anything yet.
+    /// A client that has not sent anything yet.
     pub(crate) fn connect(server: Server) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(theirs);
@@ -25,7 +25,7 @@ impl Peer {
         Self { reader: BufReader::new(reader).lines(), writer, serving, next_id: 0, notices: Vec::new() }
     }
 
-    /// A client of revision 2025-11-25 that is ready.
+    /// An initialized client of revision 2025-11-25.
     pub(crate) async fn initialized(server: Server) -> Self {
         let mut peer = Self::connect(server);
         let client = json!({"name": "test", "version": "0"});
@@ -39,7 +39,7 @@ impl Peer {
         self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    /// Sends a request; its id.
+    /// Sends a request and returns its id.
     pub(crate) async fn start(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
@@ -49,7 +49,7 @@ impl Peer {
 
     /// The next message.
     pub(crate) async fn next(&mut self) -> Value {
-        let line = self.reader.next_line().await.unwrap().expect("the server has hung up");
+        let line = self.reader.next_line().await.unwrap().expect("the server has closed the connection");
         serde_json::from_str(&line).unwrap()
     }
 
@@ -73,9 +73,9 @@ impl Peer {
         self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// What a model reads of a result, with what kind it is.
+    /// Calls a tool and returns its result in one line.
     pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
-        told(&self.call(tool, arguments).await)
+        result_line(&self.call(tool, arguments).await)
     }
 
     /// The names of the tools, in order.
@@ -85,21 +85,21 @@ impl Peer {
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Waits for the end, which comes from the server; what serving came to.
-    pub(crate) async fn ended(mut self) -> Result<()> {
+    /// Waits until the server closes the connection, and returns the result of serving.
+    pub(crate) async fn wait_for_end(mut self) -> Result<()> {
         while self.reader.next_line().await.unwrap().is_some() {}
         self.serving.await.unwrap()
     }
 
-    /// Hangs up; what serving came to.
-    pub(crate) async fn hang_up(self) -> Result<()> {
+    /// Closes the connection and returns the result of serving.
+    pub(crate) async fn close(self) -> Result<()> {
         drop((self.reader, self.writer));
         self.serving.await.unwrap()
     }
 }
 
-/// A result in one line.
-pub(crate) fn told(result: &Value) -> String {
+/// The texts of a result in one line, marked if it is an error.
+pub(crate) fn result_line(result: &Value) -> String {
     if !result["error"].is_null() {
         return format!(
             "error {}: {}",

@@ -1,6 +1,6 @@
-//! The usual mistakes, and what the compiler says of them. `TRYBUILD=overwrite` writes the files anew.
+//! Compiler errors for common mistakes. `TRYBUILD=overwrite` updates the expected output.
 
 #[test]
-fn mistakes_explain_themselves() {
+fn compiler_errors_explain_mistakes() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

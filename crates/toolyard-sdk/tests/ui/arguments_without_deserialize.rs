@@ -1,4 +1,4 @@
-//! The arguments cannot be read.
+//! The arguments do not implement `Deserialize`.
 
 use toolyard_sdk::{JsonSchema, Server};
 

@@ -1,4 +1,4 @@
-//! The arguments have no schema.
+//! The arguments do not implement `JsonSchema`.
 
 use serde::Deserialize;
 use toolyard_sdk::Server;

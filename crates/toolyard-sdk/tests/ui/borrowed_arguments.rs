@@ -1,4 +1,4 @@
-//! The arguments borrow.
+//! The arguments borrow their strings.
 
 use serde::Deserialize;
 use toolyard_sdk::{JsonSchema, Server};

@@ -1,4 +1,4 @@
-//! The closure does not say what it takes.
+//! The closure does not name the type of its parameter.
 
 use toolyard_sdk::Server;
 

@@ -1,4 +1,4 @@
-//! The future holds what cannot go to another thread over an await.
+//! The future holds a value that is not `Send` across an await.
 
 use std::rc::Rc;
 

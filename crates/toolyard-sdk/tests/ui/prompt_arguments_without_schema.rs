@@ -1,4 +1,4 @@
-//! The arguments of a prompt are published.
+//! The arguments of a prompt do not implement `JsonSchema`.
 
 use serde::Deserialize;
 use toolyard_sdk::Server;

@@ -1,4 +1,4 @@
-//! A resource is read by its URI alone.
+//! A resource handler takes no arguments.
 
 use serde::Deserialize;
 use toolyard_sdk::{JsonSchema, Resource, Server};

@@ -1,4 +1,4 @@
-//! Structured content has no schema.
+//! The type of the structured content does not implement `JsonSchema`.
 
 use serde::Serialize;
 use toolyard_sdk::{Json, Server};

@@ -1,4 +1,4 @@
-//! The variables of a template are read from the URI.
+//! The variables of a template do not implement `Deserialize`.
 
 use toolyard_sdk::{ResourceTemplate, Server};
 

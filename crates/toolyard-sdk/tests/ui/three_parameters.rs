@@ -1,4 +1,4 @@
-//! Arguments are one struct, not one parameter each.
+//! Three parameters instead of a context and one struct.
 
 use toolyard_sdk::{Context, Server};
 

@@ -1,4 +1,4 @@
-//! Arguments are one struct, also where they are two.
+//! Two arguments instead of one struct.
 
 use toolyard_sdk::Server;
 

@@ -1,7 +1,0 @@
-//! A value is no handler.
-
-use toolyard_sdk::Server;
-
-fn main() {
-    let _ = Server::new("test", "1.0.0").tool("greet", "Greets.", "hello");
-}

@@ -1,9 +1,0 @@
-//! The server is made and not served.
-
-#![deny(unused_must_use)]
-
-use toolyard_sdk::Server;
-
-fn main() {
-    Server::new("test", "1.0.0").serve_stdio();
-}
