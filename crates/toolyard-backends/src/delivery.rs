@@ -1,7 +1,7 @@
-//! Sends the request of a call, perhaps several times, and reads what comes back.
+//! Sends the request of a call, with retries, and reads the response.
 //!
-//! Which requests may be sent again is the policy's decision alone, not the method's: a tool's author knows
-//! whether a POST can be repeated, and without a policy nothing is.
+//! Only the resend policy decides which requests are sent again; the HTTP method does not matter. A tool's author
+//! knows whether a POST can be repeated. Without a policy, a request is sent once.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -10,145 +10,183 @@ use ::http::{HeaderMap, Request, StatusCode, header};
 use bytes::Bytes;
 use http_body_util::Full;
 use tokio::time::{Instant, timeout_at};
-use toolyard_core::{Breaker, Code, Retry, ToolError, Tried, Verdict};
-use toolyard_net::body::{self, ReadError};
-use toolyard_net::client::{Client, RequestError};
+use toolyard_core::{
+    AttemptVerdict, CallOutput, CircuitBreaker, ErrorCode, RetryOutcome, RetrySchedule, ToolError,
+};
+use toolyard_net::body::{self, BodyReadError};
+use toolyard_net::budget::{BudgetExhausted, ByteBudget, SMALL_MESSAGE};
+use toolyard_net::client::{HttpClient, RequestError};
 
-/// How requests are sent.
-pub struct Delivery {
-    /// The most that one attempt may take.
+/// Timeouts, retries and size limits of requests.
+pub struct RequestDelivery {
+    /// Timeout of one attempt.
     pub attempt_time: Duration,
-    /// When and how often a request is sent again.
-    pub policy: Policy,
-    /// Size of the largest response, in bytes.
+    /// Conditions for sending a request again.
+    pub policy: ResendPolicy,
+    /// Maximum size of a response, in bytes.
     pub response_bytes: usize,
+    /// Budget that the bytes of larger responses are reserved from.
+    pub budget: ByteBudget,
 }
 
-/// When and how often a request that failed is sent again.
+/// Conditions for sending a failed request again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Policy {
-    /// How often, and after which waits.
-    pub retry: Retry,
-    /// The statuses after which it is.
+pub struct ResendPolicy {
+    /// Number of attempts, and the waits between them.
+    pub retry: RetrySchedule,
+    /// HTTP statuses after which a request is sent again.
     pub statuses: Vec<u16>,
-    /// Whether it is where no response came, or not in time.
+    /// True if a request is sent again after a network error or a timeout.
     pub network_errors: bool,
-    /// Whether a server may ask for a longer wait (`Retry-After`).
+    /// True if the wait follows the server's `Retry-After`.
     pub respect_retry_after: bool,
 }
 
-/// A response that was read.
-pub(crate) struct Received {
+/// A response with its body.
+pub(crate) struct ReceivedResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// Of a failure the first part, where it is long.
+    /// The body; of a long error response, only its beginning.
     pub(crate) body: Bytes,
-    pub(crate) whole: bool,
+    pub(crate) is_complete: bool,
 }
 
-/// Why there is none.
+/// The reason why an attempt has no response.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum DeliveryError {
     #[error("The tool's server cannot be reached")]
     Unreachable(#[source] RequestError),
     #[error("The connection to the tool's server broke")]
-    Broken(#[source] Box<dyn Error + Send + Sync>),
+    ConnectionBroken(#[source] Box<dyn Error + Send + Sync>),
     #[error("The tool's server did not answer in time")]
     Timeout,
     #[error("The host that the arguments name has no public address")]
     NotPublic,
     #[error("The response is larger than {0} bytes")]
     TooLarge(usize),
-    #[error("The response is compressed, which was not asked for")]
-    Compressed,
+    #[error("There is no memory left for the response: {0}")]
+    BudgetExhausted(BudgetExhausted),
+    #[error("The response is compressed, although no content encoding was accepted")]
+    UnexpectedEncoding,
 }
 
-type Attempt = Result<Received, Failure>;
+type DeliveryAttempt = Result<ReceivedResponse, DeliveryError>;
 
-/// How much of the body of a failure is read: more than is shown, so that it can be redacted.
-const FAILURE_BYTES: usize = 64 * 1024;
+/// Maximum number of bytes read of an error body: more than an excerpt, so that it can be redacted.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
-impl Delivery {
-    /// Sends a request until there is a response that counts. The words that come first in what is said of it tell how
-    /// often it was sent.
+impl RequestDelivery {
+    /// Sends a request until an attempt is final, and returns its response with a prefix for error messages that gives
+    /// the number of attempts.
     ///
     /// # Errors
-    /// When there is no response, or the breaker is open.
-    pub(crate) async fn run(
+    /// When the last attempt has no response, or the breaker is open.
+    pub(crate) async fn send(
         &self,
         request: &Request<Bytes>,
         deadline: Option<Instant>,
-        client: &Client,
-        breaker: &Breaker,
-    ) -> Result<(String, Received), ToolError> {
+        client: &HttpClient,
+        breaker: &CircuitBreaker,
+    ) -> Result<(String, ReceivedResponse), ToolError> {
         let attempts = self.policy.retry.run(
             deadline,
             || self.attempt(request, deadline, client),
-            |it| self.policy.judge(it),
+            |it| self.policy.verdict(it),
         );
         let tried = breaker.run(deadline, attempts, |tried| counts_as_failure(&tried.last)).await?;
-        let before = match tried {
-            Tried { exhausted: true, attempts: attempts @ 2.., .. } => {
+        let prefix = match tried {
+            RetryOutcome { exhausted: true, attempts: attempts @ 2.., .. } => {
                 format!("{attempts} attempts exhausted: ")
             }
             _ => String::new(),
         };
         match tried.last {
-            Ok(received) => Ok((before, received)),
-            Err(failure) => Err(failure.into_error(&before)),
+            Ok(received) => Ok((prefix, received)),
+            Err(failure) => Err(failure.into_error(&prefix)),
         }
     }
 
-    async fn attempt(&self, request: &Request<Bytes>, deadline: Option<Instant>, client: &Client) -> Attempt {
+    /// Reserves budget for the members of a result that are copies of the response.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Unavailable`] when the budget is exhausted.
+    pub(crate) async fn reserve_copies(
+        &self,
+        output: &mut CallOutput,
+        members: &[&str],
+    ) -> Result<(), ToolError> {
+        for name in members {
+            let Some(copy) = output.body.get(name).filter(|copy| copy.as_bytes().len() > SMALL_MESSAGE)
+            else {
+                continue;
+            };
+            let reserved = self.budget.reserve(copy.as_bytes().len()).await;
+            let reserved =
+                reserved.map_err(|used_up| DeliveryError::BudgetExhausted(used_up).into_error(""))?;
+            let retained = copy.held(|bytes| reserved.hold(bytes));
+            output.body.set(name, retained);
+        }
+        Ok(())
+    }
+
+    async fn attempt(
+        &self,
+        request: &Request<Bytes>,
+        deadline: Option<Instant>,
+        client: &HttpClient,
+    ) -> DeliveryAttempt {
         let own = Instant::now().checked_add(self.attempt_time);
         match [own, deadline].into_iter().flatten().min() {
-            Some(until) => {
-                timeout_at(until, self.once(request, client)).await.unwrap_or(Err(Failure::Timeout))
-            }
-            None => self.once(request, client).await,
+            Some(until) => timeout_at(until, self.send_once(request, client))
+                .await
+                .unwrap_or(Err(DeliveryError::Timeout)),
+            None => self.send_once(request, client).await,
         }
     }
 
-    async fn once(&self, request: &Request<Bytes>, client: &Client) -> Attempt {
-        let response = client.send(request.clone().map(Full::new)).await.map_err(Failure::from)?;
+    async fn send_once(&self, request: &Request<Bytes>, client: &HttpClient) -> DeliveryAttempt {
+        let response = client.send(request.clone().map(Full::new)).await.map_err(DeliveryError::from)?;
         let (head, body) = response.into_parts();
         let compressed =
             head.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
         let (body, whole) = match (head.status.is_success(), compressed) {
-            (true, true) => return Err(Failure::Compressed),
-            (true, false) => (body::read(body, self.response_bytes).await?, true),
+            (true, true) => return Err(DeliveryError::UnexpectedEncoding),
+            (true, false) => (body::read_within(body, self.response_bytes, &self.budget).await?, true),
             (false, true) => (Bytes::new(), true),
-            (false, false) => body::read_start(body, FAILURE_BYTES.min(self.response_bytes)).await?,
+            (false, false) => body::read_start(body, MAX_ERROR_BODY_BYTES.min(self.response_bytes)).await?,
         };
-        Ok(Received { status: head.status, headers: head.headers, body, whole })
+        Ok(ReceivedResponse { status: head.status, headers: head.headers, body, is_complete: whole })
     }
 }
 
-impl Policy {
-    fn judge(&self, attempt: &Attempt) -> Verdict {
+impl ResendPolicy {
+    fn verdict(&self, attempt: &DeliveryAttempt) -> AttemptVerdict {
         match attempt {
             Ok(received) if self.statuses.contains(&received.status.as_u16()) => {
                 let wait =
                     self.respect_retry_after.then(|| retry_after(&received.headers, SystemTime::now()));
-                Verdict::Again { wait: wait.flatten() }
+                AttemptVerdict::Again { wait: wait.flatten() }
             }
-            Err(Failure::Unreachable(_) | Failure::Broken(_) | Failure::Timeout) if self.network_errors => {
-                Verdict::Again { wait: None }
-            }
-            Ok(_) | Err(_) => Verdict::Final,
+            Err(
+                DeliveryError::Unreachable(_) | DeliveryError::ConnectionBroken(_) | DeliveryError::Timeout,
+            ) if self.network_errors => AttemptVerdict::Again { wait: None },
+            Ok(_) | Err(_) => AttemptVerdict::Final,
         }
     }
 }
 
-/// Whether the server is in trouble, and not the request: what a breaker counts.
-fn counts_as_failure(attempt: &Attempt) -> bool {
+/// True if the server failed rather than the request. The breaker counts these.
+fn counts_as_failure(attempt: &DeliveryAttempt) -> bool {
     match attempt {
         Ok(received) => received.status.is_server_error(),
-        Err(failure) => matches!(failure, Failure::Unreachable(_) | Failure::Broken(_) | Failure::Timeout),
+        Err(failure) => matches!(
+            failure,
+            DeliveryError::Unreachable(_) | DeliveryError::ConnectionBroken(_) | DeliveryError::Timeout
+        ),
     }
 }
 
-/// When a server wants to be asked again: in so many seconds, or at a time (RFC 9110, section 10.2.3).
+/// Parses `Retry-After`: a number of seconds, or a date (RFC 9110, section 10.2.3).
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     match text.parse() {
@@ -157,40 +195,44 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     }
 }
 
-impl Failure {
+impl DeliveryError {
     fn into_error(self, attempts: &str) -> ToolError {
         let code = match self {
-            Self::Unreachable(_) | Self::Broken(_) => Code::Unavailable,
-            Self::Timeout => Code::Timeout,
-            Self::NotPublic => Code::Denied,
-            Self::TooLarge(_) | Self::Compressed => Code::ExecutionFailed,
+            Self::Unreachable(_) | Self::ConnectionBroken(_) | Self::BudgetExhausted(_) => {
+                ErrorCode::Unavailable
+            }
+            Self::Timeout => ErrorCode::Timeout,
+            Self::NotPublic => ErrorCode::Denied,
+            Self::TooLarge(_) | Self::UnexpectedEncoding => ErrorCode::ExecutionFailed,
         };
         let error = ToolError::new(code, format!("{attempts}{self}"));
         match self {
-            // Of several attempts an earlier one may have got further.
+            // With several attempts, an earlier one may have reached the server.
             Self::Unreachable(cause) if attempts.is_empty() => error.unsent().caused_by(cause),
             Self::Unreachable(cause) => error.caused_by(cause),
-            Self::Broken(cause) => error.caused_by(cause),
+            Self::ConnectionBroken(cause) => error.caused_by(cause),
             _ => error,
         }
     }
 }
 
-impl From<RequestError> for Failure {
+impl From<RequestError> for DeliveryError {
     fn from(error: RequestError) -> Self {
         match error {
             error @ RequestError::Connect(_) => Self::Unreachable(error),
-            RequestError::Broken(cause) => Self::Broken(cause),
+            RequestError::Broken(cause) => Self::ConnectionBroken(cause),
             RequestError::NotPublic => Self::NotPublic,
         }
     }
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
+impl From<BodyReadError> for DeliveryError {
+    fn from(error: BodyReadError) -> Self {
         match error {
-            ReadError::TooLarge(limit) => Self::TooLarge(limit),
-            ReadError::Broken(cause) => Self::Broken(cause),
+            BodyReadError::TooLarge(limit) => Self::TooLarge(limit),
+            BodyReadError::Broken(cause) => Self::ConnectionBroken(cause),
+            BodyReadError::UsedUp(used_up, _) => Self::BudgetExhausted(used_up),
+            error @ BodyReadError::Stalled => Self::ConnectionBroken(error.into()),
         }
     }
 }
@@ -202,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_to_ask_again() {
+    fn retry_after_has_seconds_or_a_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         for (text, expect) in [
             ("120", Some(120)),

@@ -1,4 +1,4 @@
-//! A tool that is a function: its arguments are the event, and the `{statusCode, body}` that comes back is its result.
+//! A tool that is a function: the arguments are the event, and the returned `{statusCode, body}` is the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,64 +8,66 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use toolyard_core::access::Price;
+use toolyard_core::access::CallPrice;
 use toolyard_core::{
-    Backend, Call, Catalog, Code, Exchange, Json, Object, Outcome, Output, Retry, Standing, Tool, ToolError,
-    Verdict,
+    AttemptVerdict, Backend, Call, CallOutput, Catalog, ErrorCode, FunctionStatus, Json, MessageExchange,
+    Object, Outcome, RetrySchedule, Tool, ToolError,
 };
 
-use crate::http::response::Reading;
+use crate::http::response::ResponseConversion;
 
-/// What the tool is, and how it is called.
-pub struct Options {
+/// Configuration of a function tool.
+pub struct FunctionToolOptions {
     /// The tool.
     pub tool: Tool,
-    /// Who runs it.
-    pub exchange: Arc<dyn Exchange>,
-    /// How often a call is made that did not reach the function, or broke off.
-    pub retry: Retry,
-    /// The most that one attempt may take.
+    /// The runtime that invokes the function.
+    pub exchange: Arc<dyn MessageExchange>,
+    /// Retries of calls that did not reach the function or lost their connection.
+    pub retry: RetrySchedule,
+    /// Timeout of one attempt.
     pub attempt_time: Duration,
-    /// What responses mean.
-    pub reading: Reading,
+    /// Conversion of responses to results.
+    pub reading: ResponseConversion,
 }
 
-/// A backend of one tool, which is there from the beginning. Whether it can be called is what its exchange says.
+/// A backend of a single, constant tool. Its phase follows the status of its exchange.
 pub struct FunctionBackend {
     catalog: watch::Sender<Arc<Catalog>>,
-    exchange: Arc<dyn Exchange>,
-    retry: Retry,
+    exchange: Arc<dyn MessageExchange>,
+    retry: RetrySchedule,
     attempt_time: Duration,
-    reading: Reading,
-    _following: JoinSet<()>,
+    reading: ResponseConversion,
+    _status_task: JoinSet<()>,
 }
 
 impl FunctionBackend {
-    /// A backend of this tool.
+    /// Creates a backend for the tool of `options`.
     #[must_use]
-    pub fn new(options: Options) -> Self {
-        let Options { tool, exchange, retry, attempt_time, reading } = options;
+    pub fn new(options: FunctionToolOptions) -> Self {
+        let FunctionToolOptions { tool, exchange, retry, attempt_time, reading } = options;
         let tools = vec![Arc::new(tool)];
-        let standing = exchange.standing();
-        let phase = standing.borrow().phase.clone();
+        let status = exchange.status();
+        let phase = status.borrow().phase.clone();
         let catalog = watch::Sender::new(Arc::new(Catalog { phase, tools, ..Catalog::default() }));
-        let mut following = JoinSet::new();
-        // Most are as they were at the beginning.
-        if standing.has_changed().is_ok() {
-            following.spawn(follow(standing, catalog.clone()));
+        let mut status_task = JoinSet::new();
+        // Most exchanges never change their status, and have dropped the sender.
+        if status.has_changed().is_ok() {
+            status_task.spawn(follow_status(status, catalog.clone()));
         }
-        Self { catalog, exchange, retry, attempt_time, reading, _following: following }
+        Self { catalog, exchange, retry, attempt_time, reading, _status_task: status_task }
     }
 
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
         let event = call.arguments().cloned().unwrap_or_else(|| Object::new().to_json());
         let judge = |answer: &Result<Json, ToolError>| match answer {
-            Err(error) if error.code() == Code::Unavailable => Verdict::Again { wait: error.wait() },
-            Ok(_) | Err(_) => Verdict::Final,
+            Err(error) if error.code() == ErrorCode::Unavailable => {
+                AttemptVerdict::Again { wait: error.wait() }
+            }
+            Ok(_) | Err(_) => AttemptVerdict::Final,
         };
         let attempt = || self.attempt(event.clone(), call.deadline);
         let returned = self.retry.run(call.deadline, attempt, judge).await.last?;
-        output(&self.reading, &returned).map(Outcome::Done)
+        parse_output(&self.reading, &returned).map(Outcome::Done)
     }
 
     async fn attempt(&self, event: Json, deadline: Option<Instant>) -> Result<Json, ToolError> {
@@ -74,25 +76,25 @@ impl FunctionBackend {
         let answer = self.exchange.exchange(event, until);
         match until {
             Some(until) => timeout_at(until, answer).await.unwrap_or_else(|_| {
-                Err(ToolError::new(Code::Timeout, "The function did not answer in time"))
+                Err(ToolError::new(ErrorCode::Timeout, "The function did not answer in time"))
             }),
             None => answer.await,
         }
     }
 }
 
-/// Says in the catalog how who answers is.
-async fn follow(mut standing: watch::Receiver<Standing>, catalog: watch::Sender<Arc<Catalog>>) {
+/// Publishes changes of the exchange's status in the catalog.
+async fn follow_status(mut status: watch::Receiver<FunctionStatus>, catalog: watch::Sender<Arc<Catalog>>) {
     loop {
-        let phase = standing.borrow_and_update().phase.clone();
+        let phase = status.borrow_and_update().phase.clone();
         catalog.send_if_modified(|catalog| {
-            let is_other = catalog.phase != phase;
-            if is_other {
+            let has_changed = catalog.phase != phase;
+            if has_changed {
                 *catalog = Arc::new(Catalog { phase, ..(**catalog).clone() });
             }
-            is_other
+            has_changed
         });
-        if standing.changed().await.is_err() {
+        if status.changed().await.is_err() {
             return;
         }
     }
@@ -103,8 +105,8 @@ impl Backend for FunctionBackend {
         self.catalog.subscribe()
     }
 
-    fn price(&self, _: &Call) -> Option<Price> {
-        self.exchange.standing().borrow().price
+    fn price(&self, _: &Call) -> Option<CallPrice> {
+        self.exchange.status().borrow().price
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
@@ -112,12 +114,12 @@ impl Backend for FunctionBackend {
     }
 }
 
-/// The result that a response is. A pure function.
-fn output(reading: &Reading, returned: &Json) -> Result<Output, ToolError> {
+/// Converts a returned response to a result. A pure function.
+fn parse_output(reading: &ResponseConversion, returned: &Json) -> Result<CallOutput, ToolError> {
     let malformed =
-        || ToolError::new(Code::ExecutionFailed, "The function did not return `{statusCode, body}`");
+        || ToolError::new(ErrorCode::ExecutionFailed, "The function did not return `{statusCode, body}`");
     let response = returned.to_object().map_err(|error| malformed().caused_by(error))?;
-    let status = response.get("statusCode").and_then(status).ok_or_else(malformed)?;
+    let status = response.get("statusCode").and_then(parse_status).ok_or_else(malformed)?;
     let body = match response.get("body").filter(|body| !body.is_null()) {
         Some(body) => body.to_str().map_or_else(|| body.bytes(), |text| text.into_owned().into()),
         None => bytes::Bytes::new(),
@@ -128,8 +130,8 @@ fn output(reading: &Reading, returned: &Json) -> Result<Output, ToolError> {
     }
 }
 
-/// A whole number that is a status, however the language of the function writes it.
-fn status(value: &Json) -> Option<StatusCode> {
+/// Parses a whole number as a status; some languages write it as `200.0`.
+fn parse_status(value: &Json) -> Option<StatusCode> {
     let number = value.to_value().as_f64().filter(|number| number.fract() == 0.0)?;
     StatusCode::from_bytes(format!("{number:.0}").as_bytes()).ok()
 }
@@ -140,16 +142,16 @@ mod tests {
 
     #[track_caller]
     fn check(returned: &str, expect: Result<&str, &str>) {
-        let output = output(&Reading::default(), &Json::parse(returned.to_owned()).unwrap());
-        let shown = output.map(|output| {
+        let output = parse_output(&ResponseConversion::default(), &Json::parse(returned.to_owned()).unwrap());
+        let result = output.map(|output| {
             assert_eq!(output.is_error, output.body.get("isError").is_some());
             output.body.to_json().as_text().to_owned()
         });
-        assert_eq!(shown.as_deref().map_err(ToolError::message), expect, "{returned}");
+        assert_eq!(result.as_deref().map_err(ToolError::message), expect, "{returned}");
     }
 
     #[test]
-    fn a_body_is_text_and_where_it_is_an_object_structure() {
+    fn body_is_text_and_structured_if_it_is_an_object() {
         let text = |text: &str| {
             format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, Json::string(text).as_text())
         };
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_status_is_a_failure_that_the_model_reads() {
+    fn other_statuses_are_error_results() {
         let failure = |text: &str| {
             format!(
                 r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#,
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_response_is_refused() {
+    fn malformed_responses_are_refused() {
         let malformed = Err("The function did not return `{statusCode, body}`");
         for returned in [
             "null",

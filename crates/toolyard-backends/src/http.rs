@@ -1,7 +1,7 @@
 //! A tool whose calls are plain HTTP requests.
 //!
-//! A call becomes a request ([`request`]: a pure function), which is sent ([`delivery`](crate::delivery)); what comes
-//! back becomes a result ([`response`]: another one).
+//! [`request`] converts a call to a request, [`delivery`](crate::delivery) sends it, and [`response`] converts the
+//! response to a result. Both conversions are pure functions.
 
 pub mod mapping;
 pub mod request;
@@ -10,76 +10,127 @@ pub mod target;
 
 use std::sync::Arc;
 
-use ::http::header;
+use ::http::{Request, header};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
-use toolyard_core::{Backend, Breaker, Call, Catalog, Code, Outcome, Phase, Tool, ToolError};
-use toolyard_net::auth::{Auth, Unreadable};
-use toolyard_net::client::Client;
+use toolyard_core::long_work::WorkAborted;
+use toolyard_core::{
+    Backend, BackendPhase, Call, CallOutput, Catalog, CircuitBreaker, ErrorCode, LongWork, Outcome, Tool,
+    ToolError,
+};
+use toolyard_net::auth::{CredentialsError, UpstreamCredentials};
+use toolyard_net::client::HttpClient;
 use toolyard_net::trace;
 
-use self::request::Plan;
-use self::response::Reading;
-use crate::delivery::Delivery;
+use self::request::HttpRequestPlan;
+use self::response::ResponseConversion;
+use crate::delivery::{ReceivedResponse, RequestDelivery};
 
-/// What a tool is, and how its calls are run.
-pub struct Options {
+/// Configuration of an HTTP tool.
+pub struct HttpToolOptions {
     /// The tool.
     pub tool: Tool,
-    /// What its requests look like.
-    pub plan: Plan,
-    /// Who they are made for.
-    pub auth: Option<Auth>,
-    /// How they are sent.
-    pub delivery: Delivery,
-    /// What its responses mean.
-    pub reading: Reading,
+    /// Construction of requests.
+    pub plan: HttpRequestPlan,
+    /// Credentials for the upstream.
+    pub auth: Option<UpstreamCredentials>,
+    /// Timeouts, retries and size limits of requests.
+    pub delivery: RequestDelivery,
+    /// Conversion of responses to results.
+    pub reading: ResponseConversion,
 }
 
-/// A backend of one tool, which is there from the beginning.
+/// A backend of a single, constant tool.
 pub struct HttpBackend {
     catalog: watch::Sender<Arc<Catalog>>,
-    plan: Plan,
-    auth: Option<Auth>,
-    delivery: Delivery,
-    reading: Reading,
-    client: Client,
-    breaker: Breaker,
+    plan: Arc<HttpRequestPlan>,
+    auth: Option<UpstreamCredentials>,
+    delivery: RequestDelivery,
+    reading: Arc<ResponseConversion>,
+    client: HttpClient,
+    breaker: CircuitBreaker,
+    long_work: Option<LongWork>,
 }
 
 impl HttpBackend {
-    /// A backend that sends its requests by way of `client`; to public addresses only where arguments decide
-    /// which host they go to.
+    /// Creates a backend that sends its requests through `client`. If arguments decide the host, requests go to public
+    /// addresses only.
     #[must_use]
-    pub fn new(options: Options, client: &Client) -> Self {
-        let Options { tool, plan, auth, delivery, reading } = options;
-        let client = if plan.target.host_varies() { client.public_only() } else { client.clone() };
+    pub fn new(options: HttpToolOptions, client: &HttpClient) -> Self {
+        let HttpToolOptions { tool, plan, auth, delivery, reading } = options;
+        let client = if plan.target.has_variable_host() { client.public_only() } else { client.clone() };
         let tools = vec![Arc::new(tool)];
-        let catalog = Catalog { phase: Phase::Ready, tools, ..Catalog::default() };
+        let catalog = Catalog { phase: BackendPhase::Ready, tools, ..Catalog::default() };
         Self {
             catalog: watch::Sender::new(Arc::new(catalog)),
-            plan,
+            plan: Arc::new(plan),
             auth,
             delivery,
-            reading,
+            reading: Arc::new(reading),
             client,
-            breaker: Breaker::default(),
+            breaker: CircuitBreaker::default(),
+            long_work: None,
         }
     }
 
+    /// Sets the background runner for mappings of large data. Without one they run on the thread of the call.
+    #[must_use]
+    pub fn with_long_work(self, long_work: Option<LongWork>) -> Self {
+        Self { long_work, ..self }
+    }
+
+    /// Builds the request of a call.
+    async fn request(&self, call: &Call) -> Result<Request<Bytes>, ToolError> {
+        let bytes = call.arguments().map_or(0, |arguments| arguments.as_bytes().len());
+        match &self.long_work {
+            Some(long_work) if !self.plan.is_brief(bytes) => {
+                let (plan, arguments) = (self.plan.clone(), call.arguments().cloned());
+                long_work
+                    .run(call, move |_| plan.request(arguments.as_ref()))
+                    .await
+                    .map_err(mapping_aborted)?
+            }
+            _ => self.plan.request(call.arguments()),
+        }
+    }
+
+    /// Converts a successful response to a result, and reserves budget for its copies.
+    async fn output(&self, call: &Call, received: ReceivedResponse) -> Result<CallOutput, ToolError> {
+        let (status, body) = (received.status, received.body);
+        let content_type = received.headers.get(header::CONTENT_TYPE).cloned();
+        let mut output = match &self.long_work {
+            Some(long_work) if !self.reading.is_brief(body.len()) => {
+                let reading = self.reading.clone();
+                let convert = move |_| reading.output(status, content_type.as_ref(), body);
+                long_work.run(call, convert).await.map_err(mapping_aborted)??
+            }
+            _ => self.reading.output(status, content_type.as_ref(), body)?,
+        };
+        // An unchanged structure is a slice of the body, whose bytes are reserved already.
+        let copies = if self.reading.changes_structure() {
+            &["content", "structuredContent"][..]
+        } else {
+            &["content"]
+        };
+        self.delivery.reserve_copies(&mut output, copies).await?;
+        Ok(output)
+    }
+
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
-        let mut request = self.plan.request(call.arguments())?;
+        let mut request = self.request(&call).await?;
         if let Some(auth) = &self.auth {
-            request.headers_mut().insert(header::AUTHORIZATION, auth.header().await.map_err(no_credentials)?);
+            request
+                .headers_mut()
+                .insert(header::AUTHORIZATION, auth.header().await.map_err(credentials_error)?);
         }
-        request.headers_mut().extend(trace::headers(|name| call.meta.get_str(name)));
-        let (before, received) =
-            self.delivery.run(&request, call.deadline, &self.client, &self.breaker).await?;
+        request.headers_mut().extend(trace::context_headers(|name| call.meta.get_str(name)));
+        let (prefix, received) =
+            self.delivery.send(&request, call.deadline, &self.client, &self.breaker).await?;
         if received.status.is_success() {
-            let content_type = received.headers.get(header::CONTENT_TYPE);
-            return self.reading.output(received.status, content_type, received.body).map(Outcome::Done);
+            return self.output(&call, received).await.map(Outcome::Done);
         }
-        let failure = self.reading.failure(&before, received.status, &received.body, received.whole);
+        let failure = self.reading.failure(&prefix, received.status, &received.body, received.is_complete);
         Ok(Outcome::Done(failure))
     }
 }
@@ -94,8 +145,14 @@ impl Backend for HttpBackend {
     }
 }
 
-pub(crate) fn no_credentials(error: Unreadable) -> ToolError {
-    ToolError::new(Code::Unavailable, "The credentials of this tool cannot be read").unsent().caused_by(error)
+fn mapping_aborted(error: WorkAborted) -> ToolError {
+    ToolError::new(ErrorCode::ExecutionFailed, "A mapping of this tool was aborted").caused_by(error)
+}
+
+pub(crate) fn credentials_error(error: CredentialsError) -> ToolError {
+    ToolError::new(ErrorCode::Unavailable, "The credentials of this tool cannot be read")
+        .unsent()
+        .caused_by(error)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Backends whose servers speak something simpler than MCP.
+//! Backends whose upstreams speak a simpler protocol than MCP.
 //!
 //! - [`http`]: a tool whose calls are plain HTTP requests;
-//! - [`openapi`]: the tools of a service that an OpenAPI document describes;
-//! - [`function`]: a tool that is a function, whoever runs it;
-//! - [`cortexone`]: functions that a platform elsewhere runs;
-//! - [`delivery`]: how the requests of all are sent.
+//! - [`openapi`]: the tools of a service with an OpenAPI description;
+//! - [`function`]: a tool that is a hosted function;
+//! - [`cortexone`]: functions on the `CortexOne` platform;
+//! - [`delivery`]: sending of requests, with retries and a circuit breaker.
 
 pub mod cortexone;
 pub mod delivery;

@@ -1,7 +1,7 @@
-//! The tools of a service that an OpenAPI document describes.
+//! The tools of a service with an OpenAPI description.
 //!
-//! A keeper reads the description ([`source`]), and again from time to time; what has changed of it changes the tools. A
-//! call of a tool is one request, with what opens the service ([`credentials`]).
+//! A task fetches the description ([`source`]) and refreshes it; changes of the description change the tools. Each
+//! call is one request with the service's credentials ([`credentials`]).
 
 pub mod credentials;
 mod keeper;
@@ -17,190 +17,211 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use toolyard_core::{Backend, Breaker, Call, Catalog, Code, Outcome, Target, ToolError};
-use toolyard_net::auth::Auth;
-use toolyard_net::client::Client;
+use toolyard_core::{Backend, Call, CallTarget, Catalog, CircuitBreaker, ErrorCode, Outcome, ToolError};
+use toolyard_net::auth::UpstreamCredentials;
+use toolyard_net::client::HttpClient;
 use toolyard_net::trace;
-use toolyard_openapi::{Described, Operation, Promise, Requirement, Scheme};
+use toolyard_openapi::{
+    DescribedOperation, OpenApiOperation, ResultPromise, SecurityRequirement, SecurityScheme,
+};
 
-use self::credentials::{Credentials, Signed};
-use self::keeper::Keeper;
-use self::source::Source;
-use crate::delivery::{Delivery, Received};
-use crate::http::no_credentials;
+use self::credentials::{AppliedTokens, ServiceCredentials};
+use self::keeper::DescriptionKeeper;
+use self::source::DescriptionLocation;
+use crate::delivery::{ReceivedResponse, RequestDelivery};
+use crate::http::credentials_error;
 
-/// A service, and how it is called.
-pub struct Options {
-    /// The name of the handler, for logs.
+/// Configuration of an OpenAPI service.
+pub struct OpenApiOptions {
+    /// Name of the handler, for logs.
     pub name: Arc<str>,
-    /// Where the description is.
-    pub source: Source,
-    /// Where requests go, if not where the description says.
+    /// Location of the description.
+    pub source: DescriptionLocation,
+    /// Base URL of requests, instead of the description's servers.
     pub base_url: Option<String>,
-    /// How the description is read.
-    pub reading: toolyard_openapi::Options,
-    /// The most tools that it may have.
-    pub tools: usize,
-    /// What every request carries, the one for the description too.
+    /// Options for reading the description.
+    pub read_options: toolyard_openapi::ReadOptions,
+    /// Maximum number of tools.
+    pub max_tools: usize,
+    /// Headers of every request, that for the description included.
     pub headers: HeaderMap,
-    /// Who requests are made for, the one for the description too.
-    pub auth: Option<Auth>,
-    /// What opens the schemes of the description.
-    pub credentials: Credentials,
-    /// How requests are sent.
-    pub delivery: Delivery,
-    /// How often the description is read again. `None`: only when somebody asks.
+    /// Credentials of every request, that for the description included.
+    pub auth: Option<UpstreamCredentials>,
+    /// Credentials for the description's security schemes.
+    pub credentials: ServiceCredentials,
+    /// Timeouts, retries and size limits of requests.
+    pub delivery: RequestDelivery,
+    /// Time between two refreshes of the description. `None`: on demand only.
     pub refresh: Option<Duration>,
-    /// The most that reading it may take.
+    /// Timeout of fetching the description.
     pub read_time: Duration,
-    /// The most that all of its files may have, in bytes.
+    /// Maximum size of all files of the description, in bytes.
     pub document_bytes: usize,
 }
 
 /// A backend of all operations of a service.
 pub struct OpenApiBackend {
     catalog: watch::Receiver<Arc<Catalog>>,
-    service: watch::Receiver<Arc<Service>>,
+    service: watch::Receiver<Arc<LoadedService>>,
     refresh: Arc<Notify>,
-    shared: Arc<Shared>,
-    delivery: Delivery,
-    client: Client,
-    breaker: Breaker,
-    /// Ends with the backend.
-    _keeper: JoinSet<()>,
+    shared: Arc<ServiceAccess>,
+    delivery: RequestDelivery,
+    client: HttpClient,
+    breaker: CircuitBreaker,
+    /// Aborted when the backend is dropped.
+    _refresh_task: JoinSet<()>,
 }
 
-/// What calls and the keeper have in common.
-struct Shared {
+/// Headers and credentials that calls and the refresh task share.
+struct ServiceAccess {
     base_url: Option<String>,
     headers: HeaderMap,
-    auth: Option<Auth>,
-    credentials: Credentials,
+    auth: Option<UpstreamCredentials>,
+    credentials: ServiceCredentials,
 }
 
-/// What the description says now.
+/// The operations and schemes of the current description.
 #[derive(Default)]
-struct Service {
-    operations: HashMap<String, Callable>,
-    schemes: std::collections::BTreeMap<String, Scheme>,
+struct LoadedService {
+    operations: HashMap<String, CallableOperation>,
+    schemes: std::collections::BTreeMap<String, SecurityScheme>,
 }
 
-/// An operation, as far as calls go.
-struct Callable {
-    operation: Operation,
-    promise: Promise,
-    security: Vec<Vec<Requirement>>,
+/// An operation with its security requirements.
+struct CallableOperation {
+    operation: OpenApiOperation,
+    promise: ResultPromise,
+    security: Vec<Vec<SecurityRequirement>>,
 }
 
 impl OpenApiBackend {
-    /// A backend that begins to read its description at once, on the runtime that this is called on.
+    /// Creates a backend and spawns the task that fetches its description on the current runtime.
     #[must_use]
-    pub fn start(options: Options, client: &Client) -> Self {
-        let Options { name, source, base_url, reading, tools, headers, auth, credentials, delivery, .. } =
-            options;
-        let shared = Arc::new(Shared { base_url, headers, auth, credentials });
-        let (catalog, catalog_now) = watch::channel(Arc::default());
-        let (service, service_now) = watch::channel(Arc::default());
-        let refresh = Arc::<Notify>::default();
-        let keeper = Keeper {
+    pub fn start(options: OpenApiOptions, client: &HttpClient) -> Self {
+        let OpenApiOptions {
             name,
-            reader: source::Reader::new(source, client.clone(), shared.clone(), options.document_bytes),
-            reading,
-            most: tools,
-            every: options.refresh,
+            source,
+            base_url,
+            read_options,
+            max_tools,
+            headers,
+            auth,
+            credentials,
+            delivery,
+            ..
+        } = options;
+        let access = Arc::new(ServiceAccess { base_url, headers, auth, credentials });
+        let (catalog, catalog_receiver) = watch::channel(Arc::default());
+        let (service, service_receiver) = watch::channel(Arc::default());
+        let refresh = Arc::<Notify>::default();
+        let keeper = DescriptionKeeper {
+            name,
+            reader: source::DescriptionFetcher::new(
+                source,
+                client.clone(),
+                access.clone(),
+                options.document_bytes,
+            ),
+            read_options,
+            max_tools,
+            interval: options.refresh,
             read_time: options.read_time,
-            shared: shared.clone(),
+            access: access.clone(),
             origins: None,
             catalog,
             service,
             refresh: refresh.clone(),
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(keeper.keep());
+        tasks.spawn(keeper.run());
         Self {
-            catalog: catalog_now,
-            service: service_now,
+            catalog: catalog_receiver,
+            service: service_receiver,
             refresh,
-            shared,
+            shared: access,
             delivery,
             client: client.clone(),
-            breaker: Breaker::default(),
-            _keeper: tasks,
+            breaker: CircuitBreaker::default(),
+            _refresh_task: tasks,
         }
     }
 
     async fn run(&self, call: Call) -> Result<Outcome, ToolError> {
         let service = self.service.borrow().clone();
         let callable = match &call.target {
-            Target::Tool(name) => service.operations.get(&**name),
+            CallTarget::Tool(name) => service.operations.get(&**name),
             _ => None,
         };
-        let gone = || ToolError::new(Code::ToolNotFound, "The service has no such operation any more");
-        let callable = callable.ok_or_else(gone)?;
-        let (request, signed) = self.request(&call, callable, &service).await?;
-        let mut answered = self.delivery.run(&request, call.deadline, &self.client, &self.breaker).await?;
-        // A token that was good when it was kept may be good no more.
-        if answered.1.status == StatusCode::UNAUTHORIZED && self.shared.credentials.forget(&signed) {
+        let unknown_operation =
+            || ToolError::new(ErrorCode::ToolNotFound, "The service no longer has this operation");
+        let callable = callable.ok_or_else(unknown_operation)?;
+        let (request, applied_tokens) = self.request(&call, callable, &service).await?;
+        let mut attempt = self.delivery.send(&request, call.deadline, &self.client, &self.breaker).await?;
+        // A cached token may have been revoked.
+        if attempt.1.status == StatusCode::UNAUTHORIZED && self.shared.credentials.forget(&applied_tokens) {
             let (request, _) = self.request(&call, callable, &service).await?;
-            answered = self.delivery.run(&request, call.deadline, &self.client, &self.breaker).await?;
+            attempt = self.delivery.send(&request, call.deadline, &self.client, &self.breaker).await?;
         }
-        let (before, received) = answered;
+        let (prefix, received) = attempt;
         let is_failure = !received.status.is_success();
-        let response = response(received);
+        let response = into_http_response(received);
         let output = match is_failure {
-            true => callable.operation.failure(&before, &response),
+            true => callable.operation.failure(&prefix, &response),
             false => callable.operation.result(&response, request.uri(), callable.promise),
         };
         Ok(Outcome::Done(output))
     }
 
-    /// The request of a call, with what opens the operation.
+    /// Builds the request of a call, with credentials.
     async fn request(
         &self,
         call: &Call,
-        callable: &Callable,
-        service: &Service,
-    ) -> Result<(Request<Bytes>, Signed), ToolError> {
+        callable: &CallableOperation,
+        service: &LoadedService,
+    ) -> Result<(Request<Bytes>, AppliedTokens), ToolError> {
         let Self { shared, client, .. } = self;
         let mut request = callable.operation.request(call.arguments(), shared.base_url.as_deref())?;
-        shared.dress(&mut request).await?;
-        request.headers_mut().extend(trace::headers(|name| call.meta.get_str(name)));
-        let signed =
-            shared.credentials.sign(&mut request, &callable.security, &service.schemes, client).await?;
-        Ok((request, signed))
+        shared.apply_headers(&mut request).await?;
+        request.headers_mut().extend(trace::context_headers(|name| call.meta.get_str(name)));
+        let applied_tokens =
+            shared.credentials.apply(&mut request, &callable.security, &service.schemes, client).await?;
+        Ok((request, applied_tokens))
     }
 }
 
-impl Shared {
-    /// Whether there is anything that not everybody may have.
+impl ServiceAccess {
+    /// True if requests carry headers or credentials that only this service may see.
     fn has_credentials(&self) -> bool {
         self.auth.is_some() || !self.headers.is_empty() || !self.credentials.by_scheme.is_empty()
     }
 
-    /// Puts on what every request carries. What an argument says goes before it, but for who it is made for.
-    async fn dress<B>(&self, request: &mut Request<B>) -> Result<(), ToolError> {
+    /// Sets the headers and the authorization of every request. `auth` overrides `headers`.
+    async fn apply_headers<B>(&self, request: &mut Request<B>) -> Result<(), ToolError> {
         for (name, value) in &self.headers {
             request.headers_mut().insert(name.clone(), value.clone());
         }
         if let Some(auth) = &self.auth {
-            let value = auth.header().await.map_err(no_credentials)?;
+            let value = auth.header().await.map_err(credentials_error)?;
             request.headers_mut().insert(::http::header::AUTHORIZATION, value);
         }
         Ok(())
     }
 }
 
-impl Service {
-    fn of(operations: Vec<Described>, schemes: std::collections::BTreeMap<String, Scheme>) -> Self {
-        let callable = |described: Described| {
-            let Described { operation, promise, security, .. } = described;
-            (operation.name.clone(), Callable { operation, promise, security })
+impl LoadedService {
+    fn new(
+        operations: Vec<DescribedOperation>,
+        schemes: std::collections::BTreeMap<String, SecurityScheme>,
+    ) -> Self {
+        let callable = |described: DescribedOperation| {
+            let DescribedOperation { operation, promise, security, .. } = described;
+            (operation.name.clone(), CallableOperation { operation, promise, security })
         };
         Self { operations: operations.into_iter().map(callable).collect(), schemes }
     }
 }
 
-fn response(received: Received) -> Response<Bytes> {
+fn into_http_response(received: ReceivedResponse) -> Response<Bytes> {
     let mut response = Response::new(received.body);
     *response.status_mut() = received.status;
     *response.headers_mut() = received.headers;

@@ -1,89 +1,88 @@
-//! From a response of the platform to what the function returned. A pure function.
+//! Extracts a function's return value from a response of the platform. A pure function.
 //!
-//! The documents of the platform and programs that use it disagree about the form: what was returned is the whole, or
-//! in `result`, in `body`, or both, and may be the text of JSON at each of these steps. So they are all looked through.
+//! The platform's documentation and its clients disagree about the format: the return value is the whole body, or
+//! in `result`, in `body`, or in both, and each level may be a string of JSON. All of these are unwrapped.
 
 use bytes::Bytes;
-use toolyard_core::{Code, Json, Object, ToolError};
+use toolyard_core::{ErrorCode, Json, Object, ToolError};
 
-/// What a function returns.
+/// Format of a function's return value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returns {
-    /// A message of JSON-RPC: it is an MCP server.
-    Message,
+pub enum ReturnFormat {
+    /// A JSON-RPC message: the function is an MCP server.
+    JsonRpcMessage,
     /// An object with `statusCode` and `body`.
-    Response,
+    HttpResponse,
 }
 
-/// How many wrappings there may be.
-const DEEPEST: usize = 8;
+/// Maximum number of nested wrappers.
+const MAX_WRAPPINGS: usize = 8;
 
-/// How much of what has no known form is kept for the log, in bytes.
-const KEPT: usize = 512;
+/// Maximum length of an unknown value in the log, in characters.
+const MAX_EXCERPT_CHARS: usize = 512;
 
-impl Returns {
-    /// What was returned, out of the body of a response.
+impl ReturnFormat {
+    /// Parses the body of a response and returns the function's return value.
     ///
     /// # Errors
-    /// [`Code::ExecutionFailed`] where it is not what such a function returns.
-    pub fn read(self, body: Bytes) -> Result<Json, ToolError> {
-        let whole = Json::parse(body).map_err(|error| malformed().caused_by(error))?;
+    /// [`ErrorCode::ExecutionFailed`] if the body has no value of this format, or the function failed.
+    pub fn parse(self, body: Bytes) -> Result<Json, ToolError> {
+        let whole = Json::parse(body).map_err(|error| unknown_format().caused_by(error))?;
         let mut value = whole;
-        for _ in 0..DEEPEST {
-            value = match self.open(&value) {
-                Step::Found(found) => return Ok(found),
-                Step::Inside(inside) => inside,
-                Step::Nothing => return Err(malformed().caused_by(beginning(&value))),
-                Step::Failed => return Err(failed(&value)),
+        for _ in 0..MAX_WRAPPINGS {
+            value = match self.unwrap_once(&value) {
+                UnwrapStep::ReturnValue(value) => return Ok(value),
+                UnwrapStep::InnerValue(inside) => inside,
+                UnwrapStep::UnknownFormat => return Err(unknown_format().caused_by(excerpt(&value))),
+                UnwrapStep::FunctionFailed => return Err(function_failed(&value)),
             };
         }
-        Err(malformed().caused_by("it is wrapped too often"))
+        Err(unknown_format().caused_by("the return value is nested too deeply"))
     }
 
-    fn open(self, value: &Json) -> Step {
+    fn unwrap_once(self, value: &Json) -> UnwrapStep {
         if let Some(text) = value.to_str() {
-            return Json::parse(text.into_owned()).map_or(Step::Nothing, Step::Inside);
+            return Json::parse(text.into_owned()).map_or(UnwrapStep::UnknownFormat, UnwrapStep::InnerValue);
         }
-        let Ok(object) = value.to_object() else { return Step::Nothing };
-        if object.get("jsonrpc").is_some() && self == Self::Message {
-            return Step::Found(value.clone());
+        let Ok(object) = value.to_object() else { return UnwrapStep::UnknownFormat };
+        if object.get("jsonrpc").is_some() && self == Self::JsonRpcMessage {
+            return UnwrapStep::ReturnValue(value.clone());
         }
-        if let Some(details) = failure(&object) {
+        if let Some(details) = failure_response(&object) {
             return match self {
-                Self::Message => Step::Failed,
-                Self::Response => Step::Found(details),
+                Self::JsonRpcMessage => UnwrapStep::FunctionFailed,
+                Self::HttpResponse => UnwrapStep::ReturnValue(details),
             };
         }
         let is_response = object.get("statusCode").is_some();
         match (self, object.get("result"), object.get("body")) {
-            (Self::Response, ..) if is_response => Step::Found(value.clone()),
-            (Self::Message, None, Some(body))
+            (Self::HttpResponse, ..) if is_response => UnwrapStep::ReturnValue(value.clone()),
+            (Self::JsonRpcMessage, None, Some(body))
                 if is_response && !is_success(&object) && !has_message(body) =>
             {
-                Step::Failed
+                UnwrapStep::FunctionFailed
             }
-            (_, Some(inside), _) | (_, None, Some(inside)) => Step::Inside(inside.clone()),
-            (_, None, None) => Step::Nothing,
+            (_, Some(inside), _) | (_, None, Some(inside)) => UnwrapStep::InnerValue(inside.clone()),
+            (_, None, None) => UnwrapStep::UnknownFormat,
         }
     }
 }
 
-/// What is seen of a value.
-enum Step {
-    Found(Json),
-    Inside(Json),
-    Nothing,
-    /// The function, or the platform, says that it failed.
-    Failed,
+/// The result of one unwrapping.
+enum UnwrapStep {
+    ReturnValue(Json),
+    InnerValue(Json),
+    UnknownFormat,
+    /// The function or the platform reports a failure.
+    FunctionFailed,
 }
 
-/// What the platform says of a run that failed, as the response that a function would have given: `success` is false, and
-/// the reason is in `result.details`.
-fn failure(object: &Object) -> Option<Json> {
+/// Converts a failed run into an HTTP-like response: `success` is false, and `result.details` has the reason.
+fn failure_response(object: &Object) -> Option<Json> {
     object.get("success").filter(|success| success.to_bool() == Some(false))?;
     let result = object.get("result").and_then(|result| result.to_object().ok()).unwrap_or_default();
-    // The function itself has said more.
-    if [object, &result].iter().any(|said| said.get("statusCode").is_some()) {
+    // The function's own response has more details.
+    if [object, &result].iter().any(|object| object.get("statusCode").is_some()) {
         return None;
     }
     let details = result.get("details").or(object.get("error")).cloned().unwrap_or_else(Json::null);
@@ -96,23 +95,23 @@ fn is_success(response: &Object) -> bool {
     status.is_some_and(|status| (200.0..300.0).contains(&status))
 }
 
-/// Whether there is a message, in JSON or as the text of it.
+/// True if the body is a JSON-RPC message, or a string of one.
 fn has_message(body: &Json) -> bool {
     let parsed = body.to_str().and_then(|text| Json::parse(text.into_owned()).ok());
     let object = parsed.as_ref().unwrap_or(body).to_object();
     object.is_ok_and(|object| object.get("jsonrpc").is_some())
 }
 
-fn malformed() -> ToolError {
-    ToolError::new(Code::ExecutionFailed, "What the function returned has no known form")
+fn unknown_format() -> ToolError {
+    ToolError::new(ErrorCode::ExecutionFailed, "The function returned a value of unknown format")
 }
 
-fn failed(value: &Json) -> ToolError {
-    ToolError::new(Code::ExecutionFailed, "The function broke down").caused_by(beginning(value))
+fn function_failed(value: &Json) -> ToolError {
+    ToolError::new(ErrorCode::ExecutionFailed, "The function failed").caused_by(excerpt(value))
 }
 
-fn beginning(value: &Json) -> String {
-    value.as_text().chars().take(KEPT).collect()
+fn excerpt(value: &Json) -> String {
+    value.as_text().chars().take(MAX_EXCERPT_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -122,8 +121,8 @@ mod tests {
     const MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"body":"not this"}}"#;
 
     #[track_caller]
-    fn check(returns: Returns, body: &str, expect: Result<&str, &str>) {
-        let read = returns.read(body.to_owned().into());
+    fn check(returns: ReturnFormat, body: &str, expect: Result<&str, &str>) {
+        let read = returns.parse(body.to_owned().into());
         let read = read.as_ref().map(Json::as_text).map_err(ToolError::message);
         assert_eq!(read, expect, "{body}");
     }
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_every_wrapping() {
+    fn message_is_found_in_every_wrapper() {
         let text = quoted(MESSAGE);
         let twice = quoted(&text);
         let bodies = [
@@ -148,16 +147,16 @@ mod tests {
             format!(r#"{{"success":true,"result":{{"statusCode":200,"body":{text}}}}}"#),
             format!(r#"{{"success":true,"result":{{"statusCode":200,"body":{MESSAGE}}}}}"#),
             format!(r#"{{"success":true,"result":{}}}"#, quoted(&format!(r#"{{"body":{text}}}"#))),
-            // Whatever the status is: the message says what there is to say.
+            // The message is returned whatever the status.
             format!(r#"{{"statusCode":400,"body":{text}}}"#),
         ];
         for body in bodies {
-            check(Returns::Message, &body, Ok(MESSAGE));
+            check(ReturnFormat::JsonRpcMessage, &body, Ok(MESSAGE));
         }
     }
 
     #[test]
-    fn a_response_in_every_wrapping() {
+    fn response_is_found_in_every_wrapper() {
         let response = r#"{"statusCode":200,"body":"{\"jsonrpc\":1}"}"#;
         let bodies = [
             response.to_owned(),
@@ -168,17 +167,17 @@ mod tests {
             format!(r#"{{"success":true,"result":{}}}"#, quoted(response)),
         ];
         for body in bodies {
-            check(Returns::Response, &body, Ok(response));
+            check(ReturnFormat::HttpResponse, &body, Ok(response));
         }
         let own = r#"{"statusCode":200,"success":false,"body":{}}"#;
-        check(Returns::Response, own, Ok(own));
+        check(ReturnFormat::HttpResponse, own, Ok(own));
         let failed = r#"{"success":false,"result":{"details":"no such module"}}"#;
-        check(Returns::Response, failed, Ok(r#"{"statusCode":500,"body":"no such module"}"#));
-        check(Returns::Response, r#"{"success":false}"#, Ok(r#"{"statusCode":500,"body":null}"#));
+        check(ReturnFormat::HttpResponse, failed, Ok(r#"{"statusCode":500,"body":"no such module"}"#));
+        check(ReturnFormat::HttpResponse, r#"{"success":false}"#, Ok(r#"{"statusCode":500,"body":null}"#));
     }
 
     #[test]
-    fn functions_that_broke_down() {
+    fn failed_functions_are_errors() {
         let bodies = [
             r#"{"statusCode":500,"body":"{\"error\":\"Runtime error: boom\"}"}"#,
             r#"{"statusCode":500,"body":{"error":"Script execution failed","type":"TypeError","details":"x"}}"#,
@@ -187,20 +186,20 @@ mod tests {
             r#"{"success":false,"error":"boom"}"#,
         ];
         for body in bodies {
-            check(Returns::Message, body, Err("The function broke down"));
+            check(ReturnFormat::JsonRpcMessage, body, Err("The function failed"));
         }
     }
 
     #[test]
-    fn what_has_no_known_form() {
-        let unknown = Err("What the function returned has no known form");
+    fn unknown_formats_are_refused() {
+        let unknown = Err("The function returned a value of unknown format");
         let deep = format!("{}null{}", r#"{"body":"#.repeat(9), "}".repeat(9));
         for body in ["", "{", "null", "7", "[]", "{}", "\"text\"", r#"{"result":null}"#, r#"{"a":{}}"#, &deep]
         {
-            check(Returns::Message, body, unknown);
-            check(Returns::Response, body, unknown);
+            check(ReturnFormat::JsonRpcMessage, body, unknown);
+            check(ReturnFormat::HttpResponse, body, unknown);
         }
-        check(Returns::Message, r#"{"statusCode":200,"body":"fine"}"#, unknown);
-        check(Returns::Response, MESSAGE, unknown);
+        check(ReturnFormat::JsonRpcMessage, r#"{"statusCode":200,"body":"fine"}"#, unknown);
+        check(ReturnFormat::HttpResponse, MESSAGE, unknown);
     }
 }

@@ -1,45 +1,44 @@
-//! From a call's arguments to a request. A pure function of a plan.
+//! Converts a call's arguments to a request. A pure function of a plan.
 //!
-//! Arguments go, in this order, into the URL template, into headers and into the query; each takes out what it
-//! uses. With POST, PUT and PATCH the rest is the body, as its own text where nothing changes it; with other
-//! methods it is the query.
+//! The URL template, headers and the query take their arguments, in this order; each argument is used once. With
+//! POST, PUT and PATCH the remaining arguments are the body, byte for byte if nothing changes them; with other
+//! methods they are the query.
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use bytes::Bytes;
-use jmespath::Expression;
-use toolyard_core::{Code, Json, Object, ToolError};
+use toolyard_core::{ErrorCode, Json, Object, ToolError};
 
-use super::mapping;
-use super::target::{Target, encoded, invalid, plain};
+use super::mapping::JmespathMapping;
+use super::target::{RequestTarget, invalid_argument, percent_encode, plain_text};
 
-/// What the requests of a tool look like.
+/// Template of a tool's requests.
 #[derive(Clone)]
-pub struct Plan {
+pub struct HttpRequestPlan {
     /// The method.
     pub method: Method,
-    /// Where they go.
-    pub target: Target,
-    /// What each of them carries.
+    /// The URL, or a template of it.
+    pub target: RequestTarget,
+    /// Headers of every request.
     pub headers: HeaderMap,
-    /// What a body is called, unless [`Plan::headers`] say it.
+    /// Content type of a body, unless [`HttpRequestPlan::headers`] has one.
     pub content_type: HeaderValue,
-    /// The arguments that go into the query: with a method that has a body, these; with another one, only
-    /// these, or all where there is no list.
+    /// Names of the arguments in the query. `None`: all remaining arguments with a method without a body, none with
+    /// other methods.
     pub query_params: Option<Vec<String>>,
-    /// The arguments that go into headers.
+    /// Names of the arguments in headers, with the name of each header.
     pub header_params: Vec<(String, HeaderName)>,
-    /// What each query carries, whatever an argument says.
+    /// Parameters of every query; arguments do not override them.
     pub static_query: Vec<(String, String)>,
-    /// What each body carries, unless an argument says otherwise.
+    /// Members of every body; arguments override them.
     pub static_body: Object,
-    /// What makes the body of what would be the body.
-    pub body_mapping: Option<Expression<'static>>,
+    /// Mapping that converts the arguments to the body.
+    pub body_mapping: Option<JmespathMapping>,
 }
 
-impl Plan {
-    /// Requests with a method and a target, and nothing else said.
+impl HttpRequestPlan {
+    /// Creates a plan with a method, a target and defaults for everything else.
     #[must_use]
-    pub fn new(method: Method, target: Target) -> Self {
+    pub fn new(method: Method, target: RequestTarget) -> Self {
         Self {
             method,
             target,
@@ -53,32 +52,41 @@ impl Plan {
         }
     }
 
-    /// The request for these arguments.
+    /// True if arguments of `bytes` bytes can be converted on a connection's thread.
+    #[must_use]
+    pub fn is_brief(&self, bytes: usize) -> bool {
+        self.body_mapping.as_ref().is_none_or(|mapping| mapping.is_brief(bytes))
+    }
+
+    /// Builds the request for these arguments.
     ///
     /// # Errors
-    /// [`Code::InvalidArguments`] where an argument is missing in the URL, or cannot stand where it belongs.
+    /// [`ErrorCode::InvalidArguments`] if the URL lacks an argument, or an argument is not valid in its location.
     pub fn request(&self, arguments: Option<&Json>) -> Result<Request<Bytes>, ToolError> {
         let mut rest = match arguments.map(Json::to_object) {
             Some(Err(error)) => {
-                return Err(ToolError::new(Code::InvalidArguments, format!("Invalid arguments: {error}")));
+                return Err(ToolError::new(
+                    ErrorCode::InvalidArguments,
+                    format!("Invalid arguments: {error}"),
+                ));
             }
             Some(Ok(object)) => object,
             None => Object::new(),
         };
         let all = rest.clone();
-        let url = self.target.fill(&mut rest)?;
+        let url = self.target.expand(&mut rest)?;
         let headers = self.header_arguments(&mut rest)?;
         let url = self.with_query(url, &mut rest);
         let body = match arguments {
             _ if !self.has_body() => Bytes::new(),
-            Some(text) if rest == all && self.sends_arguments_as_they_are() && !all.is_empty() => {
+            Some(text) if rest == all && self.forwards_arguments_verbatim() && !all.is_empty() => {
                 text.bytes()
             }
             _ => self.body(&rest)?,
         };
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = url.parse::<Uri>().map_err(|error| no_url().caused_by(error))?;
+        *request.uri_mut() = url.parse::<Uri>().map_err(|error| invalid_url().caused_by(error))?;
         self.write_headers(headers, &mut request);
         Ok(request)
     }
@@ -87,7 +95,7 @@ impl Plan {
         [Method::POST, Method::PUT, Method::PATCH].contains(&self.method)
     }
 
-    fn sends_arguments_as_they_are(&self) -> bool {
+    fn forwards_arguments_verbatim(&self) -> bool {
         self.static_body.is_empty() && self.body_mapping.is_none()
     }
 
@@ -95,13 +103,16 @@ impl Plan {
         let mut headers = HeaderMap::new();
         for (argument, name) in &self.header_params {
             let Some(value) = rest.remove(argument).filter(|value| !value.is_null()) else { continue };
-            let value = HeaderValue::try_from(plain(&value));
-            headers.insert(name, value.map_err(|_| invalid(argument, "it cannot stand in a header"))?);
+            let value = HeaderValue::try_from(plain_text(&value));
+            headers.insert(
+                name,
+                value.map_err(|_| invalid_argument(argument, "it is not a valid header value"))?,
+            );
         }
         Ok(headers)
     }
 
-    fn write_headers(&self, of_arguments: HeaderMap, request: &mut Request<Bytes>) {
+    fn write_headers(&self, argument_headers: HeaderMap, request: &mut Request<Bytes>) {
         let has_body = !request.body().is_empty();
         let headers = request.headers_mut();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*;q=0.5"));
@@ -111,41 +122,41 @@ impl Plan {
         );
         headers.insert(header::CONTENT_TYPE, self.content_type.clone());
         headers.extend(self.headers.clone());
-        headers.extend(of_arguments);
+        headers.extend(argument_headers);
         if !has_body {
             headers.remove(header::CONTENT_TYPE);
         }
     }
 
-    /// The URL with its query. What an author wrote into it cannot be said again by an argument: which of two
-    /// a server takes is anybody's guess.
+    /// Appends the query to the URL. Arguments do not repeat the author's parameters: servers differ in which of two
+    /// values they use.
     fn with_query(&self, url: String, rest: &mut Object) -> String {
         let mut url = url;
-        let written: Vec<String> = names_in_query(&url);
-        let fixed: Vec<_> = self.static_query.iter().map(|(name, _)| encoded(name)).collect();
+        let url_names: Vec<String> = names_in_query(&url);
+        let static_names: Vec<_> = self.static_query.iter().map(|(name, _)| percent_encode(name)).collect();
         for (name, value) in self.query_arguments(rest) {
-            if !written.contains(&name) && !fixed.contains(&name) {
-                append(&mut url, &name, &encoded(&value));
+            if !url_names.contains(&name) && !static_names.contains(&name) {
+                append(&mut url, &name, &percent_encode(&value));
             }
         }
-        for (name, (_, value)) in fixed.iter().zip(&self.static_query) {
-            append(&mut url, name, &encoded(value));
+        for (name, (_, value)) in static_names.iter().zip(&self.static_query) {
+            append(&mut url, name, &percent_encode(value));
         }
         url
     }
 
-    /// Names, encoded, and values of the arguments that go into the query.
+    /// Returns the arguments of the query as pairs of encoded name and value.
     fn query_arguments(&self, rest: &mut Object) -> Vec<(String, String)> {
-        let taken: Vec<(String, Json)> = match &self.query_params {
+        let selected: Vec<(String, Json)> = match &self.query_params {
             Some(names) => names.iter().filter_map(|name| Some((name.clone(), rest.remove(name)?))).collect(),
             None if self.has_body() => Vec::new(),
             None => rest.iter().map(|(name, value)| (name.into_owned(), value.clone())).collect(),
         };
         let values = |(name, value): (String, Json)| {
-            let name = encoded(&name);
+            let name = percent_encode(&name);
             query_values(&value).into_iter().map(move |value| (name.clone(), value))
         };
-        taken.into_iter().flat_map(values).collect()
+        selected.into_iter().flat_map(values).collect()
     }
 
     fn body(&self, rest: &Object) -> Result<Bytes, ToolError> {
@@ -154,8 +165,8 @@ impl Plan {
             body.set(&name, value.clone());
         }
         match &self.body_mapping {
-            Some(expression) => {
-                let mapped = mapping::apply(expression, &body.to_json())?;
+            Some(mapping) => {
+                let mapped = mapping.apply(&body.to_json())?;
                 Ok(if mapped.is_null() { Bytes::new() } else { mapped.bytes() })
             }
             None if body.is_empty() => Ok(Bytes::new()),
@@ -164,15 +175,15 @@ impl Plan {
     }
 }
 
-/// An array is one value for each of its items, as long as these are plain; what is `null` is left out.
+/// Returns one value for each item of a flat array, none for `null`, and otherwise the value itself.
 fn query_values(value: &Json) -> Vec<String> {
     let is_nested = |value: &Json| matches!(value.as_bytes().first(), Some(b'{' | b'['));
     if value.is_null() {
         return Vec::new();
     }
     match value.to_items() {
-        Ok(items) if !items.iter().any(is_nested) => items.iter().map(plain).collect(),
-        _ => vec![plain(value)],
+        Ok(items) if !items.iter().any(is_nested) => items.iter().map(plain_text).collect(),
+        _ => vec![plain_text(value)],
     }
 }
 
@@ -190,6 +201,6 @@ fn append(url: &mut String, name: &str, value: &str) {
     url.extend([separator, name, "=", value]);
 }
 
-fn no_url() -> ToolError {
-    ToolError::new(Code::InvalidArguments, "Invalid arguments: they make no URL, or one that is too long")
+fn invalid_url() -> ToolError {
+    ToolError::new(ErrorCode::InvalidArguments, "Invalid arguments: the resulting URL is invalid or too long")
 }

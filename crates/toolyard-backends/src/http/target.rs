@@ -1,81 +1,84 @@
-//! Where a request goes: a URL with arguments in it.
+//! The URL of a request, with arguments in it.
 
 use std::fmt::Write;
 
 use ::http::Uri;
-use toolyard_core::{Code, Json, Object, ToolError};
+use toolyard_core::{ErrorCode, Json, Object, ToolError};
 
 /// A URL, or a template of one.
 #[derive(Clone)]
-pub struct Target {
-    pieces: Vec<Piece>,
+pub struct RequestTarget {
+    pieces: Vec<TemplatePiece>,
 }
 
 #[derive(Clone)]
-enum Piece {
+enum TemplatePiece {
     Literal(String),
-    Argument { name: String, part: Part },
+    Argument { name: String, component: UrlComponent },
 }
 
-/// Which part of a URL an argument stands in.
+/// The component of a URL that an argument is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum UrlComponent {
     Host,
     Path,
     Query,
 }
 
-const LEADS_OUT: &str = "it would lead out of its place in the path";
+const PATH_TRAVERSAL: &str = "it would change the path of the request";
 
-impl Target {
-    /// Always the same URL.
+impl RequestTarget {
+    /// Creates a target that is always the same URL.
     #[must_use]
     pub fn fixed(url: &Uri) -> Self {
-        Self { pieces: vec![Piece::Literal(url.to_string())] }
+        Self { pieces: vec![TemplatePiece::Literal(url.to_string())] }
     }
 
-    /// A URL with the names of arguments in braces. A brace without a partner stands for itself.
+    /// Parses a URL with names of arguments in braces. An unpaired brace is literal.
     #[must_use]
     pub fn template(text: &str) -> Self {
         let mut pieces = Vec::new();
         let mut before = String::new();
-        // What follows is for the eyes of a browser.
+        // Fragments are not sent.
         let mut rest = text.split('#').next().unwrap_or_default();
-        while let Some((literal, behind)) = rest.split_once('{') {
-            let Some((name, behind)) = behind.split_once('}') else { break };
+        while let Some((literal, tail)) = rest.split_once('{') {
+            let Some((name, tail)) = tail.split_once('}') else { break };
             before.push_str(literal);
-            pieces.push(Piece::Literal(literal.to_owned()));
-            pieces.push(Piece::Argument { name: name.to_owned(), part: part_behind(&before) });
-            rest = behind;
+            pieces.push(TemplatePiece::Literal(literal.to_owned()));
+            pieces
+                .push(TemplatePiece::Argument { name: name.to_owned(), component: component_after(&before) });
+            rest = tail;
         }
-        pieces.push(Piece::Literal(rest.to_owned()));
+        pieces.push(TemplatePiece::Literal(rest.to_owned()));
         Self { pieces }
     }
 
-    /// Whether arguments decide which host it is.
+    /// True if arguments decide the host.
     #[must_use]
-    pub fn host_varies(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Argument { part: Part::Host, .. }))
+    pub fn has_variable_host(&self) -> bool {
+        self.pieces
+            .iter()
+            .any(|piece| matches!(piece, TemplatePiece::Argument { component: UrlComponent::Host, .. }))
     }
 
-    /// The URL for these arguments, from which those that it holds are taken out.
-    pub(super) fn fill(&self, arguments: &mut Object) -> Result<String, ToolError> {
+    /// Returns the URL for these arguments, and removes the arguments that it uses.
+    pub(super) fn expand(&self, arguments: &mut Object) -> Result<String, ToolError> {
         let mut url = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(text) => url.push_str(text),
-                Piece::Argument { name, part } => {
+                TemplatePiece::Literal(text) => url.push_str(text),
+                TemplatePiece::Argument { name, component: part } => {
                     let value = arguments.get(name).filter(|value| !value.is_null());
-                    let value = value.ok_or_else(|| invalid(name, "it is missing"))?;
-                    url.push_str(&written(name, &plain(value), *part)?);
+                    let value = value.ok_or_else(|| invalid_argument(name, "it is missing"))?;
+                    url.push_str(&encode_argument(name, &plain_text(value), *part)?);
                 }
             }
         }
         for piece in &self.pieces {
-            if let Piece::Argument { name, part } = piece {
-                // One that is harmless by itself may stand beside a dot.
-                if *part == Part::Path && climbs(url.split('?').next().unwrap_or_default()) {
-                    return Err(invalid(name, LEADS_OUT));
+            if let TemplatePiece::Argument { name, component: part } = piece {
+                // A value without dots may follow a literal dot.
+                if *part == UrlComponent::Path && has_dot_segment(url.split('?').next().unwrap_or_default()) {
+                    return Err(invalid_argument(name, PATH_TRAVERSAL));
                 }
                 arguments.remove(name);
             }
@@ -84,56 +87,57 @@ impl Target {
     }
 }
 
-/// The part that follows such a beginning.
-fn part_behind(before: &str) -> Part {
-    let behind_scheme = before.split_once("://").map_or("", |(_, rest)| rest);
-    match (behind_scheme.contains('?'), behind_scheme.contains('/')) {
-        (true, _) => Part::Query,
-        (false, true) => Part::Path,
-        (false, false) => Part::Host,
+/// Returns the component that follows this beginning of a URL.
+fn component_after(before: &str) -> UrlComponent {
+    let after_scheme = before.split_once("://").map_or("", |(_, rest)| rest);
+    match (after_scheme.contains('?'), after_scheme.contains('/')) {
+        (true, _) => UrlComponent::Query,
+        (false, true) => UrlComponent::Path,
+        (false, false) => UrlComponent::Host,
     }
 }
 
-fn written(name: &str, value: &str, part: Part) -> Result<String, ToolError> {
-    let of_a_host = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.');
+fn encode_argument(name: &str, value: &str, part: UrlComponent) -> Result<String, ToolError> {
+    let is_host_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.');
     match part {
-        Part::Host if value.is_empty() || !value.bytes().all(of_a_host) => {
-            Err(invalid(name, "it is not a part of a host's name"))
+        UrlComponent::Host if value.is_empty() || !value.bytes().all(is_host_byte) => {
+            Err(invalid_argument(name, "it is not valid in a host name"))
         }
-        Part::Host => Ok(value.to_owned()),
-        // The URL of an item without its name is often that of all items.
-        Part::Path if value.is_empty() => Err(invalid(name, "it is empty")),
-        // Encoding does not help: many a server decodes a path before it resolves it.
-        Part::Path if climbs(value) => Err(invalid(name, LEADS_OUT)),
-        Part::Path | Part::Query => Ok(encoded(value)),
+        UrlComponent::Host => Ok(value.to_owned()),
+        // Without its last segment, the URL of an item is often that of the collection.
+        UrlComponent::Path if value.is_empty() => Err(invalid_argument(name, "it is empty")),
+        // Encoding does not help: many servers decode a path before they resolve it.
+        UrlComponent::Path if has_dot_segment(value) => Err(invalid_argument(name, PATH_TRAVERSAL)),
+        UrlComponent::Path | UrlComponent::Query => Ok(percent_encode(value)),
     }
 }
 
-/// Whether there is a segment in a path that servers resolve.
-fn climbs(path: &str) -> bool {
-    path.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."))
+/// True if the path has a dot segment. Many servers ignore the part of a segment after `;`.
+fn has_dot_segment(path: &str) -> bool {
+    let mut segments = path.split(['/', '\\']).filter_map(|segment| segment.split(';').next());
+    segments.any(|segment| matches!(segment, "." | ".."))
 }
 
-/// An argument as a person would write it: a string without quotes, anything else as its JSON.
-pub(super) fn plain(value: &Json) -> String {
+/// Returns a string without its quotes, and any other value as JSON.
+pub(super) fn plain_text(value: &Json) -> String {
     value.to_str().map_or_else(|| value.as_text().to_owned(), |text| text.into_owned())
 }
 
-/// Everything but unreserved characters in percent-encoding (RFC 3986, section 2.3).
-pub(super) fn encoded(text: &str) -> String {
+/// Percent-encodes all but unreserved characters (RFC 3986, section 2.3).
+pub(super) fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             encoded.push(char::from(byte));
         } else {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _written = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
 }
 
-/// An argument that makes no request.
-pub(super) fn invalid(name: &str, problem: &str) -> ToolError {
-    ToolError::new(Code::InvalidArguments, format!("Invalid arguments: /{name}: {problem}"))
+/// Creates the error for an invalid argument.
+pub(super) fn invalid_argument(name: &str, problem: &str) -> ToolError {
+    ToolError::new(ErrorCode::InvalidArguments, format!("Invalid arguments: /{name}: {problem}"))
 }

@@ -1,28 +1,28 @@
-//! The pure parts: requests and responses as tables.
+//! Tables of requests and responses.
 
 use ::http::{HeaderName, HeaderValue, Method, StatusCode};
 use bytes::Bytes;
-use toolyard_core::{Json, Object, Output};
+use toolyard_core::{CallOutput, Json, Object};
 
-use super::request::Plan;
-use super::response::Reading;
-use super::target::Target;
+use super::request::HttpRequestPlan;
+use super::response::ResponseConversion;
+use super::target::RequestTarget;
 use super::*;
 
-fn fixed(method: Method, url: &str) -> Plan {
-    Plan::new(method, Target::fixed(&url.parse().unwrap()))
+fn fixed(method: Method, url: &str) -> HttpRequestPlan {
+    HttpRequestPlan::new(method, RequestTarget::fixed(&url.parse().unwrap()))
 }
 
-fn template(method: Method, url: &str) -> Plan {
-    Plan::new(method, Target::template(url))
+fn template(method: Method, url: &str) -> HttpRequestPlan {
+    HttpRequestPlan::new(method, RequestTarget::template(url))
 }
 
 fn json(text: &str) -> Json {
     Json::parse(text.to_owned()).unwrap()
 }
 
-/// A request in one line: method, URL, headers that are not on every request, body. Or why there is none.
-fn shown(plan: &Plan, arguments: &str) -> String {
+/// Formats a request in one line: method, URL, headers that differ between requests, body; or its error.
+fn format_request(plan: &HttpRequestPlan, arguments: &str) -> String {
     let arguments = (!arguments.is_empty()).then(|| json(arguments));
     let request = match plan.request(arguments.as_ref()) {
         Ok(request) => request,
@@ -39,12 +39,12 @@ fn shown(plan: &Plan, arguments: &str) -> String {
 }
 
 #[track_caller]
-fn check(plan: &Plan, arguments: &str, expect: &str) {
-    assert_eq!(shown(plan, arguments), expect, "{arguments}");
+fn check(plan: &HttpRequestPlan, arguments: &str, expect: &str) {
+    assert_eq!(format_request(plan, arguments), expect, "{arguments}");
 }
 
 #[test]
-fn a_body_is_the_arguments_as_they_came() {
+fn body_is_the_unchanged_arguments() {
     let url = "https://a.example/b?c=d";
     let post = fixed(Method::POST, url);
     let text = r#"{"n": 1.10,  "big":12345678901234567890123, "a":[ ]}"#;
@@ -66,7 +66,7 @@ fn a_body_is_the_arguments_as_they_came() {
 }
 
 #[test]
-fn other_methods_have_a_query() {
+fn methods_without_a_body_have_a_query() {
     let get = fixed(Method::GET, "http://a.example");
     check(&get, "", "GET http://a.example/");
     check(
@@ -84,12 +84,12 @@ fn other_methods_have_a_query() {
     check(
         &get,
         &format!(r#"{{"a":"{}"}}"#, "x".repeat(70_000)),
-        "invalid_arguments: Invalid arguments: they make no URL, or one that is too long",
+        "invalid_arguments: Invalid arguments: the resulting URL is invalid or too long",
     );
 }
 
 #[test]
-fn an_argument_says_nothing_that_the_author_has_said() {
+fn arguments_do_not_override_the_query_of_the_author() {
     let mut get = fixed(Method::GET, "http://a.example/?key=k");
     get.static_query = vec![("v".into(), "1 2".into())];
     check(&get, r#"{"key":"x","v":"3","w":"4"}"#, "GET http://a.example/?key=k&w=4&v=1%202");
@@ -98,7 +98,7 @@ fn an_argument_says_nothing_that_the_author_has_said() {
 }
 
 #[test]
-fn arguments_go_to_their_places_once() {
+fn each_argument_is_used_once() {
     let mut post = template(Method::POST, "https://a.example/users/{id}?lang={lang}");
     post.header_params = vec![("tenant".into(), HeaderName::from_static("x-tenant"))];
     post.query_params = Some(vec!["page".into()]);
@@ -114,17 +114,17 @@ fn arguments_go_to_their_places_once() {
     check(
         &post,
         r#"{"id":1,"lang":"e","tenant":"a\r\nb: c"}"#,
-        "invalid_arguments: Invalid arguments: /tenant: it cannot stand in a header",
+        "invalid_arguments: Invalid arguments: /tenant: it is not a valid header value",
     );
 }
 
 #[test]
-fn an_argument_stays_in_its_place() {
+fn argument_stays_in_its_url_component() {
     let get = template(Method::GET, "https://a.example/v/{x}/z");
     check(&get, r#"{"x":"a/b?#.."}"#, "GET https://a.example/v/a%2Fb%3F%23../z");
     check(&get, r#"{"x":"%2e%2e"}"#, "GET https://a.example/v/%252e%252e/z");
-    for climbing in [".", "..", "../x", "a/../..", r"..\\a"] {
-        let refused = "invalid_arguments: Invalid arguments: /x: it would lead out of its place in the path";
+    for climbing in [".", "..", "../x", "a/../..", r"..\\a", "..;x", "a/..;/b"] {
+        let refused = "invalid_arguments: Invalid arguments: /x: it would change the path of the request";
         check(&get, &format!(r#"{{"x":"{climbing}"}}"#), refused);
     }
     check(&get, r#"{"x":""}"#, "invalid_arguments: Invalid arguments: /x: it is empty");
@@ -135,10 +135,10 @@ fn an_argument_stays_in_its_place() {
     check(&twice, r#"{"x":"a"}"#, "GET https://a.example/a/a");
 
     let host = template(Method::GET, "https://{x}.example:8443/");
-    assert!(host.target.host_varies() && !get.target.host_varies());
+    assert!(host.target.has_variable_host() && !get.target.has_variable_host());
     check(&host, r#"{"x":"a.b-c"}"#, "GET https://a.b-c.example:8443/");
     for text in ["a/", "a:80", "a@b", "[::1]", "a?b", "", "é", "a b", "a\\\\b", "a%2fb"] {
-        let refused = "invalid_arguments: Invalid arguments: /x: it is not a part of a host's name";
+        let refused = "invalid_arguments: Invalid arguments: /x: it is not valid in a host name";
         check(&host, &format!(r#"{{"x":"{text}"}}"#), refused);
     }
 }
@@ -150,16 +150,16 @@ fn bodies_are_completed_and_mapped() {
     let sent = "POST http://a.example/ content-type: application/json";
     check(&post, "", &format!(r#"{sent} {{"a":1,"b":2}}"#));
     check(&post, r#"{"b":3.0,"c":4}"#, &format!(r#"{sent} {{"a":1,"b":3.0,"c":4}}"#));
-    post.body_mapping = Some(jmespath::compile("{data: [b, c]}").unwrap());
+    post.body_mapping = Some(mapping("{data: [b, c]}"));
     check(&post, r#"{"c":"x"}"#, &format!(r#"{sent} {{"data":[2,"x"]}}"#));
-    post.body_mapping = Some(jmespath::compile("nothing").unwrap());
+    post.body_mapping = Some(mapping("nothing"));
     check(&post, r#"{"c":"x"}"#, "POST http://a.example/");
-    post.body_mapping = Some(jmespath::compile("length(a)").unwrap());
+    post.body_mapping = Some(mapping("length(a)"));
     check(&post, "", "execution_failed: A mapping of this tool does not fit the data");
 }
 
 #[test]
-fn headers_of_the_author_count() {
+fn headers_of_the_manifest_override_defaults() {
     let mut post = fixed(Method::POST, "http://a.example/");
     post.content_type = HeaderValue::from_static("application/x");
     check(&post, r#"{"a":1}"#, r#"POST http://a.example/ content-type: application/x {"a":1}"#);
@@ -169,8 +169,8 @@ fn headers_of_the_author_count() {
     assert_eq!(post.request(None).unwrap().headers()[header::ACCEPT], "text/csv");
 }
 
-/// A result in one line.
-fn result(output: Result<Output, ToolError>) -> String {
+/// Formats a result in one line.
+fn result(output: Result<CallOutput, ToolError>) -> String {
     match output {
         Ok(output) => output.body.to_json().as_text().to_owned(),
         Err(error) => format!("{}: {error}", error.code().row().wire),
@@ -178,23 +178,23 @@ fn result(output: Result<Output, ToolError>) -> String {
 }
 
 #[track_caller]
-fn check_output(reading: &Reading, content_type: &'static str, body: &[u8], expect: &str) {
+fn check_output(reading: &ResponseConversion, content_type: &'static str, body: &[u8], expect: &str) {
     let content_type = HeaderValue::from_static(content_type);
     let output = reading.output(StatusCode::OK, Some(&content_type), Bytes::copy_from_slice(body));
     assert_eq!(result(output), expect, "{}", String::from_utf8_lossy(body));
 }
 
 fn text(text: &str) -> String {
-    Output::text(text).body.to_json().as_text().to_owned()
+    CallOutput::text(text).body.to_json().as_text().to_owned()
 }
 
-fn both(shown: &str, structure: &str) -> String {
-    Output::text(shown).body.with("structuredContent", json(structure)).to_json().as_text().to_owned()
+fn both(text: &str, structure: &str) -> String {
+    CallOutput::text(text).body.with("structuredContent", json(structure)).to_json().as_text().to_owned()
 }
 
 #[test]
-fn results_of_success() {
-    let plain = Reading::default();
+fn successful_responses_become_results() {
+    let plain = ResponseConversion::default();
     check_output(
         &plain,
         "application/json",
@@ -214,13 +214,14 @@ fn results_of_success() {
         "execution_failed: The response is neither JSON nor text",
     );
     check_output(&plain, "text/plain", b"", &text("200 OK"));
-    let structured = Reading { structured: true, ..Reading::default() };
+    let structured = ResponseConversion { promises_structure: true, ..ResponseConversion::default() };
     check_output(&structured, "text/plain", b"hi", &both(r#"{"result":"hi"}"#, r#"{"result":"hi"}"#));
 }
 
 #[test]
 fn results_are_redacted_then_mapped() {
-    let redact = Reading { redact: vec!["token".into(), "nope".into()], ..Reading::default() };
+    let redact =
+        ResponseConversion { redact: vec!["token".into(), "nope".into()], ..ResponseConversion::default() };
     let hidden = r#"{"token":"[REDACTED]","a":1.0}"#;
     check_output(&redact, "application/json", br#"{"token": {"x":1}, "a": 1.0}"#, &both(hidden, hidden));
     check_output(
@@ -234,10 +235,10 @@ fn results_are_redacted_then_mapped() {
         &redact,
         "a/b",
         twice,
-        "execution_failed: The response names a member twice, and cannot be redacted",
+        "execution_failed: The response has a duplicate member and cannot be redacted",
     );
 
-    let mapping = |text| Reading { mapping: Some(jmespath::compile(text).unwrap()), ..redact.clone() };
+    let mapping = |text| ResponseConversion { mapping: Some(mapping(text)), ..redact.clone() };
     check_output(&mapping("token"), "a/b", br#"{"token":"s3cret"}"#, &text("[REDACTED]"));
     check_output(
         &mapping("{n: items[].name}"),
@@ -257,22 +258,26 @@ fn results_are_redacted_then_mapped() {
 }
 
 #[test]
-fn failures_carry_the_beginning_of_their_body() {
+fn error_results_have_an_excerpt_of_the_body() {
     #[track_caller]
-    fn check(reading: &Reading, status: u16, body: &str, whole: bool, expect: &str) {
+    fn check(reading: &ResponseConversion, status: u16, body: &str, whole: bool, expect: &str) {
         let body = Bytes::copy_from_slice(body.as_bytes());
         let output = reading.failure("", StatusCode::from_u16(status).unwrap(), &body, whole);
         assert!(output.is_error);
-        assert_eq!(output.body, Output::failure(expect).body, "{:?}", output.body.to_json().as_text());
+        assert_eq!(output.body, CallOutput::failure(expect).body, "{:?}", output.body.to_json().as_text());
     }
-    let plain = Reading::default();
+    let plain = ResponseConversion::default();
     check(&plain, 404, "no such user", true, "HTTP 404 Not Found: no such user");
     check(&plain, 599, "", true, "HTTP 599");
     check(&plain, 302, "", true, "HTTP 302 Found (redirects are not followed)");
     let long = "x".repeat(511) + "é" + "y";
     check(&plain, 500, &long, false, &format!("HTTP 500 Internal Server Error: {}", "x".repeat(511)));
-    let redact = Reading { redact: vec!["token".into()], ..Reading::default() };
+    let redact = ResponseConversion { redact: vec!["token".into()], ..ResponseConversion::default() };
     check(&redact, 400, r#"{"token":"s3cret"}"#, true, r#"HTTP 400 Bad Request: {"token":"[REDACTED]"}"#);
     check(&redact, 400, r#"{"token":"s3cret"}"#, false, "HTTP 400 Bad Request");
     check(&redact, 400, r#"{"token":"s3cret""#, true, "HTTP 400 Bad Request");
+}
+
+fn mapping(expression: &str) -> mapping::JmespathMapping {
+    mapping::JmespathMapping::new(jmespath::compile(expression).unwrap(), 1 << 20)
 }

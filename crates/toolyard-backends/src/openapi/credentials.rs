@@ -1,130 +1,133 @@
-//! What opens a service: the schemes of its description, with what the manifest has for them.
+//! Credentials of a service: the manifest's secrets for the security schemes of its description.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ::http::{HeaderName, HeaderValue, Request, Uri, header};
 use bytes::Bytes;
-use toolyard_core::{Code, Secrets, ToolError};
-use toolyard_net::auth::{self, Auth, Source};
-use toolyard_net::client::Client;
-use toolyard_openapi::{KeyPlace, Requirement, Scheme, percent_encoded};
+use toolyard_core::{ErrorCode, SecretRedactor, ToolError};
+use toolyard_net::auth::{self, SecretSource, UpstreamCredentials};
+use toolyard_net::client::HttpClient;
+use toolyard_openapi::{ApiKeyLocation, SecurityRequirement, SecurityScheme, percent_encoded};
 
-use super::token::{Grant, Tokens};
-use crate::http::no_credentials;
+use super::token::{TokenCache, TokenRequest};
+use crate::http::credentials_error;
 
-/// What the manifest has for the schemes of a description, by their names.
+/// The manifest's credentials, by the name of their security scheme.
 #[derive(Default)]
-pub struct Credentials {
-    /// The names of schemes, and what opens them.
-    pub by_scheme: HashMap<String, Credential>,
-    /// What keeps secrets out of what is said.
-    pub secrets: Secrets,
-    tokens: Tokens,
+pub struct ServiceCredentials {
+    /// Credentials by the name of their scheme.
+    pub by_scheme: HashMap<String, OpenApiCredential>,
+    /// Redactor that learns every secret read.
+    pub secrets: SecretRedactor,
+    tokens: TokenCache,
 }
 
-/// What opens a scheme.
-pub enum Credential {
-    /// The key, the token, or `user:password`.
-    Secret(Source),
-    /// What tokens are given out for (OAuth 2, client credentials: RFC 6749, section 4.4).
-    Client {
-        /// Who asks.
+/// Credential for a security scheme.
+pub enum OpenApiCredential {
+    /// An API key, a token, or `user:password`.
+    Secret(SecretSource),
+    /// An OAuth 2.0 client (client credentials grant: RFC 6749, section 4.4).
+    OAuthClient {
+        /// Client identifier.
         id: String,
-        /// What proves it.
-        secret: Source,
-        /// Where tokens are given out, if not where the description says.
+        /// Client secret.
+        secret: SecretSource,
+        /// Token endpoint, instead of the description's.
         token_url: Option<String>,
-        /// The scopes to ask for, if not those that an operation wants.
+        /// Requested scopes, instead of those that the operation requires.
         scopes: Option<Vec<String>>,
     },
 }
 
-/// What a request was signed with, as far as that can be over.
+/// Cache keys of the access tokens that a request carries.
 #[derive(Debug, Default)]
-pub(super) struct Signed(Vec<String>);
+pub(super) struct AppliedTokens(Vec<String>);
 
-impl Credentials {
-    /// What the manifest has, by the names of schemes.
+impl ServiceCredentials {
+    /// Creates credentials from those of the manifest.
     #[must_use]
-    pub fn new(by_scheme: HashMap<String, Credential>, secrets: Secrets) -> Self {
-        Self { by_scheme, secrets, tokens: Tokens::default() }
+    pub fn new(by_scheme: HashMap<String, OpenApiCredential>, secrets: SecretRedactor) -> Self {
+        Self { by_scheme, secrets, tokens: TokenCache::default() }
     }
 
-    /// Puts on what opens an operation: the first of its alternatives for which there is everything. Where there is none,
-    /// the request goes as it is.
-    pub(super) async fn sign(
+    /// Applies the first security alternative for which all credentials are configured. Without one, the request is
+    /// sent unchanged.
+    pub(super) async fn apply(
         &self,
         request: &mut Request<Bytes>,
-        alternatives: &[Vec<Requirement>],
-        schemes: &BTreeMap<String, Scheme>,
-        client: &Client,
-    ) -> Result<Signed, ToolError> {
-        let has_all = |all: &&Vec<Requirement>| {
+        alternatives: &[Vec<SecurityRequirement>],
+        schemes: &BTreeMap<String, SecurityScheme>,
+        client: &HttpClient,
+    ) -> Result<AppliedTokens, ToolError> {
+        let has_all = |all: &&Vec<SecurityRequirement>| {
             !all.is_empty()
                 && all
                     .iter()
                     .all(|one| self.by_scheme.contains_key(&one.scheme) && schemes.contains_key(&one.scheme))
         };
-        let mut signed = Signed::default();
+        let mut applied_tokens = AppliedTokens::default();
         for requirement in alternatives.iter().find(has_all).into_iter().flatten() {
             let (Some(scheme), Some(credential)) =
                 (schemes.get(&requirement.scheme), self.by_scheme.get(&requirement.scheme))
             else {
                 continue;
             };
-            self.put(request, scheme, credential, requirement, client, &mut signed).await?;
+            self.apply_scheme(request, scheme, credential, requirement, client, &mut applied_tokens).await?;
         }
-        Ok(signed)
+        Ok(applied_tokens)
     }
 
-    /// Whether there is a token among what a request was signed with; if so, it is not used again.
-    pub(super) fn forget(&self, signed: &Signed) -> bool {
-        signed.0.iter().filter(|grant| self.tokens.forget(grant)).count() > 0
+    /// Removes a request's tokens from the cache. True if there was one.
+    pub(super) fn forget(&self, applied_tokens: &AppliedTokens) -> bool {
+        applied_tokens.0.iter().filter(|key| self.tokens.forget(key)).count() > 0
     }
 
-    async fn put(
+    async fn apply_scheme(
         &self,
         request: &mut Request<Bytes>,
-        scheme: &Scheme,
-        credential: &Credential,
-        wanted: &Requirement,
-        client: &Client,
-        signed: &mut Signed,
+        scheme: &SecurityScheme,
+        credential: &OpenApiCredential,
+        requirement: &SecurityRequirement,
+        client: &HttpClient,
+        applied_tokens: &mut AppliedTokens,
     ) -> Result<(), ToolError> {
         match (scheme, credential) {
-            (Scheme::ApiKey { place, name }, Credential::Secret(source)) => {
-                let key = source.read(&self.secrets).await.map_err(no_credentials)?;
-                put_key(request, *place, name, &key)
+            (SecurityScheme::ApiKey { location, name }, OpenApiCredential::Secret(source)) => {
+                let key = source.read(&self.secrets).await.map_err(credentials_error)?;
+                apply_api_key(request, *location, name, &key)
             }
-            (Scheme::Basic, Credential::Secret(source)) => {
-                self.authorize(request, auth::Scheme::Basic, source).await
+            (SecurityScheme::Basic, OpenApiCredential::Secret(source)) => {
+                self.authorize(request, auth::HttpAuthScheme::Basic, source).await
             }
-            (Scheme::Other, Credential::Secret(_)) => {
-                let problem = "The credentials of this tool cannot be used: its scheme is none that is known";
-                Err(ToolError::new(Code::Unavailable, problem).unsent())
+            (SecurityScheme::Other, OpenApiCredential::Secret(_)) => {
+                let problem =
+                    "The credentials of this tool cannot be used: its security scheme is not supported";
+                Err(ToolError::new(ErrorCode::Unavailable, problem).unsent())
             }
-            (_, Credential::Secret(source)) => self.authorize(request, auth::Scheme::Bearer, source).await,
-            (scheme, Credential::Client { id, secret, token_url, scopes }) => {
-                let described = match scheme {
-                    Scheme::OAuth2 { token_url } => token_url.as_deref(),
+            (_, OpenApiCredential::Secret(source)) => {
+                self.authorize(request, auth::HttpAuthScheme::Bearer, source).await
+            }
+            (scheme, OpenApiCredential::OAuthClient { id, secret, token_url, scopes }) => {
+                let described_url = match scheme {
+                    SecurityScheme::OAuth2 { token_url } => token_url.as_deref(),
                     _ => None,
                 };
-                let no_place = "The credentials of this tool cannot be used: where tokens are given out is not known \
-                                (`tokenURL`)";
-                let token_url = token_url.as_deref().or(described);
+                let no_token_url = "The credentials of this tool cannot be used: the token endpoint is \
+                                unknown (set `tokenURL`)";
+                let token_url = token_url.as_deref().or(described_url);
                 let token_url =
-                    token_url.ok_or_else(|| ToolError::new(Code::Unavailable, no_place).unsent())?;
-                let scopes = scopes.as_ref().unwrap_or(&wanted.scopes);
-                let secret = secret.read(&self.secrets).await.map_err(no_credentials)?;
-                let grant = Grant {
+                    token_url.ok_or_else(|| ToolError::new(ErrorCode::Unavailable, no_token_url).unsent())?;
+                let scopes = scopes.as_ref().unwrap_or(&requirement.scopes);
+                let secret = secret.read(&self.secrets).await.map_err(credentials_error)?;
+                let token_request = TokenRequest {
                     token_url: token_url.to_owned(),
-                    id: id.clone(),
-                    secret,
+                    client_id: id.clone(),
+                    client_secret: secret,
                     scopes: scopes.join(" "),
                 };
-                let token = self.tokens.get(&grant, client, &self.secrets).await?;
-                signed.0.push(grant.key());
-                self.authorize(request, auth::Scheme::Bearer, &Source::Value(token)).await
+                let token = self.tokens.get(&token_request, client, &self.secrets).await?;
+                applied_tokens.0.push(token_request.cache_key());
+                self.authorize(request, auth::HttpAuthScheme::Bearer, &SecretSource::Value(token)).await
             }
         }
     }
@@ -132,38 +135,46 @@ impl Credentials {
     async fn authorize(
         &self,
         request: &mut Request<Bytes>,
-        scheme: auth::Scheme,
-        source: &Source,
+        scheme: auth::HttpAuthScheme,
+        source: &SecretSource,
     ) -> Result<(), ToolError> {
-        let source = Source::Value(source.read(&self.secrets).await.map_err(no_credentials)?);
-        let auth = Auth { scheme, source, secrets: self.secrets.clone() };
-        request.headers_mut().insert(header::AUTHORIZATION, auth.header().await.map_err(no_credentials)?);
+        let source = SecretSource::Value(source.read(&self.secrets).await.map_err(credentials_error)?);
+        let auth = UpstreamCredentials { scheme, source, secrets: self.secrets.clone() };
+        request.headers_mut().insert(header::AUTHORIZATION, auth.header().await.map_err(credentials_error)?);
         Ok(())
     }
 }
 
-fn put_key(request: &mut Request<Bytes>, place: KeyPlace, name: &str, key: &str) -> Result<(), ToolError> {
-    let cannot = || {
-        ToolError::new(Code::Unavailable, "The credentials of this tool cannot stand where they belong")
-            .unsent()
+fn apply_api_key(
+    request: &mut Request<Bytes>,
+    location: ApiKeyLocation,
+    name: &str,
+    key: &str,
+) -> Result<(), ToolError> {
+    let unusable_key = || {
+        ToolError::new(
+            ErrorCode::Unavailable,
+            "The credentials of this tool are not valid in their header, cookie or query parameter",
+        )
+        .unsent()
     };
     let sensitive = |text: String| -> Result<HeaderValue, ToolError> {
-        let mut value = HeaderValue::try_from(text).map_err(|_| cannot())?;
+        let mut value = HeaderValue::try_from(text).map_err(|_| unusable_key())?;
         value.set_sensitive(true);
         Ok(value)
     };
-    match place {
-        KeyPlace::Header => {
-            let name = HeaderName::try_from(name).map_err(|_| cannot())?;
+    match location {
+        ApiKeyLocation::Header => {
+            let name = HeaderName::try_from(name).map_err(|_| unusable_key())?;
             request.headers_mut().insert(name, sensitive(key.to_owned())?);
         }
-        KeyPlace::Cookie => {
-            let before = request.headers().get(header::COOKIE).and_then(|value| value.to_str().ok());
-            let before = before.map(|before| format!("{before}; ")).unwrap_or_default();
-            let cookie = sensitive(format!("{before}{name}={key}"))?;
+        ApiKeyLocation::Cookie => {
+            let existing = request.headers().get(header::COOKIE).and_then(|value| value.to_str().ok());
+            let prefix = existing.map(|before| format!("{before}; ")).unwrap_or_default();
+            let cookie = sensitive(format!("{prefix}{name}={key}"))?;
             request.headers_mut().insert(header::COOKIE, cookie);
         }
-        KeyPlace::Query => {
+        ApiKeyLocation::Query => {
             let separator =
                 if request.uri().query().is_some_and(|query| !query.is_empty()) { "&" } else { "?" };
             let url = request.uri().to_string();
@@ -173,7 +184,7 @@ fn put_key(request: &mut Request<Bytes>, place: KeyPlace, name: &str, key: &str)
                 percent_encoded(name),
                 percent_encoded(key)
             );
-            *request.uri_mut() = url.parse::<Uri>().map_err(|_| cannot())?;
+            *request.uri_mut() = url.parse::<Uri>().map_err(|_| unusable_key())?;
         }
     }
     Ok(())

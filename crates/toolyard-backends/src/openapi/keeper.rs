@@ -1,4 +1,4 @@
-//! Keeps the tools as the description has them.
+//! The task that refreshes a service's tools from its description.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,65 +6,65 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
-use toolyard_core::{Catalog, Phase, Tool};
-use toolyard_openapi::{Description, Sources, Unreadable};
+use toolyard_core::{BackendPhase, Catalog, Tool};
+use toolyard_openapi::{DescriptionError, DescriptionSources, ServiceDescription};
 
-use super::source::{NotRead, Reader};
-use super::{Service, Shared};
+use super::source::{DescriptionFetcher, DescriptionReadError};
+use super::{LoadedService, ServiceAccess};
 
-/// The first pause after a failure, and the longest. Each failure doubles it.
+/// First and longest pause after a failure. Each failure doubles the pause.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 
-/// How many faults of a description are logged.
-const FAULTS_SHOWN: usize = 10;
+/// Maximum number of faults of a description in the log.
+const MAX_LOGGED_FAULTS: usize = 10;
 
-/// The task that reads the description, and reads it again.
-pub(super) struct Keeper {
+/// The task that fetches the description again and again.
+pub(super) struct DescriptionKeeper {
     pub(super) name: Arc<str>,
-    pub(super) reader: Reader,
-    pub(super) reading: toolyard_openapi::Options,
-    pub(super) most: usize,
-    pub(super) every: Option<Duration>,
+    pub(super) reader: DescriptionFetcher,
+    pub(super) read_options: toolyard_openapi::ReadOptions,
+    pub(super) max_tools: usize,
+    pub(super) interval: Option<Duration>,
     pub(super) read_time: Duration,
-    pub(super) shared: Arc<Shared>,
-    /// The servers that the first description named.
+    pub(super) access: Arc<ServiceAccess>,
+    /// Servers of the first description.
     pub(super) origins: Option<BTreeSet<String>>,
     pub(super) catalog: watch::Sender<Arc<Catalog>>,
-    pub(super) service: watch::Sender<Arc<Service>>,
-    /// Somebody wants to know what there is now.
+    pub(super) service: watch::Sender<Arc<LoadedService>>,
+    /// Requests a refresh.
     pub(super) refresh: Arc<Notify>,
 }
 
-/// Why there are no tools, or no newer ones.
+/// The reason why the tools could not be loaded or refreshed.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum RefreshError {
     #[error("the description cannot be read: {0}")]
-    NotRead(#[from] NotRead),
+    UnreadableDescription(#[from] DescriptionReadError),
     #[error("reading the description takes too long")]
-    TooSlow,
+    ReadTimeout,
     #[error("the description cannot be used: {0}")]
-    Unreadable(#[from] Unreadable),
+    InvalidDescription(#[from] DescriptionError),
     #[error(
-        "it has {0} operations, and a handler may have {1} tools (limits.toolsPerHandler): choose with `operationFilter` or `filter`"
+        "it has {0} operations, but the limit is {1} tools (limits.toolsPerHandler): select operations with `operationFilter` or `filter`"
     )]
-    TooMany(usize, usize),
+    TooManyOperations(usize, usize),
     #[error(
-        "it names another server than before, {0}, which is sent no credentials unasked: restart the handler, or set `baseURL`"
+        "it names a new server, {0}, to which no credentials are sent: restart the handler, or set `baseURL`"
     )]
-    Elsewhere(String),
+    ServerChanged(String),
 }
 
-impl Keeper {
-    pub(super) async fn keep(mut self) {
+impl DescriptionKeeper {
+    pub(super) async fn run(mut self) {
         let mut pause = BACKOFF.0;
         loop {
-            let wait = match self.look().await {
+            let wait = match self.reload().await {
                 Ok(()) => {
                     pause = BACKOFF.0;
-                    self.every
+                    self.interval
                 }
                 Err(failure) => {
-                    self.give_up(&failure);
+                    self.report_failure(&failure);
                     let wait = pause;
                     pause = (pause * 2).min(BACKOFF.1);
                     Some(wait)
@@ -77,100 +77,108 @@ impl Keeper {
         }
     }
 
-    /// Reads the description, and publishes it if it is another one than before.
-    async fn look(&mut self) -> Result<(), Failure> {
-        let read = timeout(self.read_time, self.reader.read()).await.map_err(|_| Failure::TooSlow)??;
+    /// Reads the description, and publishes it if it has changed.
+    async fn reload(&mut self) -> Result<(), RefreshError> {
+        let read =
+            timeout(self.read_time, self.reader.read()).await.map_err(|_| RefreshError::ReadTimeout)??;
         let Some(sources) = read else {
             self.catalog.send_if_modified(|catalog| {
-                let was_away = catalog.phase != Phase::Ready;
-                if was_away {
-                    *catalog = Arc::new(Catalog { phase: Phase::Ready, ..Catalog::clone(catalog) });
+                let was_not_ready = catalog.phase != BackendPhase::Ready;
+                if was_not_ready {
+                    *catalog = Arc::new(Catalog { phase: BackendPhase::Ready, ..Catalog::clone(catalog) });
                 }
-                was_away
+                was_not_ready
             });
             return Ok(());
         };
-        let description = convert(sources, self.reading.clone()).await?;
+        let description = convert(sources, self.read_options.clone()).await?;
         let operations = description.operations.len();
-        if operations > self.most {
-            return Err(Failure::TooMany(operations, self.most));
+        if operations > self.max_tools {
+            return Err(RefreshError::TooManyOperations(operations, self.max_tools));
         }
         self.check_servers(&description)?;
-        self.reader.keep();
+        self.reader.mark_published();
         self.publish(description);
         Ok(())
     }
 
-    /// What the manifest has goes to the servers that the description named first. Later a description may come from
-    /// somebody else.
-    fn check_servers(&mut self, description: &Description) -> Result<(), Failure> {
+    /// Refuses a description with new servers: the manifest's credentials go only to those of the first description, as
+    /// a
+    /// later one may have another author.
+    fn check_servers(&mut self, description: &ServiceDescription) -> Result<(), RefreshError> {
         let own = self.reader.origin();
         let mut origins: BTreeSet<String> = description.origins().collect();
-        if self.shared.base_url.is_some() {
+        if self.access.base_url.is_some() {
             origins = description.token_origins().collect();
         }
         origins.extend(own);
-        let Some(known) = &self.origins else {
+        let Some(schemes) = &self.origins else {
             self.origins = Some(origins);
             return Ok(());
         };
-        let other = origins.difference(known).next().filter(|_| self.shared.has_credentials());
-        other.map_or(Ok(()), |other| Err(Failure::Elsewhere(other.clone())))
+        let other = origins.difference(schemes).next().filter(|_| self.access.has_credentials());
+        other.map_or(Ok(()), |other| Err(RefreshError::ServerChanged(other.clone())))
     }
 
-    /// What the manifest names and the description has not is a slip of the pen in one of them.
-    fn warn_of_strangers(&self, description: &Description) {
-        for name in &self.reading.filter.operations {
-            if !description.operations.iter().any(|it| it.is_called(name)) {
-                tracing::warn!(handler = %self.name, name, "`operationFilter` names an operation that there is not");
+    /// Warns of operations and schemes in the manifest that the description does not have.
+    fn warn_about_unknown_names(&self, description: &ServiceDescription) {
+        for name in &self.read_options.filter.operations {
+            if !description.operations.iter().any(|it| it.has_name(name)) {
+                tracing::warn!(handler = %self.name, name, "`operationFilter` names an operation that does not exist");
             }
         }
-        for name in self.shared.credentials.by_scheme.keys() {
+        for name in self.access.credentials.by_scheme.keys() {
             if !description.schemes.contains_key(name) {
-                let known: Vec<&str> = description.schemes.keys().map(String::as_str).collect();
-                tracing::warn!(handler = %self.name, name, ?known, "`credentials` names a scheme that there is not");
+                let first_origins: Vec<&str> = description.schemes.keys().map(String::as_str).collect();
+                tracing::warn!(handler = %self.name, name, ?first_origins, "`credentials` names a security scheme that does not exist");
             }
         }
     }
 
-    fn publish(&self, description: Description) {
-        self.warn_of_strangers(&description);
+    fn publish(&self, description: ServiceDescription) {
+        self.warn_about_unknown_names(&description);
         let (tools, faults) = (description.operations.len(), description.faults.len());
-        tracing::info!(handler = %self.name, tools, faults, "the description was read");
-        for fault in description.faults.iter().take(FAULTS_SHOWN) {
-            tracing::warn!(handler = %self.name, place = %fault.place, "a fault in the description: {}", fault.problem);
+        tracing::info!(handler = %self.name, tools, faults, "read the description");
+        for fault in description.faults.iter().take(MAX_LOGGED_FAULTS) {
+            tracing::warn!(handler = %self.name, place = %fault.location, "a fault in the description: {}", fault.problem);
         }
         let tools = description.operations.iter();
         let tools =
             tools.map(|it| Arc::new(Tool::named(&it.operation.name, it.definition.clone()))).collect();
         let protocol = Some(description.format.into());
-        // Whoever sees a tool can call it.
-        let service = Service::of(description.operations, description.schemes);
+        // Publish the operations first: every listed tool can be called.
+        let service = LoadedService::new(description.operations, description.schemes);
         self.service.send_replace(Arc::new(service));
         self.catalog.send_replace(Arc::new(Catalog {
-            phase: Phase::Ready,
+            phase: BackendPhase::Ready,
             protocol,
             tools,
             ..Catalog::default()
         }));
     }
 
-    /// What was read before goes on to work.
-    fn give_up(&self, failure: &Failure) {
+    /// Logs a failure. Tools of an earlier description stay available.
+    fn report_failure(&self, failure: &RefreshError) {
         tracing::warn!(handler = %self.name, "{failure}");
         let has_tools = !self.service.borrow().operations.is_empty();
         if !has_tools {
-            let phase = Phase::Unavailable { reason: failure.to_string() };
+            let phase = BackendPhase::Unavailable { reason: failure.to_string() };
             self.catalog
                 .send_modify(|catalog| *catalog = Arc::new(Catalog { phase, ..Catalog::clone(catalog) }));
         }
     }
 }
 
-/// The largest descriptions take a second.
-async fn convert(sources: Sources, options: toolyard_openapi::Options) -> Result<Description, Unreadable> {
+/// Reads a description on a blocking thread: the largest ones take a second.
+async fn convert(
+    sources: DescriptionSources,
+    options: toolyard_openapi::ReadOptions,
+) -> Result<ServiceDescription, DescriptionError> {
     let read = tokio::task::spawn_blocking(move || toolyard_openapi::read(&sources, &options)).await;
     read.unwrap_or_else(|_| {
-        Err(Unreadable::NoDescription { file: String::new(), problem: "its reader has failed".to_owned() })
+        Err(DescriptionError::InvalidDescription {
+            file: String::new(),
+            problem: "the reader panicked".to_owned(),
+        })
     })
 }

@@ -1,4 +1,4 @@
-//! Tokens of OAuth 2, given out to a client for itself (RFC 6749, section 4.4), and kept for as long as they are good.
+//! OAuth 2.0 access tokens of the client credentials grant (RFC 6749, section 4.4), cached until they expire.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,166 +11,192 @@ use futures_util::future::{BoxFuture, Shared};
 use http_body_util::Full;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
-use toolyard_core::{Code, Secrets, ToolError};
-use toolyard_net::auth::{Auth, Scheme, Source};
+use toolyard_core::{ErrorCode, SecretRedactor, ToolError};
+use toolyard_net::auth::{HttpAuthScheme, SecretSource, UpstreamCredentials};
 use toolyard_net::body;
-use toolyard_net::client::Client;
+use toolyard_net::client::HttpClient;
 use toolyard_openapi::percent_encoded;
 
-/// How long a token is used whose server does not say for how long it is good.
-const LIFE: Duration = Duration::from_secs(300);
+/// Lifetime of a token without `expires_in`.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// How much earlier than it has to be a token is replaced: requests take a while.
-const MARGIN: Duration = Duration::from_secs(20);
+/// Time before its expiry at which a token is replaced, for requests in flight.
+const EXPIRY_MARGIN: Duration = Duration::from_secs(20);
 
-/// The longest that a token is waited for.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Timeout of a token request.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The largest answer of a server that gives out tokens, in bytes.
-const LARGEST: usize = 64 * 1024;
+/// Maximum size of a token response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// How many tokens are kept: one for each set of scopes.
-const MOST: usize = 256;
+/// Maximum number of cached tokens: one for each set of scopes.
+const MAX_CACHED_TOKENS: usize = 256;
 
-/// What a token is asked for with.
+/// Parameters of a token request.
 #[derive(Clone)]
-pub(super) struct Grant {
+pub(super) struct TokenRequest {
     pub(super) token_url: String,
-    pub(super) id: String,
-    pub(super) secret: String,
-    /// With blanks between them.
+    pub(super) client_id: String,
+    pub(super) client_secret: String,
+    /// Space-separated scopes.
     pub(super) scopes: String,
 }
 
-/// The tokens that are good now, and those that are being asked for.
+/// Valid tokens and pending token requests.
 #[derive(Default)]
-pub(super) struct Tokens(Mutex<HashMap<String, Asked>>);
+pub(super) struct TokenCache(Mutex<HashMap<String, PendingToken>>);
 
-type Asked = Shared<BoxFuture<'static, Result<Token, Refused>>>;
+type PendingToken = Shared<BoxFuture<'static, Result<AccessToken, TokenError>>>;
 
 #[derive(Clone)]
-struct Token {
+struct AccessToken {
     text: String,
-    until: Instant,
+    expires_at: Instant,
 }
 
-/// Why there is no token. It says nothing that the server said, which may repeat what it was sent.
+/// The reason why no token was issued. It omits the response, which may repeat the client secret.
 #[derive(Debug, Clone, thiserror::Error)]
-enum Refused {
-    #[error("the server that gives out tokens cannot be reached")]
+enum TokenError {
+    #[error("the token endpoint cannot be reached")]
     Unreachable,
-    #[error("the server that gives out tokens answered with HTTP status {0}")]
+    #[error("the token endpoint answered with HTTP status {0}")]
     Status(StatusCode),
-    #[error("the server that gives out tokens gave none")]
+    #[error("the token endpoint returned no access token")]
     NoToken,
 }
 
-impl Grant {
-    /// What is the same for the same token.
-    pub(super) fn key(&self) -> String {
-        format!("{} {} {}", self.token_url, self.id, self.scopes)
+impl TokenRequest {
+    /// Key of the token in the cache.
+    pub(super) fn cache_key(&self) -> String {
+        format!("{} {} {}", self.token_url, self.client_id, self.scopes)
     }
 }
 
-impl Tokens {
-    /// A token that is good, asked for once however many calls want it.
+impl TokenCache {
+    /// Returns a valid token. Concurrent calls share one token request.
     pub(super) async fn get(
         &self,
-        grant: &Grant,
-        client: &Client,
-        secrets: &Secrets,
+        request: &TokenRequest,
+        client: &HttpClient,
+        secrets: &SecretRedactor,
     ) -> Result<String, ToolError> {
-        let key = grant.key();
-        // One that is kept may be over; one that was just asked for is not.
+        let key = request.cache_key();
+        // A cached token may have expired; a new one has not.
         for _ in 0..2 {
-            let asked = self.asked(&key, grant, client, secrets);
-            match asked.await {
-                Ok(token) if token.until > Instant::now() => return Ok(token.text),
+            let pending = self.pending(&key, request, client, secrets);
+            match pending.await {
+                Ok(token) if token.expires_at > Instant::now() => return Ok(token.text),
                 Ok(_) => {
                     self.forget(&key);
                 }
-                Err(refused) => {
+                Err(error) => {
                     self.forget(&key);
-                    let at = grant.token_url.split('?').next().unwrap_or_default();
-                    tracing::warn!(at, "no token: {refused}");
-                    return Err(no_token().caused_by(refused));
+                    let token_url = request.token_url.split('?').next().unwrap_or_default();
+                    tracing::warn!(token_url, "no access token: {error}");
+                    return Err(no_token().caused_by(error));
                 }
             }
         }
         Err(no_token())
     }
 
-    /// Forgets a token. Says whether there was one.
+    /// Removes a token from the cache. True if there was one.
     pub(super) fn forget(&self, key: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key).is_some()
     }
 
-    fn asked(&self, key: &str, grant: &Grant, client: &Client, secrets: &Secrets) -> Asked {
+    fn pending(
+        &self,
+        key: &str,
+        request: &TokenRequest,
+        client: &HttpClient,
+        secrets: &SecretRedactor,
+    ) -> PendingToken {
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tokens.len() >= MOST {
+        if tokens.len() >= MAX_CACHED_TOKENS {
             tokens.clear();
         }
-        let ask = || {
-            let (grant, client, secrets) = (grant.clone(), client.clone(), secrets.clone());
-            async move { ask(&grant, &client, &secrets).await }.boxed().shared()
+        let request_token = || {
+            let (token_request, client, secrets) = (request.clone(), client.clone(), secrets.clone());
+            async move { request_token(&token_request, &client, &secrets).await }.boxed().shared()
         };
-        tokens.entry(key.to_owned()).or_insert_with(ask).clone()
+        tokens.entry(key.to_owned()).or_insert_with(request_token).clone()
     }
 }
 
 fn no_token() -> ToolError {
-    ToolError::new(Code::Unavailable, "The credentials of this tool are not accepted: there is no token")
-        .unsent()
+    ToolError::new(
+        ErrorCode::Unavailable,
+        "The credentials of this tool are not accepted: no access token was issued",
+    )
+    .unsent()
 }
 
-/// Asks for a token, as all servers have to understand it; of those that do not, in the other way (section 2.3.1).
-async fn ask(grant: &Grant, client: &Client, secrets: &Secrets) -> Result<Token, Refused> {
+/// Requests a token with HTTP Basic authentication, and again with the form parameters if the server refuses that (RFC
+/// 6749, section 2.3.1).
+async fn request_token(
+    token_request: &TokenRequest,
+    client: &HttpClient,
+    secrets: &SecretRedactor,
+) -> Result<AccessToken, TokenError> {
     let mut form = "grant_type=client_credentials".to_owned();
-    if !grant.scopes.is_empty() {
-        form.extend(["&scope=", &percent_encoded(&grant.scopes)]);
+    if !token_request.scopes.is_empty() {
+        form.extend(["&scope=", &percent_encoded(&token_request.scopes)]);
     }
-    let id_and_secret = format!("{}:{}", percent_encoded(&grant.id), percent_encoded(&grant.secret));
-    let basic =
-        Auth { scheme: Scheme::Basic, source: Source::Value(id_and_secret), secrets: secrets.clone() };
-    let basic = basic.header().await.map_err(|_| Refused::NoToken)?;
-    let answer = match send(grant, &form, Some(basic), client).await {
-        Err(Refused::Status(StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED)) => {
-            let secret = percent_encoded(&grant.secret);
-            let form = format!("{form}&client_id={}&client_secret={secret}", percent_encoded(&grant.id));
-            send(grant, &form, None, client).await?
+    let id_and_secret = format!(
+        "{}:{}",
+        percent_encoded(&token_request.client_id),
+        percent_encoded(&token_request.client_secret)
+    );
+    let basic = UpstreamCredentials {
+        scheme: HttpAuthScheme::Basic,
+        source: SecretSource::Value(id_and_secret),
+        secrets: secrets.clone(),
+    };
+    let basic = basic.header().await.map_err(|_| TokenError::NoToken)?;
+    let answer = match post_form(token_request, &form, Some(basic), client).await {
+        Err(TokenError::Status(StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED)) => {
+            let secret = percent_encoded(&token_request.client_secret);
+            let form = format!(
+                "{form}&client_id={}&client_secret={secret}",
+                percent_encoded(&token_request.client_id)
+            );
+            post_form(token_request, &form, None, client).await?
         }
         answer => answer?,
     };
-    let text = answer["access_token"].as_str().ok_or(Refused::NoToken)?.to_owned();
+    let text = answer["access_token"].as_str().ok_or(TokenError::NoToken)?.to_owned();
     secrets.learn(&text);
     let seconds = answer["expires_in"].as_u64().or_else(|| answer["expires_in"].as_str()?.parse().ok());
-    let life = seconds.map_or(LIFE, Duration::from_secs);
-    // Even the shortest is good for the call that it was asked for.
-    let life =
-        life.saturating_sub(MARGIN).max(Duration::from_secs(1)).min(Duration::from_secs(7 * 24 * 3600));
-    Ok(Token { text, until: Instant::now() + life })
+    let lifetime = seconds.map_or(DEFAULT_LIFETIME, Duration::from_secs);
+    // Even the shortest token is valid for the call that requested it.
+    let lifetime = lifetime
+        .saturating_sub(EXPIRY_MARGIN)
+        .max(Duration::from_secs(1))
+        .min(Duration::from_secs(7 * 24 * 3600));
+    Ok(AccessToken { text, expires_at: Instant::now() + lifetime })
 }
 
-async fn send(
-    grant: &Grant,
+async fn post_form(
+    token_request: &TokenRequest,
     form: &str,
     basic: Option<HeaderValue>,
-    client: &Client,
-) -> Result<Value, Refused> {
+    client: &HttpClient,
+) -> Result<Value, TokenError> {
     let mut request = Request::new(Full::new(Bytes::from(form.to_owned())));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = grant.token_url.parse().map_err(|_| Refused::Unreachable)?;
+    *request.uri_mut() = token_request.token_url.parse().map_err(|_| TokenError::Unreachable)?;
     let headers = request.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     headers.extend(basic.map(|basic| (header::AUTHORIZATION, basic)));
     let exchange = async {
-        let response = client.send(request).await.map_err(|_| Refused::Unreachable)?;
+        let response = client.send(request).await.map_err(|_| TokenError::Unreachable)?;
         if !response.status().is_success() {
-            return Err(Refused::Status(response.status()));
+            return Err(TokenError::Status(response.status()));
         }
-        body::read(response.into_body(), LARGEST).await.map_err(|_| Refused::NoToken)
+        body::read(response.into_body(), MAX_RESPONSE_BYTES).await.map_err(|_| TokenError::NoToken)
     };
-    let body = timeout(PATIENCE, exchange).await.map_err(|_| Refused::Unreachable)??;
-    serde_json::from_slice(&body).map_err(|_| Refused::NoToken)
+    let body = timeout(TOKEN_TIMEOUT, exchange).await.map_err(|_| TokenError::Unreachable)??;
+    serde_json::from_slice(&body).map_err(|_| TokenError::NoToken)
 }

@@ -1,17 +1,20 @@
-//! Functions of the platform, in front of a stand-in that answers as its documents say: it is a paid service.
+//! Functions of the platform, against a fake server that follows its documentation: the platform is a paid service.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolyard_backends::cortexone::unwrap::Returns;
-use toolyard_backends::cortexone::{CortexOne, Options};
-use toolyard_backends::delivery::{Delivery, Policy};
+use toolyard_backends::cortexone::unwrap::ReturnFormat;
+use toolyard_backends::cortexone::{CortexoneFunction, CortexoneOptions};
+use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
 use toolyard_backends::function::{self, FunctionBackend};
-use toolyard_backends::http::response::Reading;
-use toolyard_core::{Backend, Call, Code, Exchange, Json, Outcome, Phase, Retry, Secrets, Tool, ToolError};
-use toolyard_net::auth::{Auth, Scheme, Source};
-use toolyard_net::client::Client;
+use toolyard_backends::http::response::ResponseConversion;
+use toolyard_core::{
+    Backend, BackendPhase, Call, ErrorCode, Json, MessageExchange, Outcome, RetrySchedule, SecretRedactor,
+    Tool, ToolError,
+};
+use toolyard_net::auth::{HttpAuthScheme, SecretSource, UpstreamCredentials};
+use toolyard_net::client::HttpClient;
 
 use crate::response;
 use crate::server::{Answer, Server};
@@ -22,47 +25,48 @@ const REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":
 
 const MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
 
-fn options(url: &str, returns: Returns) -> Options {
-    Options {
+fn options(url: &str, returns: ReturnFormat) -> CortexoneOptions {
+    CortexoneOptions {
         url: format!("{url}api/v1/functions/echo/1.2.0/invoke").parse().unwrap(),
-        auth: Auth {
-            scheme: Scheme::Bare,
-            source: Source::Value(KEY.to_owned()),
-            secrets: Secrets::default(),
+        auth: UpstreamCredentials {
+            scheme: HttpAuthScheme::Bare,
+            source: SecretSource::Value(KEY.to_owned()),
+            secrets: SecretRedactor::default(),
         },
-        returns,
-        delivery: Delivery {
+        return_format: returns,
+        delivery: RequestDelivery {
             attempt_time: Duration::from_secs(10),
-            policy: Policy {
-                retry: Retry::never(),
+            policy: ResendPolicy {
+                retry: RetrySchedule::never(),
                 statuses: vec![503],
                 network_errors: true,
                 respect_retry_after: true,
             },
+            budget: toolyard_net::budget::ByteBudget::default(),
             response_bytes: 1000,
         },
     }
 }
 
-fn function(options: Options) -> CortexOne {
-    CortexOne::new(options, &Client::without_roots().unwrap())
+fn function(options: CortexoneOptions) -> CortexoneFunction {
+    CortexoneFunction::new(options, &HttpClient::without_roots().unwrap())
 }
 
-async fn ask(function: &CortexOne) -> Result<String, ToolError> {
+async fn ask(function: &CortexoneFunction) -> Result<String, ToolError> {
     let answer = function.exchange(Json::parse(REQUEST).unwrap(), None).await?;
     Ok(answer.as_text().to_owned())
 }
 
-/// What a function says that is an MCP server, where the platform answers like this.
-async fn said(answer: impl Into<Answer>) -> Result<String, ToolError> {
+/// Sends a message to a function that is an MCP server; the platform returns `answer`.
+async fn ask_once(answer: impl Into<Answer>) -> Result<String, ToolError> {
     let server = Server::start(&[answer.into()]).await;
-    ask(&function(options(&server.url(), Returns::Message))).await
+    ask(&function(options(&server.url(), ReturnFormat::JsonRpcMessage))).await
 }
 
 #[tokio::test]
-async fn what_is_sent() {
+async fn event_is_posted_with_the_key() {
     let server = Server::start(&[Answer::Text(response("200 OK", MESSAGE))]).await;
-    let function = function(options(&server.url(), Returns::Message));
+    let function = function(options(&server.url(), ReturnFormat::JsonRpcMessage));
     assert_eq!(ask(&function).await.unwrap(), MESSAGE);
     let [request] = &server.requests()[..] else { panic!("several requests") };
     let host = server.url().replace("http://", "").replace('/', "");
@@ -78,7 +82,7 @@ async fn what_is_sent() {
 }
 
 #[tokio::test]
-async fn every_form_of_a_response() {
+async fn message_is_found_in_every_response_format() {
     let text = Json::string(MESSAGE).as_text().to_owned();
     let forms = [
         MESSAGE.to_owned(),
@@ -90,44 +94,49 @@ async fn every_form_of_a_response() {
         text,
     ];
     for form in forms {
-        assert_eq!(said(Answer::Text(response("200 OK", &form))).await.unwrap(), MESSAGE, "{form}");
+        assert_eq!(ask_once(Answer::Text(response("200 OK", &form))).await.unwrap(), MESSAGE, "{form}");
     }
 }
 
 #[track_caller]
-fn fails(said: Result<String, ToolError>, code: Code, message: &str) -> ToolError {
-    let error = said.unwrap_err();
+fn fails(result: Result<String, ToolError>, code: ErrorCode, message: &str) -> ToolError {
+    let error = result.unwrap_err();
     assert_eq!((error.code(), error.message()), (code, message));
     assert!(!format!("{error:?}").contains(KEY));
     error
 }
 
 #[tokio::test]
-async fn what_the_platform_refuses() {
+async fn platform_errors_map_to_error_codes() {
     let cases = [
-        ("400 Bad Request", Code::ExecutionFailed, "The platform refused the event", false),
+        ("400 Bad Request", ErrorCode::ExecutionFailed, "The platform refused the event", false),
         (
             "401 Unauthorized",
-            Code::Unavailable,
+            ErrorCode::Unavailable,
             "The platform does not accept the key of this handler",
             false,
         ),
-        ("402 Payment Required", Code::QuotaExhausted, "The balance at the platform is used up", false),
-        ("404 Not Found", Code::Unavailable, "The platform has no such function, or no such version", false),
-        ("408 Request Timeout", Code::Timeout, "The function did not answer in time", true),
+        ("402 Payment Required", ErrorCode::QuotaExhausted, "The balance at the platform is used up", false),
+        (
+            "404 Not Found",
+            ErrorCode::Unavailable,
+            "The platform has no such function, or no such version",
+            false,
+        ),
+        ("408 Request Timeout", ErrorCode::Timeout, "The function did not answer in time", true),
         (
             "413 Payload Too Large",
-            Code::InvalidArguments,
+            ErrorCode::InvalidArguments,
             "The arguments are too large for the platform",
             false,
         ),
-        ("429 Too Many Requests", Code::RateLimited, "The platform is called too often", false),
-        ("500 Internal Server Error", Code::Unavailable, "The platform failed to answer", true),
-        ("302 Found", Code::ExecutionFailed, "The platform refused the call", false),
+        ("429 Too Many Requests", ErrorCode::RateLimited, "The platform is called too often", false),
+        ("500 Internal Server Error", ErrorCode::Unavailable, "The platform failed to answer", true),
+        ("302 Found", ErrorCode::ExecutionFailed, "The platform refused the call", false),
     ];
     for (status, code, message, may_have_run) in cases {
         let answer = response(&format!("{status}\r\nretry-after: 7"), r#"{"error": "this is why"}"#);
-        let error = fails(said(Answer::Text(answer)).await, code, message);
+        let error = fails(ask_once(Answer::Text(answer)).await, code, message);
         assert_eq!(error.may_have_run(), may_have_run, "{status}");
         assert_eq!(error.wait(), Some(Duration::from_secs(7)));
         assert!(format!("{:#}", error.outline()).contains("this is why"));
@@ -135,53 +144,58 @@ async fn what_the_platform_refuses() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_on_the_way() {
+async fn broken_responses_are_errors() {
     let large = response("200 OK", &format!(r#"{{"a":"{}"}}"#, "a".repeat(1000)));
-    fails(said(Answer::Text(large)).await, Code::ExecutionFailed, "The response is larger than 1000 bytes");
-    fails(said(Answer::Reset).await, Code::Unavailable, "The connection to the tool's server broke");
-    let garbage = "What the function returned has no known form";
+    fails(
+        ask_once(Answer::Text(large)).await,
+        ErrorCode::ExecutionFailed,
+        "The response is larger than 1000 bytes",
+    );
+    fails(ask_once(Answer::Reset).await, ErrorCode::Unavailable, "The connection to the tool's server broke");
+    let garbage = "The function returned a value of unknown format";
     for body in ["", "<html>", "null", r#"{"statusCode": 200, "body": "fine"}"#] {
-        fails(said(Answer::Text(response("200 OK", body))).await, Code::ExecutionFailed, garbage);
+        fails(ask_once(Answer::Text(response("200 OK", body))).await, ErrorCode::ExecutionFailed, garbage);
     }
     let boom = r#"{"statusCode": 500, "body": "{\"error\": \"Runtime error: boom\"}"}"#;
     let error = fails(
-        said(Answer::Text(response("200 OK", boom))).await,
-        Code::ExecutionFailed,
-        "The function broke down",
+        ask_once(Answer::Text(response("200 OK", boom))).await,
+        ErrorCode::ExecutionFailed,
+        "The function failed",
     );
     assert!(format!("{:#}", error.outline()).contains("Runtime error: boom"));
 }
 
 #[tokio::test]
-async fn a_call_ends_at_its_deadline_and_hangs_up() {
+async fn call_past_its_deadline_closes_the_connection() {
     let server = Server::start(&[Answer::Silence]).await;
-    let function = function(options(&server.url(), Returns::Message));
+    let function = function(options(&server.url(), ReturnFormat::JsonRpcMessage));
     let deadline = Instant::now() + Duration::from_millis(50);
-    let asked = function.exchange(Json::parse(REQUEST).unwrap(), Some(deadline)).await;
-    assert_eq!(asked.unwrap_err().code(), Code::Timeout);
+    let result = function.exchange(Json::parse(REQUEST).unwrap(), Some(deadline)).await;
+    assert_eq!(result.unwrap_err().code(), ErrorCode::Timeout);
     server.hung_up().await;
 }
 
 #[tokio::test]
-async fn it_is_tried_again_as_the_policy_says() {
+async fn busy_platform_is_retried_by_the_policy() {
     let busy = Answer::Text(response("503 Service Unavailable", ""));
     let server = Server::start(&[busy.clone(), busy, Answer::Text(response("200 OK", MESSAGE))]).await;
-    let mut options = options(&server.url(), Returns::Message);
+    let mut options = options(&server.url(), ReturnFormat::JsonRpcMessage);
     options.delivery.policy.retry =
-        Retry { attempts: 3, initial_backoff: Duration::from_millis(1), ..Retry::never() };
+        RetrySchedule { attempts: 3, initial_backoff: Duration::from_millis(1), ..RetrySchedule::never() };
     assert_eq!(ask(&function(options)).await.unwrap(), MESSAGE);
     assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
-async fn a_key_in_a_file_is_read_at_each_call() {
+async fn key_file_is_read_for_each_call() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let ok = Answer::Text(response("200 OK", MESSAGE));
     let server = Server::start(&[ok.clone(), ok]).await;
-    let mut options = options(&server.url(), Returns::Message);
-    options.auth.source = Source::File(file.path().to_owned());
+    let mut options = options(&server.url(), ReturnFormat::JsonRpcMessage);
+    options.auth.source = SecretSource::File(file.path().to_owned());
     let function = function(options);
-    let error = fails(ask(&function).await, Code::Unavailable, "The credentials of this tool cannot be read");
+    let error =
+        fails(ask(&function).await, ErrorCode::Unavailable, "The credentials of this tool cannot be read");
     assert!(!error.may_have_run());
     for key in ["RIV_one", "RIV_two"] {
         std::fs::write(file.path(), key).unwrap();
@@ -192,7 +206,7 @@ async fn a_key_in_a_file_is_read_at_each_call() {
 }
 
 #[tokio::test]
-async fn a_function_that_is_one_tool() {
+async fn function_responses_are_tool_results() {
     let cases = [
         (
             r#"{"statusCode": 200, "body": "{\"sum\": 3}"}"#,
@@ -214,14 +228,14 @@ async fn a_function_that_is_one_tool() {
     let answers = cases.map(|(body, _)| Answer::Text(response("200 OK", body)));
     let server = Server::start(&answers).await;
     let definition = Json::parse(r#"{"name":"add","inputSchema":{"type":"object"}}"#).unwrap();
-    let backend = FunctionBackend::new(function::Options {
+    let backend = FunctionBackend::new(function::FunctionToolOptions {
         tool: Tool::from_definition(&definition).unwrap(),
-        exchange: Arc::new(function(options(&server.url(), Returns::Response))),
-        retry: Retry::never(),
+        exchange: Arc::new(function(options(&server.url(), ReturnFormat::HttpResponse))),
+        retry: RetrySchedule::never(),
         attempt_time: Duration::from_secs(10),
-        reading: Reading::default(),
+        reading: ResponseConversion::default(),
     });
-    assert_eq!(backend.catalog().borrow().phase, Phase::Ready);
+    assert_eq!(backend.catalog().borrow().phase, BackendPhase::Ready);
     for (_, expect) in cases {
         let call = Call::tool("add", Json::parse(r#"{"a": 1, "b": 2}"#).unwrap());
         let Outcome::Done(output) = backend.call(call).await.unwrap() else { panic!("another outcome") };

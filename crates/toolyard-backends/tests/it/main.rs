@@ -1,4 +1,4 @@
-//! The HTTP backend against a server on a real socket, which answers byte by byte what a test says.
+//! The HTTP backend against a server on a real socket with scripted answers.
 
 #![cfg(test)]
 
@@ -10,14 +10,18 @@ use std::time::Duration;
 
 use server::{Answer, Server};
 use tokio::time::Instant;
-use toolyard_backends::delivery::{Delivery, Policy};
-use toolyard_backends::http::request::Plan;
-use toolyard_backends::http::response::Reading;
-use toolyard_backends::http::target::Target;
-use toolyard_backends::http::{HttpBackend, Options};
-use toolyard_core::{Backend, Call, Code, Json, Outcome, Phase, Retry, Secrets, Tool, ToolError};
-use toolyard_net::auth::{Auth, Scheme, Source};
-use toolyard_net::client::Client;
+use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
+use toolyard_backends::http::mapping::JmespathMapping;
+use toolyard_backends::http::request::HttpRequestPlan;
+use toolyard_backends::http::response::ResponseConversion;
+use toolyard_backends::http::target::RequestTarget;
+use toolyard_backends::http::{HttpBackend, HttpToolOptions};
+use toolyard_core::{
+    Backend, BackendPhase, Call, ErrorCode, Json, LongWork, Outcome, RetrySchedule, SecretRedactor, Tool,
+    ToolError,
+};
+use toolyard_net::auth::{HttpAuthScheme, SecretSource, UpstreamCredentials};
+use toolyard_net::client::HttpClient;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{\"ok\": 1}";
 
@@ -25,33 +29,34 @@ fn response(head: &str, body: &str) -> String {
     format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-fn options(url: &str) -> Options {
+fn options(url: &str) -> HttpToolOptions {
     let definition = Json::parse(r#"{"name":"t","inputSchema":{"type":"object"}}"#).unwrap();
-    Options {
+    HttpToolOptions {
         tool: Tool::from_definition(&definition).unwrap(),
-        plan: Plan::new(http::Method::POST, Target::template(url)),
+        plan: HttpRequestPlan::new(http::Method::POST, RequestTarget::template(url)),
         auth: None,
-        delivery: Delivery {
+        delivery: RequestDelivery {
             attempt_time: Duration::from_secs(10),
-            policy: Policy {
-                retry: Retry {
+            policy: ResendPolicy {
+                retry: RetrySchedule {
                     attempts: 4,
                     initial_backoff: Duration::from_millis(1),
                     max_backoff: Duration::from_millis(20),
-                    ..Retry::never()
+                    ..RetrySchedule::never()
                 },
                 statuses: vec![429, 500, 503],
                 network_errors: true,
                 respect_retry_after: true,
             },
+            budget: toolyard_net::budget::ByteBudget::default(),
             response_bytes: 1000,
         },
-        reading: Reading::default(),
+        reading: ResponseConversion::default(),
     }
 }
 
-fn backend(options: Options) -> HttpBackend {
-    HttpBackend::new(options, &Client::without_roots().unwrap())
+fn backend(options: HttpToolOptions) -> HttpBackend {
+    HttpBackend::new(options, &HttpClient::without_roots().unwrap())
 }
 
 async fn call(backend: &HttpBackend) -> Result<String, ToolError> {
@@ -62,8 +67,11 @@ async fn call(backend: &HttpBackend) -> Result<String, ToolError> {
     }
 }
 
-/// What a call gives where the server answers one request after the other like this, and how many came.
-async fn run(answers: &[Answer], change: impl FnOnce(&mut Options)) -> (Result<String, ToolError>, usize) {
+/// Makes a call against a server with these answers, and returns its result and the number of requests.
+async fn run(
+    answers: &[Answer],
+    change: impl FnOnce(&mut HttpToolOptions),
+) -> (Result<String, ToolError>, usize) {
     let server = Server::start(answers).await;
     let mut options = options(&server.url());
     change(&mut options);
@@ -71,8 +79,8 @@ async fn run(answers: &[Answer], change: impl FnOnce(&mut Options)) -> (Result<S
     (result, server.requests().len())
 }
 
-fn once(options: &mut Options) {
-    options.delivery.policy.retry = Retry::never();
+fn once(options: &mut HttpToolOptions) {
+    options.delivery.policy.retry = RetrySchedule::never();
 }
 
 #[track_caller]
@@ -83,22 +91,22 @@ fn is(result: &(Result<String, ToolError>, usize), text: &str, requests: usize) 
 }
 
 #[track_caller]
-fn fails(result: &(Result<String, ToolError>, usize), code: Code, message: &str, requests: usize) {
+fn fails(result: &(Result<String, ToolError>, usize), code: ErrorCode, message: &str, requests: usize) {
     let (Err(error), made) = result else { panic!("{result:?}") };
     assert_eq!((error.code(), error.message(), *made), (code, message, requests));
 }
 
-fn auth(scheme: Scheme, source: Source) -> Auth {
-    Auth { scheme, source, secrets: Secrets::default() }
+fn auth(scheme: HttpAuthScheme, source: SecretSource) -> UpstreamCredentials {
+    UpstreamCredentials { scheme, source, secrets: SecretRedactor::default() }
 }
 
 #[tokio::test]
-async fn what_is_sent() {
+async fn request_carries_arguments_and_credentials() {
     let server = Server::start(&[Answer::Text(OK.into())]).await;
     let mut options = options(&format!("{}x?y=z", server.url()));
-    options.auth = Some(auth(Scheme::Basic, Source::Value("me:secret".into())));
+    options.auth = Some(auth(HttpAuthScheme::Basic, SecretSource::Value("me:secret".into())));
     let backend = backend(options);
-    assert_eq!(backend.catalog().borrow().phase, Phase::Ready);
+    assert_eq!(backend.catalog().borrow().phase, BackendPhase::Ready);
     assert_eq!(backend.catalog().borrow().tools.len(), 1);
     let result = call(&backend).await.unwrap();
     assert_eq!(result, r#"{"content":[{"type":"text","text":"{\"ok\": 1}"}],"structuredContent":{"ok": 1}}"#);
@@ -118,17 +126,17 @@ async fn what_is_sent() {
 }
 
 #[tokio::test]
-async fn a_secret_is_read_from_its_file_for_each_call() {
+async fn secret_file_is_read_for_each_call() {
     let server = Server::start(&[Answer::Text(OK.into()), Answer::Text(OK.into())]).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     let mut options = options(&server.url());
-    options.auth = Some(auth(Scheme::Bearer, Source::File(path.clone())));
+    options.auth = Some(auth(HttpAuthScheme::Bearer, SecretSource::File(path.clone())));
     let backend = backend(options);
     let error = call(&backend).await.unwrap_err();
     assert_eq!(
         (error.code(), error.message()),
-        (Code::Unavailable, "The credentials of this tool cannot be read")
+        (ErrorCode::Unavailable, "The credentials of this tool cannot be read")
     );
     for token in ["one", "two\n"] {
         std::fs::write(&path, token).unwrap();
@@ -139,18 +147,18 @@ async fn a_secret_is_read_from_its_file_for_each_call() {
 }
 
 #[tokio::test]
-async fn bodies_of_all_kinds() {
+async fn bodies_are_decoded_and_limited() {
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n3\r\n:1}\r\n0\r\n\r\n";
     is(&run(&[chunked.into()], once).await, r#""structuredContent":{"a":1}"#, 1);
     let until_closed = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello";
     is(&run(&[Answer::Last(until_closed.into())], once).await, r#""text":"hello""#, 1);
     let gzip = response("200 OK\r\ncontent-encoding: gzip", "\u{1f}x");
-    let compressed = "The response is compressed, which was not asked for";
-    fails(&run(&[gzip.as_str().into()], |_| {}).await, Code::ExecutionFailed, compressed, 1);
+    let compressed = "The response is compressed, although no content encoding was accepted";
+    fails(&run(&[gzip.as_str().into()], |_| {}).await, ErrorCode::ExecutionFailed, compressed, 1);
     let huge = response("200 OK", &"x".repeat(1001));
     fails(
         &run(&[huge.as_str().into()], |_| {}).await,
-        Code::ExecutionFailed,
+        ErrorCode::ExecutionFailed,
         "The response is larger than 1000 bytes",
         1,
     );
@@ -159,17 +167,17 @@ async fn bodies_of_all_kinds() {
         format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{}{}", chunk(500), chunk(501));
     fails(
         &run(&[huge_in_chunks.as_str().into()], |_| {}).await,
-        Code::ExecutionFailed,
+        ErrorCode::ExecutionFailed,
         "The response is larger than 1000 bytes",
         1,
     );
 }
 
 #[tokio::test]
-async fn a_failure_is_a_result() {
+async fn error_response_is_a_result() {
     let missing = response("404 Not Found", "no such thing");
     is(&run(&[missing.as_str().into()], |_| {}).await, "HTTP 404 Not Found: no such thing", 1);
-    // The server's idea of where to go next is not followed.
+    // Redirects are not followed.
     let redirect = response("307 Temporary Redirect\r\nlocation: http://169.254.169.254/", "");
     is(
         &run(&[redirect.as_str().into()], |_| {}).await,
@@ -185,7 +193,7 @@ async fn a_failure_is_a_result() {
 }
 
 #[tokio::test]
-async fn what_may_succeed_later_is_sent_again() {
+async fn transient_failures_are_retried() {
     let error = response("500 Internal Server Error", "oh");
     let [e, ok] = [Answer::Text(error), Answer::Text(OK.into())];
     is(
@@ -205,39 +213,44 @@ async fn what_may_succeed_later_is_sent_again() {
     let reset = Answer::Reset;
     is(&run(&[reset.clone(), reset.clone(), ok.clone()], |_| {}).await, r#""ok": 1"#, 3);
     let broke = "The connection to the tool's server broke";
-    fails(&run(&[reset.clone(), ok.clone()], once).await, Code::Unavailable, broke, 1);
-    let not = |options: &mut Options| options.delivery.policy.network_errors = false;
-    fails(&run(&[reset.clone(), ok.clone()], not).await, Code::Unavailable, broke, 1);
+    fails(&run(&[reset.clone(), ok.clone()], once).await, ErrorCode::Unavailable, broke, 1);
+    let not = |options: &mut HttpToolOptions| options.delivery.policy.network_errors = false;
+    fails(&run(&[reset.clone(), ok.clone()], not).await, ErrorCode::Unavailable, broke, 1);
 
     let truncated = Answer::Last("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"a\":".into());
     is(&run(&[truncated.clone(), ok.clone()], |_| {}).await, r#""ok": 1"#, 2);
-    fails(&run(&[truncated], once).await, Code::Unavailable, broke, 1);
-    fails(&run(&[Answer::Last("\u{1}garbage\r\n\r\n".into())], once).await, Code::Unavailable, broke, 1);
+    fails(&run(&[truncated], once).await, ErrorCode::Unavailable, broke, 1);
+    fails(&run(&[Answer::Last("\u{1}garbage\r\n\r\n".into())], once).await, ErrorCode::Unavailable, broke, 1);
 }
 
 #[tokio::test]
-async fn a_server_may_ask_for_a_longer_wait() {
+async fn retry_after_is_capped_by_the_policy() {
     let busy = response("429 Too Many Requests\r\nretry-after: 1", "");
     let start = Instant::now();
     is(&run(&[busy.as_str().into(), OK.into()], |_| {}).await, r#""ok": 1"#, 2);
-    assert!(start.elapsed() >= Duration::from_millis(20), "what the policy allows at most");
+    assert!(start.elapsed() >= Duration::from_millis(20), "the maximum of the policy");
 }
 
 #[tokio::test]
-async fn time_is_for_each_attempt() {
-    let short = |options: &mut Options| options.delivery.attempt_time = Duration::from_millis(100);
+async fn timeout_applies_to_each_attempt() {
+    let short = |options: &mut HttpToolOptions| options.delivery.attempt_time = Duration::from_millis(100);
     is(&run(&[Answer::Silence, OK.into()], short).await, r#""ok": 1"#, 2);
-    let late = |options: &mut Options| {
+    let late = |options: &mut HttpToolOptions| {
         once(options);
         short(options);
     };
-    fails(&run(&[Answer::Silence], late).await, Code::Timeout, "The tool's server did not answer in time", 1);
+    fails(
+        &run(&[Answer::Silence], late).await,
+        ErrorCode::Timeout,
+        "The tool's server did not answer in time",
+        1,
+    );
     let half = Answer::Stall("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".into());
-    fails(&run(&[half], late).await, Code::Timeout, "The tool's server did not answer in time", 1);
+    fails(&run(&[half], late).await, ErrorCode::Timeout, "The tool's server did not answer in time", 1);
 }
 
 #[tokio::test]
-async fn a_dropped_call_hangs_up() {
+async fn dropped_call_closes_the_connection() {
     let server = Server::start(&[Answer::Silence]).await;
     let backend = backend(options(&server.url()));
     tokio::select! {
@@ -255,7 +268,7 @@ async fn until(condition: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn unreachable_server_opens_the_breaker() {
     let server = Server::start(&[]).await;
     let url = server.url();
     server.stop().await;
@@ -264,14 +277,14 @@ async fn nobody_there() {
     let backend = backend(options);
     for attempt in 0..6 {
         let error = call(&backend).await.unwrap_err();
-        assert_eq!(error.code(), Code::Unavailable);
+        assert_eq!(error.code(), ErrorCode::Unavailable);
         let refused = error.message().contains("left alone");
         assert_eq!(refused, attempt == 5, "{}", error.message());
     }
 }
 
 #[tokio::test]
-async fn four_hundreds_do_not_open_the_breaker() {
+async fn client_errors_do_not_open_the_breaker() {
     let bad = Answer::Text(response("400 Bad Request", ""));
     let server = Server::start(&vec![bad; 8]).await;
     let backend = backend(options(&server.url()));
@@ -281,14 +294,50 @@ async fn four_hundreds_do_not_open_the_breaker() {
 }
 
 #[tokio::test]
-async fn arguments_do_not_lead_into_the_private_network() {
+async fn arguments_do_not_reach_private_addresses() {
     let server = Server::start(&[Answer::Text(OK.into())]).await;
     let url = server.url().replace("127.0.0.1", "{host}");
     let backend = backend(options(&url));
     for host in ["127.0.0.1", "localhost", "169.254.169.254", "10.0.0.1", "2130706433"] {
         let arguments = Json::parse(format!(r#"{{"host":"{host}"}}"#)).unwrap();
         let error = backend.call(Call::tool("t", arguments)).await.unwrap_err();
-        assert_eq!(error.code(), Code::Denied, "{host}: {error:?}");
+        assert_eq!(error.code(), ErrorCode::Denied, "{host}: {error:?}");
     }
     assert!(server.requests().is_empty());
+}
+
+/// Queued background jobs.
+type Jobs = std::sync::Arc<std::sync::Mutex<Vec<Box<dyn FnOnce() + Send>>>>;
+
+#[tokio::test]
+async fn large_mappings_run_in_the_background_within_the_budget() {
+    let body = format!(r#"{{"a":"{}"}}"#, "x".repeat(200 << 10));
+    let server = Server::start(&[Answer::Text(response("200 OK", &body))]).await;
+    let mut options = options(&server.url());
+    once(&mut options);
+    let budget = toolyard_net::budget::ByteBudget::new(4 << 20);
+    options.delivery.budget = budget.clone();
+    options.delivery.response_bytes = 1 << 20;
+    options.reading.mapping = Some(JmespathMapping::new(jmespath::compile("{b: a}").unwrap(), 1 << 20));
+    let jobs = Jobs::default();
+    let queue = jobs.clone();
+    let long_work = LongWork::new(std::sync::Arc::new(move |job| queue.lock().unwrap().push(job)));
+    let backend = backend(options).with_long_work(Some(long_work));
+    let mut calling = Box::pin(backend.call(Call::tool("t", Json::parse("{}").unwrap())));
+    let job = loop {
+        // The response arrives on a socket; the mapping waits for its thread, and the call for the mapping.
+        assert!(futures_util::FutureExt::now_or_never(&mut calling).is_none());
+        if let Some(job) = jobs.lock().unwrap().pop() {
+            break job;
+        }
+        tokio::task::yield_now().await;
+    };
+    job();
+    let Ok(Outcome::Done(output)) = calling.await else { panic!("no result") };
+    assert!(output.body.get("structuredContent").unwrap().as_text().starts_with(r#"{"b":"xxx"#));
+    // The response itself is dropped; its two copies count until the output is dropped.
+    let used = budget.used();
+    assert!((400 << 10..500 << 10).contains(&used), "{used}");
+    drop(output);
+    assert_eq!(budget.used(), 0);
 }

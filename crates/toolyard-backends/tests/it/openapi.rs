@@ -1,17 +1,17 @@
-//! The OpenAPI backend: how descriptions are read, and how requests are signed.
+//! The OpenAPI backend: reading of descriptions, and credentials of requests.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
-use toolyard_backends::delivery::{Delivery, Policy};
-use toolyard_backends::openapi::credentials::{Credential, Credentials};
-use toolyard_backends::openapi::source::Source;
-use toolyard_backends::openapi::{OpenApiBackend, Options};
-use toolyard_core::{Backend, Call, Json, Outcome, Phase, Retry, Secrets, ToolError};
-use toolyard_net::auth::{Auth, Scheme, Source as Secret};
-use toolyard_net::client::Client;
+use toolyard_backends::delivery::{RequestDelivery, ResendPolicy};
+use toolyard_backends::openapi::credentials::{OpenApiCredential, ServiceCredentials};
+use toolyard_backends::openapi::source::DescriptionLocation;
+use toolyard_backends::openapi::{OpenApiBackend, OpenApiOptions};
+use toolyard_core::{Backend, BackendPhase, Call, Json, Outcome, RetrySchedule, SecretRedactor, ToolError};
+use toolyard_net::auth::{HttpAuthScheme, SecretSource as Secret, UpstreamCredentials};
+use toolyard_net::client::HttpClient;
 
 use crate::response;
 use crate::server::{Answer, Server};
@@ -28,24 +28,25 @@ fn document(headers: &str, text: &str) -> Answer {
     Answer::Text(response(&format!("200 OK\r\n{headers}content-type: application/yaml"), text))
 }
 
-fn options(source: Source) -> Options {
-    Options {
+fn options(source: DescriptionLocation) -> OpenApiOptions {
+    OpenApiOptions {
         name: "pets".into(),
         source,
         base_url: None,
-        reading: toolyard_openapi::Options::default(),
-        tools: 10,
+        read_options: toolyard_openapi::ReadOptions::default(),
+        max_tools: 10,
         headers: HeaderMap::new(),
         auth: None,
-        credentials: Credentials::default(),
-        delivery: Delivery {
+        credentials: ServiceCredentials::default(),
+        delivery: RequestDelivery {
             attempt_time: Duration::from_secs(10),
-            policy: Policy {
-                retry: Retry::never(),
+            policy: ResendPolicy {
+                retry: RetrySchedule::never(),
                 statuses: Vec::new(),
                 network_errors: false,
                 respect_retry_after: true,
             },
+            budget: toolyard_net::budget::ByteBudget::default(),
             response_bytes: 1000,
         },
         refresh: None,
@@ -54,29 +55,29 @@ fn options(source: Source) -> Options {
     }
 }
 
-fn start(options: Options) -> OpenApiBackend {
-    OpenApiBackend::start(options, &Client::without_roots().unwrap())
+fn start(options: OpenApiOptions) -> OpenApiBackend {
+    OpenApiBackend::start(options, &HttpClient::without_roots().unwrap())
 }
 
-/// A backend of what a server describes at `/api/openapi.yaml`.
-fn at(server: &Server, change: impl FnOnce(&mut Options)) -> OpenApiBackend {
+/// Starts a backend for the description at `/api/openapi.yaml` of a server.
+fn at(server: &Server, change: impl FnOnce(&mut OpenApiOptions)) -> OpenApiBackend {
     let url = format!("{}api/openapi.yaml", server.url());
-    let mut options = options(Source::Url(url.parse().unwrap()));
+    let mut options = options(DescriptionLocation::Url(url.parse().unwrap()));
     change(&mut options);
     start(options)
 }
 
-/// The names of the tools as soon as there are any, or why there are none.
+/// Waits for the tools and returns their names, or the reason why the backend is unavailable.
 async fn tools(backend: &OpenApiBackend) -> String {
     let mut catalog = backend.catalog();
-    let catalog = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting).await.unwrap();
+    let catalog = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.unwrap();
     match &catalog.phase {
-        Phase::Unavailable { reason } => reason.clone(),
+        BackendPhase::Unavailable { reason } => reason.clone(),
         _ => catalog.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>().join(" "),
     }
 }
 
-/// Waits until the tools are these.
+/// Waits until the tools have the expected names.
 async fn becomes(backend: &OpenApiBackend, expected: &str) {
     let names = |catalog: &toolyard_core::Catalog| {
         catalog.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>().join(" ") == expected
@@ -84,7 +85,7 @@ async fn becomes(backend: &OpenApiBackend, expected: &str) {
     backend.catalog().wait_for(|catalog| names(catalog)).await.unwrap();
 }
 
-/// Waits until so many requests have come.
+/// Waits for `count` requests.
 async fn requests(server: &Server, count: usize) -> Vec<String> {
     while server.requests().len() < count {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -99,33 +100,33 @@ async fn call(backend: &OpenApiBackend, tool: &str, arguments: &str) -> Result<S
     }
 }
 
-/// A request in one line: its first, and those of its headers that are about who asks.
-fn shown(request: &str) -> String {
+/// Formats a request in one line: request line, headers with credentials or conditions, body.
+fn summary(request: &str) -> String {
     let mut lines = request.lines();
     let first = lines.next().unwrap_or_default().trim_end_matches(" HTTP/1.1").to_owned();
-    let wanted = |line: &&str| {
+    let is_relevant = |line: &&str| {
         ["authorization", "x-", "cookie", "if-"]
             .iter()
             .any(|name| line.to_ascii_lowercase().starts_with(name))
     };
-    let headers: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).filter(wanted).collect();
+    let headers: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).filter(is_relevant).collect();
     let body = lines.collect::<Vec<_>>().join("");
     [&[first.as_str()][..], &headers, &[body.as_str()][..]].concat().join(" ").trim_end().to_owned()
 }
 
-fn all_shown(server: &Server) -> Vec<String> {
-    server.requests().iter().map(|request| shown(request)).collect()
+fn request_summaries(server: &Server) -> Vec<String> {
+    server.requests().iter().map(|request| summary(request)).collect()
 }
 
 #[tokio::test]
-async fn a_description_is_read_and_its_operations_are_called() {
+async fn description_becomes_callable_tools() {
     let server = Server::start(&[document("", PETS), OK.into()]).await;
     let backend = at(&server, |options| {
         options.headers.insert("x-tenant", HeaderValue::from_static("me"));
-        options.auth = Some(Auth {
-            scheme: Scheme::Bearer,
+        options.auth = Some(UpstreamCredentials {
+            scheme: HttpAuthScheme::Bearer,
             source: Secret::Value("token".into()),
-            secrets: Secrets::default(),
+            secrets: SecretRedactor::default(),
         });
     });
     assert_eq!(tools(&backend).await, "getPet");
@@ -133,18 +134,18 @@ async fn a_description_is_read_and_its_operations_are_called() {
     let result = call(&backend, "getPet", r#"{"id": 7}"#).await.unwrap();
     assert_eq!(result, r#"{"content":[{"type":"text","text":"{}"}],"structuredContent":{}}"#);
     assert_eq!(
-        all_shown(&server),
+        request_summaries(&server),
         [
             "GET /api/openapi.yaml x-tenant: me authorization: Bearer token",
             "GET /pets/7 x-tenant: me authorization: Bearer token",
         ]
     );
     let error = call(&backend, "other", "{}").await.unwrap_err();
-    assert_eq!(error.message(), "The service has no such operation any more");
+    assert_eq!(error.message(), "The service no longer has this operation");
 }
 
 #[tokio::test]
-async fn a_description_is_sent_again_only_if_it_has_changed() {
+async fn refresh_uses_conditional_requests() {
     let renamed = PETS.replace("getPet", "fetchPet");
     let unchanged = Answer::Text("HTTP/1.1 304 Not Modified\r\n\r\n".to_owned());
     let answers = [
@@ -164,8 +165,10 @@ async fn a_description_is_sent_again_only_if_it_has_changed() {
     becomes(&backend, "fetchPet").await;
     backend.refresh();
     requests(&server, 4).await;
-    let conditions: Vec<_> =
-        all_shown(&server).into_iter().map(|line| line.replace("GET /api/openapi.yaml", "")).collect();
+    let conditions: Vec<_> = request_summaries(&server)
+        .into_iter()
+        .map(|line| line.replace("GET /api/openapi.yaml", ""))
+        .collect();
     assert_eq!(
         conditions,
         ["", " if-none-match: \"1\"", " if-none-match: \"1\"", " if-modified-since: yesterday"]
@@ -173,7 +176,7 @@ async fn a_description_is_sent_again_only_if_it_has_changed() {
 }
 
 #[tokio::test]
-async fn a_description_that_cannot_be_read_is_tried_again() {
+async fn unreadable_description_is_retried() {
     let away = Answer::Text(response("503 Service Unavailable", ""));
     let server = Server::start(&[away, document("", "openapi: 5"), document("", PETS)]).await;
     let backend = at(&server, |_| {});
@@ -187,13 +190,13 @@ async fn a_description_that_cannot_be_read_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_was_read_goes_on_to_work() {
+async fn tools_survive_a_failed_refresh() {
     let server = Server::start(&[document("", PETS), document("", "<html>"), OK.into()]).await;
     let backend = at(&server, |options| options.refresh = Some(Duration::from_millis(10)));
     assert_eq!(tools(&backend).await, "getPet");
     requests(&server, 2).await;
     call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
-    assert_eq!(backend.catalog().borrow().phase, Phase::Ready);
+    assert_eq!(backend.catalog().borrow().phase, BackendPhase::Ready);
 }
 
 #[tokio::test]
@@ -206,10 +209,10 @@ async fn credentials_do_not_follow_a_description_to_another_server() {
     });
     tools(&backend).await;
     backend.refresh();
-    // What is refused is read again.
+    // A refused description is fetched again.
     requests(&server, 3).await;
     call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
-    assert_eq!(all_shown(&server)[3], "GET /pets/1 x-key: k");
+    assert_eq!(request_summaries(&server)[3], "GET /pets/1 x-key: k");
 }
 
 #[tokio::test]
@@ -219,7 +222,7 @@ async fn files_refer_to_files() {
     std::fs::create_dir(folder.path().join("paths")).unwrap();
     write("openapi.yaml", "openapi: 3.0.3\npaths: {/pets: {$ref: paths/pets.yaml}}");
     write("paths/pets.yaml", "get: {operationId: listPets, responses: {}}");
-    let backend = start(options(Source::File(folder.path().join("openapi.yaml"))));
+    let backend = start(options(DescriptionLocation::File(folder.path().join("openapi.yaml"))));
     assert_eq!(tools(&backend).await, "listPets");
     write("paths/pets.yaml", "get: {operationId: allPets, responses: {}}");
     backend.refresh();
@@ -227,12 +230,12 @@ async fn files_refer_to_files() {
     let error = call(&backend, "allPets", "{}").await.unwrap_err();
     assert_eq!(
         error.message(),
-        "It is not known which server this tool is at: its document names none by a whole URL"
+        "The server of this tool is unknown: its OpenAPI description has no absolute server URL"
     );
 }
 
 #[tokio::test]
-async fn a_file_that_fails_once_costs_nothing() {
+async fn failed_file_falls_back_to_its_last_version() {
     let root = "openapi: 3.0.3\npaths: {/pets: {$ref: pets.yaml}, /b: {get: {operationId: other}}}";
     let pets = "get: {operationId: listPets, responses: {}}";
     let away = Answer::Text(response("503 Service Unavailable", ""));
@@ -246,18 +249,18 @@ async fn a_file_that_fails_once_costs_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_not_read() {
+async fn device_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("openapi.yaml");
     std::fs::write(&path, "openapi: 3.0.3\npaths: {/a: {$ref: /dev/zero}, /b: {get: {operationId: other}}}")
         .unwrap();
-    let backend = start(options(Source::File(path)));
+    let backend = start(options(DescriptionLocation::File(path)));
     assert_eq!(tools(&backend).await, "other");
 }
 
 #[tokio::test]
-async fn a_description_reaches_no_further_than_it_may() {
-    let check = async |change: fn(&mut Options), text: &str, expected: &str| {
+async fn remote_description_stays_within_its_limits() {
+    let check = async |change: fn(&mut OpenApiOptions), text: &str, expected: &str| {
         let server = Server::start(&[document("", text)]).await;
         let backend = at(&server, change);
         assert_eq!(tools(&backend).await, expected, "{text}");
@@ -267,21 +270,21 @@ async fn a_description_reaches_no_further_than_it_may() {
     check(|_| {}, &file("file://"), "").await;
     let elsewhere = "openapi: 3.0.3\npaths: {/a: {$ref: 'http://127.0.0.1:1/a.yaml'}}";
     check(|_| {}, elsewhere, "").await;
-    let many = "it has 1 operations, and a handler may have 0 tools (limits.toolsPerHandler): choose with `operationFilter` or \
-                `filter`";
-    check(|options| options.tools = 0, PETS, many).await;
+    let many = "it has 1 operations, but the limit is 0 tools (limits.toolsPerHandler): select operations with \
+                `operationFilter` or `filter`";
+    check(|options| options.max_tools = 0, PETS, many).await;
     let server = Server::start(&[document("", PETS)]).await;
     let backend = at(&server, |options| options.document_bytes = 100);
     assert!(tools(&backend).await.ends_with("larger than 100 bytes"), "{}", tools(&backend).await);
 }
 
 #[tokio::test]
-async fn redirects_are_followed_without_what_opens_the_service() {
+async fn redirects_are_followed_to_public_addresses_only() {
     let moved = Answer::Text(response("302 Found\r\nlocation: /v2/openapi.yaml", ""));
     let server = Server::start(&[moved, document("", PETS)]).await;
     let backend = at(&server, |_| {});
     assert_eq!(tools(&backend).await, "getPet");
-    assert_eq!(all_shown(&server), ["GET /api/openapi.yaml", "GET /v2/openapi.yaml"]);
+    assert_eq!(request_summaries(&server), ["GET /api/openapi.yaml", "GET /v2/openapi.yaml"]);
 
     let other = Server::start(&[]).await;
     let away = Answer::Text(response(&format!("302 Found\r\nlocation: {}", other.url()), ""));
@@ -291,8 +294,8 @@ async fn redirects_are_followed_without_what_opens_the_service() {
     assert!(other.requests().is_empty());
 }
 
-/// A document whose operations want what opens `scheme`.
-fn opened_by(scheme: &str) -> Answer {
+/// Returns a document whose operations require `scheme`.
+fn secured_by(scheme: &str) -> Answer {
     document(
         "",
         &format!(
@@ -301,19 +304,19 @@ fn opened_by(scheme: &str) -> Answer {
     )
 }
 
-fn credentials(credential: Credential) -> Credentials {
-    Credentials::new(HashMap::from([("it".to_owned(), credential)]), Secrets::default())
+fn credentials(credential: OpenApiCredential) -> ServiceCredentials {
+    ServiceCredentials::new(HashMap::from([("it".to_owned(), credential)]), SecretRedactor::default())
 }
 
 #[tokio::test]
-async fn schemes_are_opened_with_what_the_manifest_has() {
+async fn credentials_are_applied_by_scheme() {
     let check = async |scheme: &str, secret: &str, expected: &str| {
-        let server = Server::start(&[opened_by(scheme), OK.into()]).await;
-        let secret = Credential::Secret(Secret::Value(secret.to_owned()));
+        let server = Server::start(&[secured_by(scheme), OK.into()]).await;
+        let secret = OpenApiCredential::Secret(Secret::Value(secret.to_owned()));
         let backend = at(&server, |options| options.credentials = credentials(secret));
         tools(&backend).await;
         call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap();
-        assert_eq!(all_shown(&server)[1], expected, "{scheme}");
+        assert_eq!(request_summaries(&server)[1], expected, "{scheme}");
     };
     check("{type: apiKey, in: header, name: X-Key}", "k", "GET /pets/1 x-key: k").await;
     check("{type: apiKey, in: query, name: api key}", "a&b", "GET /pets/1?api%20key=a%26b").await;
@@ -324,22 +327,22 @@ async fn schemes_are_opened_with_what_the_manifest_has() {
 }
 
 #[tokio::test]
-async fn a_scheme_that_is_not_known_is_not_guessed() {
-    let server = Server::start(&[opened_by("{type: http, scheme: digest}")]).await;
-    let secret = Credential::Secret(Secret::Value("me:secret".to_owned()));
+async fn unsupported_scheme_is_an_error() {
+    let server = Server::start(&[secured_by("{type: http, scheme: digest}")]).await;
+    let secret = OpenApiCredential::Secret(Secret::Value("me:secret".to_owned()));
     let backend = at(&server, |options| options.credentials = credentials(secret));
     tools(&backend).await;
     let error = call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap_err();
     assert_eq!(
         error.message(),
-        "The credentials of this tool cannot be used: its scheme is none that is known"
+        "The credentials of this tool cannot be used: its security scheme is not supported"
     );
     assert_eq!(server.requests().len(), 1);
 }
 
-fn client(token_url: Option<String>) -> Credentials {
+fn client(token_url: Option<String>) -> ServiceCredentials {
     let secret = Secret::Value("s&t".to_owned());
-    credentials(Credential::Client { id: "me".to_owned(), secret, token_url, scopes: None })
+    credentials(OpenApiCredential::OAuthClient { id: "me".to_owned(), secret, token_url, scopes: None })
 }
 
 fn token(text: &str, seconds: u64) -> Answer {
@@ -348,10 +351,10 @@ fn token(text: &str, seconds: u64) -> Answer {
 }
 
 #[tokio::test]
-async fn tokens_are_kept_for_as_long_as_they_are_good() {
+async fn tokens_are_cached_until_they_are_refused() {
     let refused = Answer::Text(response("401 Unauthorized", ""));
     let tokens = Server::start(&[token("one", 3600), refused.clone(), token("two", 3600)]).await;
-    let answers = [opened_by("{type: oauth2}"), OK.into(), OK.into(), refused, OK.into()];
+    let answers = [secured_by("{type: oauth2}"), OK.into(), OK.into(), refused, OK.into()];
     let server = Server::start(&answers).await;
     let backend = at(&server, |options| options.credentials = client(Some(format!("{}token", tokens.url()))));
     tools(&backend).await;
@@ -359,7 +362,7 @@ async fn tokens_are_kept_for_as_long_as_they_are_good() {
         call(&backend, "getPet", &format!(r#"{{"id": {id}}}"#)).await.unwrap();
     }
     assert_eq!(
-        all_shown(&server)[1..],
+        request_summaries(&server)[1..],
         [
             "GET /pets/1 authorization: Bearer one",
             "GET /pets/2 authorization: Bearer one",
@@ -367,22 +370,22 @@ async fn tokens_are_kept_for_as_long_as_they_are_good() {
             "GET /pets/3 authorization: Bearer two",
         ]
     );
-    // A server that does not know the one way is asked in the other.
+    // Basic authentication is tried first, then the form parameters.
     let basic =
         "POST /token authorization: Basic bWU6cyUyNnQ= grant_type=client_credentials&scope=read%20write";
     let form =
         "POST /token grant_type=client_credentials&scope=read%20write&client_id=me&client_secret=s%26t";
-    assert_eq!(all_shown(&tokens), [basic, basic, form]);
+    assert_eq!(request_summaries(&tokens), [basic, basic, form]);
 }
 
 #[tokio::test]
-async fn one_token_is_asked_for_however_many_calls_want_it() {
+async fn concurrent_calls_share_one_token_request() {
     let tokens = Server::start(&[token("one", 3600)]).await;
     let scheme = format!(
         "{{type: oauth2, flows: {{clientCredentials: {{tokenUrl: '{}t', scopes: {{}}}}}}}}",
         tokens.url()
     );
-    let answers: Vec<Answer> = std::iter::once(opened_by(&scheme)).chain(vec![OK.into(); 20]).collect();
+    let answers: Vec<Answer> = std::iter::once(secured_by(&scheme)).chain(vec![OK.into(); 20]).collect();
     let server = Server::start(&answers).await;
     let backend = at(&server, |options| options.credentials = client(None));
     tools(&backend).await;
@@ -392,14 +395,14 @@ async fn one_token_is_asked_for_however_many_calls_want_it() {
 }
 
 #[tokio::test]
-async fn without_a_token_nothing_is_sent() {
+async fn request_without_a_token_is_not_sent() {
     let tokens = Server::start(&[Answer::Text(response("403 Forbidden", "s&t is wrong"))]).await;
-    let server = Server::start(&[opened_by("{type: oauth2}")]).await;
+    let server = Server::start(&[secured_by("{type: oauth2}")]).await;
     let backend = at(&server, |options| options.credentials = client(Some(tokens.url())));
     tools(&backend).await;
     let error = call(&backend, "getPet", r#"{"id": 1}"#).await.unwrap_err();
-    assert_eq!(error.message(), "The credentials of this tool are not accepted: there is no token");
+    assert_eq!(error.message(), "The credentials of this tool are not accepted: no access token was issued");
     let cause = std::error::Error::source(&error).unwrap().to_string();
-    assert_eq!(cause, "the server that gives out tokens answered with HTTP status 403 Forbidden");
+    assert_eq!(cause, "the token endpoint answered with HTTP status 403 Forbidden");
     assert_eq!(server.requests().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! A server that answers byte by byte what it is told.
+//! A server with scripted answers.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,18 +8,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// What becomes of a request.
+/// Reaction to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// It is answered, and the next one may come on the same connection.
+    /// Sends a response and keeps the connection open for the next request.
     Text(String),
-    /// It is answered, and the connection is closed.
+    /// Sends a response and closes the connection.
     Last(String),
-    /// The answer begins and does not go on.
+    /// Sends the beginning of a response, then nothing.
     Stall(String),
-    /// It is not answered, and the connection stays open.
+    /// Sends nothing and keeps the connection open.
     Silence,
-    /// The connection is reset.
+    /// Resets the connection.
     Reset,
 }
 
@@ -29,7 +29,7 @@ impl From<&str> for Answer {
     }
 }
 
-/// A server that has an answer for each request, one after the other, on whatever connection it comes.
+/// A server with one answer for each request, in order of arrival over all connections.
 pub(crate) struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -58,12 +58,12 @@ impl Server {
         format!("http://{}/", self.address)
     }
 
-    /// The requests so far, as they came.
+    /// Returns the requests so far, in order of arrival.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Waits until a client has given up on an answer.
+    /// Waits until a client closes its connection without a response.
     pub(crate) async fn hung_up(&self) {
         self.hung_up.notified().await;
     }
@@ -102,7 +102,7 @@ async fn connection(
     }
 }
 
-/// The next request: its head, and as many bytes as that announces.
+/// Reads the next request: head, and body of the announced length.
 async fn read(stream: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     loop {
