@@ -1,16 +1,16 @@
-//! The tools that agents always need, written with the SDK. The gateway publishes them as one handler.
+//! Built-in tools for agents, written with the SDK. The gateway publishes them as one handler.
 //!
-//! - [`scripts`]: Python, run where it can do no harm;
-//! - [`memory`]: what a model puts aside for a while;
-//! - [`large`]: results that do not fit into a model's window, put there in pieces;
-//! - [`chunk`]: long texts in pieces that a model can read one by one;
-//! - [`trim`]: results made shorter after a model has refused them, for hosts;
-//! - [`guides`]: what a model reads to learn how tools are used well;
-//! - [`management`]: the servers behind the gateway, and more of them while it runs;
-//! - [`skills`]: what a model has learned and keeps for later sessions;
-//! - [`summary`]: what a server is for, in a sentence;
-//! - [`search`]: finding tools and services among more than a model can be shown;
-//! - [`record`]: tools and calls as JSON, for hosts with a registry and a bus.
+//! - [`scripts`]: runs Python scripts in a sandbox;
+//! - [`memory`]: keeps data of a model for a while;
+//! - [`large`]: puts results that do not fit into a model's context window into working memory;
+//! - [`chunk`]: splits long texts into chunks that a model can read one by one;
+//! - [`trim`]: shortens results after a model has refused a conversation, for hosts;
+//! - [`guides`]: explains to a model how to use tools well;
+//! - [`management`]: lists, calls, adds and removes the servers behind the gateway;
+//! - [`skills`]: keeps the skills of a model for later sessions;
+//! - [`summary`]: summarizes a server in a sentence;
+//! - [`search`]: finds tools and services among more than a model can be shown;
+//! - [`record`]: represents tools and calls as JSON, for hosts with a registry and a message bus.
 
 pub mod chunk;
 pub mod guides;

@@ -1,52 +1,52 @@
-//! The pages for people, `docs/agent-tools.md` and those that it leads to, held to the tools that there are.
+//! Compares `docs/agent-tools.md`, and the pages that it refers to, with the tools.
 
 use std::sync::{Arc, Weak};
 
 use futures_util::future::{BoxFuture, pending};
-use toolyard_core::{Backend, Runner, Script, ScriptOutcome, ToolError};
+use toolyard_core::{Backend, PythonScript, ScriptExecutor, ScriptOutcome, ToolError};
 use toolyard_sdk::Server;
 
 use crate::guides::{self, GuideBook};
-use crate::memory::testing::Kept;
+use crate::memory::testing::ManualStore;
 use crate::memory::tools::MemoryTools;
 use crate::memory::{self, MemoryLimits};
-use crate::search::{self, Finder, Search, Services};
-use crate::skills::{self, SkillLimits, Skills};
-use crate::summary::Described;
+use crate::search::{self, ServiceIndex, ToolFinder, ToolSearch};
+use crate::skills::{self, SkillLimits, SkillStore};
+use crate::summary::ManifestSummaries;
 use crate::{large, management, scripts};
 
-/// Never ends a script.
-struct Patient;
+/// Never completes a script.
+struct EndlessExecutor;
 
-impl Runner for Patient {
-    fn run(&self, _script: Script) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
+impl ScriptExecutor for EndlessExecutor {
+    fn run(&self, _script: PythonScript) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
         Box::pin(pending())
     }
 }
 
-/// All tools of this crate, with all guides.
+/// Returns all tools of this crate, with all guides.
 fn all_tools() -> Arc<dyn Backend> {
-    let (kept, memory) = Kept::memory(MemoryLimits::default());
+    let (kept, memory) = ManualStore::memory(MemoryLimits::default());
     let guides = [scripts::GUIDE, memory::GUIDE, large::GUIDE, skills::GUIDE, guides::MCP_GUIDE];
     let book = guides.into_iter().try_fold(GuideBook::new(), GuideBook::with).expect("guides of other names");
     let server = Server::new("builtins", "1.0.0");
-    let added = scripts::add(server, Arc::new(Patient))
+    let added = scripts::add(server, Arc::new(EndlessExecutor))
         .and_then(|server| memory::tools::add(server, MemoryTools::new(memory)))
         .and_then(|server| guides::add(server, Arc::new(book)))
-        .and_then(|server| skills::add(server, Skills::new(kept, SkillLimits::default())))
+        .and_then(|server| skills::add(server, SkillStore::new(kept, SkillLimits::default())))
         .and_then(|server| management::add(server, management::tests::management()))
         .and_then(|server| search::add(server, searching()));
     added.expect("tools of other names").into_backend()
 }
 
-/// Search among nothing.
-fn searching() -> Search {
-    let finder = Arc::new(Finder::new(Weak::new(), "builtins"));
-    Search { finder, services: Services::new(Arc::new(Described), "builtins") }
+/// Returns a search without tools and services.
+fn searching() -> ToolSearch {
+    let finder = Arc::new(ToolFinder::new(Weak::new(), "builtins"));
+    ToolSearch { finder, services: ServiceIndex::new(Arc::new(ManifestSummaries), "builtins") }
 }
 
 #[test]
-fn the_page_has_every_tool_and_every_parameter() {
+fn page_documents_every_tool_and_parameter() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
     let read = |page: &str| std::fs::read_to_string(format!("{folder}{page}")).expect("the page");
     let (page, of_scripts) = (read("agent-tools.md") + &read("mcp-management.md"), read("scripts.md"));
@@ -61,11 +61,11 @@ fn the_page_has_every_tool_and_every_parameter() {
         for parameter in definition["inputSchema"]["properties"].as_object().into_iter().flatten() {
             let name = parameter.0;
             let is_required = required.as_array().is_some_and(|names| names.iter().any(|it| it == name));
-            let written = match is_required || &*tool.name == scripts::TOOL {
+            let parameter_text = match is_required || &*tool.name == scripts::TOOL {
                 true => format!("`{name}`"),
                 false => format!("`{name}?`"),
             };
-            assert!(of_tool.contains(&written), "{written} of {}", tool.name);
+            assert!(of_tool.contains(&parameter_text), "{parameter_text} of {}", tool.name);
         }
     }
 }

@@ -1,34 +1,34 @@
-//! What a server is for, in a sentence for those who look for one.
+//! Summarizes a server in a sentence.
 
 use std::fmt::Write;
 
-use toolyard_core::registry::Handler;
+use toolyard_core::registry::HandlerEntry;
 
-/// Who says what servers are for.
-pub trait Summaries: Send + Sync {
-    /// What a handler is for that has tools of these names. It is asked on the way of calls, and has to know at once.
-    fn of(&self, handler: &Handler, tools: &[&str]) -> String;
+/// A source of the summaries of servers.
+pub trait SummarySource: Send + Sync {
+    /// Returns the summary of a handler with these tools. It must not block, because tool calls wait for it.
+    fn of(&self, handler: &HandlerEntry, tools: &[&str]) -> String;
 }
 
-/// What the manifest says of a handler, and where it says nothing, the names of its tools.
+/// Summarizes a handler by its description in the manifest, or else by the names of its tools.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Described;
+pub struct ManifestSummaries;
 
-impl Summaries for Described {
-    fn of(&self, handler: &Handler, tools: &[&str]) -> String {
+impl SummarySource for ManifestSummaries {
+    fn of(&self, handler: &HandlerEntry, tools: &[&str]) -> String {
         handler.description.as_deref().map_or_else(|| of_tools(tools), str::to_owned)
     }
 }
 
-/// How many tools are named.
+/// Maximum number of tools that a summary names.
 const NAMED: usize = 10;
 
-/// What is said of a server of which nothing is known but its tools.
+/// Summarizes a server by its tools.
 #[must_use]
 pub fn of_tools(tools: &[&str]) -> String {
     let named = tools.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let mut text = format!("Provides {} tool(s)", tools.len());
-    // What is written to a text is written.
+    // Writing to a string cannot fail.
     let _ = match tools.len().checked_sub(NAMED) {
         _ if tools.is_empty() => write!(text, "."),
         None | Some(0) => write!(text, ": {named}."),
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_of_tools() {
+    fn summary_names_the_first_tools() {
         let check = |count: usize, expected: &str| {
             let names: Vec<_> = (1..=count).map(|number| format!("t{number}")).collect();
             assert_eq!(of_tools(&names.iter().map(String::as_str).collect::<Vec<_>>()), expected);

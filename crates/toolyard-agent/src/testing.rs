@@ -1,11 +1,11 @@
-//! What tests of several tools need.
+//! Helpers for the tests of several tools.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use toolyard_core::{Backend, Call, Caller, Json, Outcome};
 
-/// What the model of a caller reads when it calls a tool.
+/// Calls a tool and returns its text, as the model of a caller reads it.
 pub(crate) async fn read(
     backend: &Arc<dyn Backend>,
     principal: Option<&str>,
@@ -25,7 +25,7 @@ pub(crate) async fn read(
     }
 }
 
-/// Calls tools one after the other; what the model reads of it all.
+/// Calls several tools in order and returns their texts.
 pub(crate) async fn read_all(
     backend: &Arc<dyn Backend>,
     principal: Option<&str>,
@@ -39,7 +39,7 @@ pub(crate) async fn read_all(
     all.join("\n\n")
 }
 
-/// What a model is told of the tools, as JSON.
+/// Returns the definitions of the tools as JSON.
 pub(crate) fn definitions(backend: &Arc<dyn Backend>) -> String {
     let catalog = backend.catalog().borrow().clone();
     let definitions: Vec<_> = catalog.tools.iter().map(|tool| tool.definition.to_json().to_value()).collect();

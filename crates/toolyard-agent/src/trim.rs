@@ -1,28 +1,29 @@
-//! Results made shorter after a model has refused them: for hosts, where a conversation has become too long after all.
+//! Shortens tool results after a model has refused a conversation for its length, for hosts.
 
-/// What stands behind a result that was made shorter.
+/// Notice at the end of a shortened result.
 pub const NOTICE: &str = "[truncated to fit context window]";
 
-/// What is left of a result at least, in characters.
+/// Minimum number of characters that remain of a result.
 const LEAST: usize = 200;
 
-/// How many characters make a token, about.
+/// Approximate number of characters per token.
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// What came of it.
+/// Outcome of shortening a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trimmed {
-    /// How many characters the whole may have.
+pub struct TrimOutcome {
+    /// Maximum number of characters of the conversation.
     pub budget: usize,
-    /// How many results are shorter than they were.
+    /// Number of shortened results.
     pub results: usize,
-    /// Whether the whole is within the budget now. Where it is not, there is nothing left in results to take away.
+    /// `true` if the conversation now fits the budget. Otherwise all results are as short as possible.
     pub fits: bool,
 }
 
-/// Makes the results of tools shorter, the longest first, until the whole conversation fits into the window of a model that
-/// has just refused it. `others` is how many characters everything else in the conversation has. `None`: the model
-/// did not refuse it for its length, and nothing is changed.
+/// Shortens the longest results of tools until the whole conversation fits into the context window of a model that has
+/// just
+/// refused it. `others` is the number of characters of everything else in the conversation. Returns `None`, and changes
+/// nothing, if the model did not refuse the conversation for its length.
 ///
 /// ```
 /// use toolyard_agent::trim::trim_large_tool_results;
@@ -37,7 +38,7 @@ pub fn trim_large_tool_results(
     others: usize,
     status: u16,
     error: &str,
-) -> Option<Trimmed> {
+) -> Option<TrimOutcome> {
     let budget = budget(status, error)?;
     let mut lengths: Vec<_> = results.iter().map(|result| result.chars().count()).collect();
     let mut total = lengths.iter().sum::<usize>().saturating_add(others);
@@ -53,11 +54,11 @@ pub fn trim_large_tool_results(
         total -= before - length;
         trimmed += 1;
     }
-    Some(Trimmed { budget, results: trimmed, fits: total <= budget })
+    Some(TrimOutcome { budget, results: trimmed, fits: total <= budget })
 }
 
-/// How many characters a conversation may have, by what a model says that has refused it: nine tenths of its window.
-/// `None` where it says nothing of that.
+/// Returns the maximum number of characters of a conversation, from the error of a model: nine tenths of its context
+/// window. Returns `None` if the error does not tell the size of the window.
 #[must_use]
 pub fn budget(status: u16, error: &str) -> Option<usize> {
     let window = || number_behind(error, "maximum context length is ", "");
@@ -70,7 +71,7 @@ pub fn budget(status: u16, error: &str) -> Option<usize> {
     Some(usize::try_from(chars).unwrap_or(usize::MAX))
 }
 
-/// The number between two texts.
+/// Returns the number between two texts.
 fn number_behind(text: &str, before: &str, behind: &str) -> Option<u64> {
     text.match_indices(before).find_map(|(at, _)| {
         let rest = &text[at + before.len()..];
@@ -96,7 +97,7 @@ mod tests {
         "This model's maximum context length is 500 tokens. However, your messages resulted in 900 tokens.";
 
     #[test]
-    fn the_budget_is_read_from_what_the_model_says() {
+    fn budget_is_parsed_from_the_error() {
         let check = |status, error: &str, expected| assert_eq!(budget(status, error), expected, "{error}");
         check(400, REFUSED, Some(1800));
         check(400, "maximum context length is 128000", Some(460_800));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_results_are_made_shorter_until_the_whole_fits() {
+    fn longest_results_are_shortened_until_all_fit() {
         #[track_caller]
         fn check(lengths: &[usize], others: usize, expected: &[usize], fits: bool) {
             let mut results: Vec<_> = lengths.iter().map(|length| "é".repeat(*length)).collect();
@@ -128,14 +129,14 @@ mod tests {
         check(&[1800], 0, &[1800], true);
         check(&[1801], 0, &[1800], true);
         check(&[300, 5000], 100, &[300, 1400], true);
-        // No less than 200 characters and the notice are left of any.
+        // At least 200 characters and the notice remain of each result.
         check(&[1000, 5000], 1000, &[566, 234], true);
         check(&[1000, 5000], 1700, &[234, 234], false);
         check(&[200, 5000], 1700, &[200, 234], false);
     }
 
     #[test]
-    fn what_was_not_refused_for_its_length_is_left_alone() {
+    fn other_errors_leave_results_unchanged() {
         let mut results = vec!["x".repeat(5000)];
         assert_eq!(trim_large_tool_results(&mut results, 0, 500, REFUSED), None);
         assert_eq!(results[0].len(), 5000);

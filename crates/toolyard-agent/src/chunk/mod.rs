@@ -1,18 +1,19 @@
-//! Long texts in pieces that a model can read one by one.
+//! Splits long texts into chunks that a model can read one by one.
 //!
-//! - `sections`: a text between its headings;
-//! - `pieces`: a section that is too long for one piece;
-//! - [`packed`]: many small sections in few pieces;
-//! - [`outline`]: which piece has what.
+//! - `sections`: splits a text at its headings;
+//! - `pieces`: splits a section that is too long for one chunk;
+//! - `packing`: packs many small sections into few chunks;
+//! - [`outline`]: lists the chunks of a text with their headings and keys.
 //!
-//! A piece is a slice of the text, and pieces are made one at a time: however long a text is, cutting it takes no memory
-//! beside it, and time in proportion to its length. Lengths are in characters, so that no piece ends inside of a code point.
+//! A chunk is a slice of the text, and chunks are produced one at a time: splitting a text of any length takes no
+//! additional memory, and time in proportion to its length. Lengths are in characters, so that no chunk ends inside a
+//! code point.
 //!
-//! What of a text is in no piece: the lines of headings, which are the labels of their pieces; the blank line at which
-//! a section was cut; and blank lines that would be a piece of their own.
+//! Chunks leave out the lines of headings, which are the labels of their chunks; the blank line at which a section was
+//! split; and blank lines that would be a chunk of their own.
 
 mod outline;
-mod packed;
+mod packing;
 mod pieces;
 mod sections;
 #[cfg(test)]
@@ -21,30 +22,30 @@ mod tests;
 use std::borrow::Cow;
 
 pub use outline::{label, outline};
-pub use packed::packed;
-use pieces::Pieces;
-use sections::Sections;
+pub use packing::packed_chunks;
+use pieces::SectionPieces;
+use sections::TextSections;
 pub use sections::has_empty_sections;
 
-/// A piece of a text.
+/// A chunk of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk<'a> {
-    /// The heading that it stands under. Empty: there is none.
+pub struct TextChunk<'a> {
+    /// Heading of the section. Empty if it has none.
     pub heading: Cow<'a, str>,
-    /// How deep that heading is, from 1 to 3; 0 where there is none.
+    /// Level of the heading, from 1 to 3; 0 without a heading.
     pub level: u8,
-    /// How many pieces of the same section come before it.
+    /// Number of chunks of the same section before this one.
     pub continued: usize,
-    /// The piece itself.
+    /// The text of the chunk.
     pub content: &'a str,
 }
 
-/// The pieces of a text, each of at most `max` characters: cut at headings (`# `, `## `, `### `), sections that are too long
-/// at blank lines, and paragraphs that are too long wherever they must be. There is always one at least: the last section is a piece even if
-/// it is blank.
-pub fn chunks(text: &str, max: usize) -> impl Iterator<Item = Chunk<'_>> {
+/// Returns the chunks of a text, each of at most `max` characters. Splits at headings (`# `, `## `, `### `), splits
+/// sections that are too long at blank lines, and splits paragraphs that are too long at any character. There is always
+/// at least one chunk: the last section is a chunk even if it is blank.
+pub fn chunks(text: &str, max: usize) -> impl Iterator<Item = TextChunk<'_>> {
     let max = max.max(1);
-    let mut sections = Sections::new(text).peekable();
+    let mut sections = TextSections::new(text).peekable();
     std::iter::from_fn(move || {
         loop {
             let section = sections.next()?;
@@ -54,5 +55,5 @@ pub fn chunks(text: &str, max: usize) -> impl Iterator<Item = Chunk<'_>> {
             }
         }
     })
-    .flat_map(move |(section, is_last)| Pieces::new(section, max, is_last))
+    .flat_map(move |(section, is_last)| SectionPieces::new(section, max, is_last))
 }

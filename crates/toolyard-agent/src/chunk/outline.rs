@@ -1,9 +1,9 @@
-//! Which piece has what.
+//! The outline of a text: its headings, and the keys of its chunks.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What a piece is called: by its heading, else by its number.
+/// Returns the label of a chunk: its heading, or its number if it has none.
 #[must_use]
 pub fn label<'a>(heading: &'a str, continued: usize, number: usize) -> Cow<'a, str> {
     match (heading.trim().is_empty(), continued) {
@@ -13,7 +13,7 @@ pub fn label<'a>(heading: &'a str, continued: usize, number: usize) -> Cow<'a, s
     }
 }
 
-/// The outline of a text: for each piece the level of its heading, its label, and the key that it is kept under.
+/// Returns the outline of a text. Each item is the level of a heading, a label, and the key of the stored chunk.
 #[must_use]
 pub fn outline<'a>(pieces: impl IntoIterator<Item = (u8, &'a str, &'a str)>) -> String {
     let mut outline = String::from("## Document Outline\n\n");

@@ -1,75 +1,77 @@
-//! A section that is too long for one piece.
+//! Splits a section that is too long for one chunk.
 
 use std::borrow::Cow;
 
-use super::Chunk;
-use super::sections::Section;
+use super::TextChunk;
+use super::sections::TextSection;
 
-/// What part of a piece may be given up, so that it ends where something ends: an eighth.
-const GIVEN_UP: usize = 8;
+/// Part of a chunk (an eighth) that may stay unused so that the chunk ends at the end of a line, an item or a word.
+const UNUSED_FRACTION: usize = 8;
 
-/// The pieces of one section.
-pub(super) struct Pieces<'a> {
-    section: Section<'a>,
+/// Iterator over the chunks of one section.
+pub(super) struct SectionPieces<'a> {
+    section: TextSection<'a>,
     max: usize,
     rest: &'a str,
     continued: usize,
-    /// Whether there is to be a piece even if it is blank, and was none yet.
-    is_owed: bool,
+    /// True until the first chunk is returned, if the section needs a chunk even when it is blank.
+    is_required: bool,
 }
 
-impl<'a> Pieces<'a> {
-    pub(super) fn new(section: Section<'a>, max: usize, is_owed: bool) -> Self {
-        // However long nothing is, it is one piece at most.
+impl<'a> SectionPieces<'a> {
+    pub(super) fn new(section: TextSection<'a>, max: usize, is_owed: bool) -> Self {
+        // Blank content of any length is one chunk at most.
         let rest = if section.is_blank() { "" } else { section.content };
-        Self { section, max, rest, continued: 0, is_owed }
+        Self { section, max, rest, continued: 0, is_required: is_owed }
     }
 
-    fn chunk(&mut self, content: &'a str) -> Chunk<'a> {
-        let Section { heading, level, .. } = self.section;
-        let chunk = Chunk { heading: Cow::Borrowed(heading), level, continued: self.continued, content };
+    fn chunk(&mut self, content: &'a str) -> TextChunk<'a> {
+        let TextSection { heading, level, .. } = self.section;
+        let chunk = TextChunk { heading: Cow::Borrowed(heading), level, continued: self.continued, content };
         self.continued += 1;
-        self.is_owed = false;
+        self.is_required = false;
         chunk
     }
 }
 
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Chunk<'a>;
+impl<'a> Iterator for SectionPieces<'a> {
+    type Item = TextChunk<'a>;
 
-    fn next(&mut self) -> Option<Chunk<'a>> {
+    fn next(&mut self) -> Option<TextChunk<'a>> {
         while !self.rest.is_empty() {
-            let First { piece, rest, may_be_dropped } = first_piece(self.rest, self.max);
+            let FirstPiece { piece, rest, can_be_dropped } = first_piece(self.rest, self.max);
             self.rest = rest;
-            if !may_be_dropped || !piece.trim().is_empty() {
+            if !can_be_dropped || !piece.trim().is_empty() {
                 return Some(self.chunk(piece));
             }
         }
-        self.is_owed.then(|| self.chunk(""))
+        self.is_required.then(|| self.chunk(""))
     }
 }
 
-/// The beginning of a text, and what is left of it.
-struct First<'a> {
+/// The beginning of a text, and the rest of it.
+struct FirstPiece<'a> {
     piece: &'a str,
     rest: &'a str,
-    /// Whether it means nothing if it is blank. Blanks in the middle of a line may be part of a string.
-    may_be_dropped: bool,
+    /// True if the piece can be left out when it is blank. Blanks in the middle of a line may be part of a string.
+    can_be_dropped: bool,
 }
 
-/// The longest beginning of a text that fits and ends at a blank line, else as much as fits.
-fn first_piece(text: &str, max: usize) -> First<'_> {
-    let Some(end) = end_of(text, max) else { return First { piece: text, rest: "", may_be_dropped: true } };
-    // A blank line that begins where the piece would end is one that it can end at, too.
-    let reach = (end + 2).min(text.len());
-    if let Some(at) = memchr::memmem::rfind(&text.as_bytes()[..reach], b"\n\n") {
-        return First { piece: &text[..at], rest: &text[at + 2..], may_be_dropped: true };
+/// Returns the longest beginning of a text that fits and ends at a blank line, or else the longest that fits.
+fn first_piece(text: &str, max: usize) -> FirstPiece<'_> {
+    let Some(end) = end_of(text, max) else {
+        return FirstPiece { piece: text, rest: "", can_be_dropped: true };
+    };
+    // The piece can also end at a blank line that begins right behind it.
+    let search_end = (end + 2).min(text.len());
+    if let Some(at) = memchr::memmem::rfind(&text.as_bytes()[..search_end], b"\n\n") {
+        return FirstPiece { piece: &text[..at], rest: &text[at + 2..], can_be_dropped: true };
     }
     let (piece, rest) = text.split_at(soft_end(text.as_bytes(), end));
-    First { piece, rest, may_be_dropped: false }
+    FirstPiece { piece, rest, can_be_dropped: false }
 }
 
-/// Where the first `max` characters end, in bytes; `None` where there are no more than that.
+/// Returns the end of the first `max` characters in bytes; `None` if the text has no more than that.
 fn end_of(text: &str, max: usize) -> Option<usize> {
     if text.len() <= max {
         return None;
@@ -77,12 +79,12 @@ fn end_of(text: &str, max: usize) -> Option<usize> {
     text.char_indices().nth(max).map(|(end, _)| end)
 }
 
-/// Behind the last line, list item or word that ends shortly before `end`: what is cut there can be read, and records of data
-/// stay whole. A piece is no longer than it may be, and nothing is lost.
+/// Returns the position after the last line, list item or word that ends shortly before `end`, or else `end`. The cut
+/// stays readable, records of data stay whole, and no text is lost.
 fn soft_end(text: &[u8], end: usize) -> usize {
-    // Continuation bytes are none of these: what is found lies between characters.
-    let from = end - end / GIVEN_UP;
+    // Continuation bytes never match, so the position is a character boundary.
+    let from = end - end / UNUSED_FRACTION;
     let tail = &text[from..end];
-    let found = [b'\n', b',', b' '].iter().find_map(|byte| memchr::memrchr(*byte, tail));
-    found.map_or(end, |at| from + at + 1)
+    let end_at = [b'\n', b',', b' '].iter().find_map(|byte| memchr::memrchr(*byte, tail));
+    end_at.map_or(end, |at| from + at + 1)
 }

@@ -1,53 +1,53 @@
-//! A text between its headings.
+//! Splits a text at its headings.
 
-/// How long a heading may be, in bytes: a longer line is no heading, and stays where it is. Labels stand in tables.
-const LONGEST_HEADING: usize = 200;
+/// Maximum length of a heading in bytes. A longer line is not a heading, because labels appear in tables.
+const MAX_HEADING_LENGTH: usize = 200;
 
-/// What stands under one heading.
+/// The text under one heading.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Section<'a> {
-    /// The heading's text. Empty: nothing stands before this section.
+pub(super) struct TextSection<'a> {
+    /// Text of the heading. Empty if no heading precedes this section.
     pub(super) heading: &'a str,
-    /// From 1 to 3; 0 where there is no heading.
+    /// Level of the heading, from 1 to 3; 0 without a heading.
     pub(super) level: u8,
-    /// Where the line of the heading begins, in bytes of the whole text.
+    /// Start of the heading's line, in bytes of the whole text.
     pub(super) start: usize,
-    /// What follows that line, up to the next heading.
+    /// Text after that line, up to the next heading.
     pub(super) content: &'a str,
-    /// Where that ends.
+    /// End of the content, in bytes of the whole text.
     pub(super) end: usize,
 }
 
-impl Section<'_> {
+impl TextSection<'_> {
     pub(super) fn is_blank(&self) -> bool {
         self.content.trim().is_empty()
     }
 }
 
-/// The sections of a text, one after the other. There is always one.
-pub(super) struct Sections<'a> {
+/// Iterator over the sections of a text. There is always at least one.
+pub(super) struct TextSections<'a> {
     text: &'a str,
-    /// The heading of the next section, and where its content begins. `None`: there is none.
-    next: Option<(Heading<'a>, usize)>,
+    /// Heading of the next section, and the start of its content. `None` at the end.
+    next: Option<(SectionHeading<'a>, usize)>,
 }
 
 #[derive(Clone, Copy)]
-struct Heading<'a> {
+struct SectionHeading<'a> {
     text: &'a str,
     level: u8,
     start: usize,
 }
 
-impl<'a> Sections<'a> {
+impl<'a> TextSections<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, next: Some((Heading { text: "", level: 0, start: 0 }, 0)) }
+        Self { text, next: Some((SectionHeading { text: "", level: 0, start: 0 }, 0)) }
     }
 }
 
-impl<'a> Iterator for Sections<'a> {
-    type Item = Section<'a>;
+impl<'a> Iterator for TextSections<'a> {
+    type Item = TextSection<'a>;
 
-    fn next(&mut self) -> Option<Section<'a>> {
+    fn next(&mut self) -> Option<TextSection<'a>> {
         let (heading, from) = self.next.take()?;
         let mut line_start = from;
         let mut end = self.text.len();
@@ -56,21 +56,21 @@ impl<'a> Iterator for Sections<'a> {
             let length = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1);
             if let Some((text, level)) = heading_of(&rest[..length]) {
                 end = line_start;
-                self.next = Some((Heading { text, level, start: line_start }, line_start + length));
+                self.next = Some((SectionHeading { text, level, start: line_start }, line_start + length));
                 break;
             }
             line_start += length;
         }
-        let Heading { text, level, start } = heading;
-        Some(Section { heading: text, level, start, content: &self.text[from..end], end })
+        let SectionHeading { text, level, start } = heading;
+        Some(TextSection { heading: text, level, start, content: &self.text[from..end], end })
     }
 }
 
-/// Whether a text has headings under which there is nothing, not even a deeper heading: comments in a program, or lines of a list.
-/// Its chunks would be without them.
+/// Returns `true` if a text has headings without content or a deeper heading under them: comments in a program, or
+/// lines of a list. Its chunks would leave these lines out.
 #[must_use]
 pub fn has_empty_sections(text: &str) -> bool {
-    let mut sections = Sections::new(text).peekable();
+    let mut sections = TextSections::new(text).peekable();
     while let Some(section) = sections.next() {
         let is_empty = section.level > 0 && section.is_blank();
         if is_empty && sections.peek().is_some_and(|next| next.level <= section.level) {
@@ -80,9 +80,9 @@ pub fn has_empty_sections(text: &str) -> bool {
     false
 }
 
-/// The text and the level of a line that is a heading: three marks at most, and a blank behind them.
+/// Returns the text and the level of a heading line: one to three marks, followed by a blank.
 fn heading_of(line: &str) -> Option<(&str, u8)> {
     let level = ["# ", "## ", "### "].iter().position(|marks| line.starts_with(marks))?;
-    let is_short = line.len() <= LONGEST_HEADING;
+    let is_short = line.len() <= MAX_HEADING_LENGTH;
     is_short.then(|| (line.trim_matches(|c: char| c == '#' || c.is_whitespace()), [1, 2, 3][level]))
 }

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The pieces of a text in one line each: label, level, content.
-fn shown<'a>(chunks: impl IntoIterator<Item = Chunk<'a>>) -> Vec<String> {
-    let show = |(number, chunk): (usize, Chunk<'_>)| {
+/// Renders each chunk in one line: level, label, content.
+fn rendered<'a>(chunks: impl IntoIterator<Item = TextChunk<'a>>) -> Vec<String> {
+    let show = |(number, chunk): (usize, TextChunk<'_>)| {
         let label = label(&chunk.heading, chunk.continued, number);
         format!("{}|{label}|{}", chunk.level, chunk.content)
     };
@@ -14,21 +14,21 @@ fn shown<'a>(chunks: impl IntoIterator<Item = Chunk<'a>>) -> Vec<String> {
 }
 
 #[test]
-fn a_text_is_cut_at_headings_then_blank_lines_then_anywhere() {
+fn text_is_split_at_headings_then_blank_lines_then_anywhere() {
     #[track_caller]
     fn check(text: &str, max: usize, expected: &[&str]) {
-        assert_eq!(shown(chunks(text, max)), expected, "{text:?}");
+        assert_eq!(rendered(chunks(text, max)), expected, "{text:?}");
     }
     check("", 10, &["0|Part 0|"]);
     check(" \n", 10, &["0|Part 0|"]);
     check("short", 10, &["0|Part 0|short"]);
     check("# One\nfirst\n## Two\nsecond\n", 10, &["1|One|first\n", "2|Two|second\n"]);
     check("before\n### Deep ###\r\nin it", 10, &["0|Part 0|before\n", "3|Deep|in it"]);
-    // Nothing stands under the first heading, and the last section is always there.
+    // The first section is empty and left out; the last one is always a chunk.
     check("# Empty\n\n# Full\ntext\n# Last\n", 10, &["1|Full|text\n", "1|Last|"]);
-    // These are no headings.
+    // These lines are not headings.
     check("#One\n#### Four\n # Five\n", 40, &["0|Part 0|#One\n#### Four\n # Five\n"]);
-    // Paragraphs are packed as long as they fit.
+    // Paragraphs share a chunk as long as they fit.
     check("# A\naaa\n\nbbb\n\nccc", 8, &["1|A|aaa\n\nbbb", "1|A (continued 1)|ccc"]);
     check("aaa\n\n\n\nbbb", 4, &["0|Part 0|aaa\n", "0|Part 1|\nbbb"]);
     check("aaa\n\n\n\n\n\n\n\nbbb", 4, &["0|Part 0|aaa\n", "0|Part 1|bbb"]);
@@ -39,12 +39,12 @@ fn a_text_is_cut_at_headings_then_blank_lines_then_anywhere() {
 }
 
 #[test]
-fn where_it_must_be_cut_anywhere_a_line_an_item_or_a_word_ends_there_if_one_does_nearby() {
+fn long_paragraph_is_cut_after_a_line_an_item_or_a_word() {
     #[track_caller]
     fn check(text: &str, max: usize, expected: &[&str]) {
-        let cut: Vec<_> = chunks(text, max).map(|chunk| chunk.content).collect();
-        assert_eq!(cut, expected);
-        assert_eq!(cut.concat(), text, "nothing is lost where it is cut so");
+        let contents: Vec<_> = chunks(text, max).map(|chunk| chunk.content).collect();
+        assert_eq!(contents, expected);
+        assert_eq!(contents.concat(), text, "no text is lost");
     }
     check("0123456789abcd\nf, hijk", 16, &["0123456789abcd\n", "f, hijk"]);
     check("0123456789abc,\"e\":12", 16, &["0123456789abc,\"e", "\":12"]);
@@ -54,21 +54,21 @@ fn where_it_must_be_cut_anywhere_a_line_an_item_or_a_word_ends_there_if_one_does
 }
 
 #[test]
-fn small_sections_share_a_piece_where_there_are_many() {
+fn small_sections_share_a_chunk() {
     #[track_caller]
     fn check(text: &str, max: usize, expected: &[&str]) {
-        assert_eq!(shown(packed(text, max)), expected, "{text:?}");
+        assert_eq!(rendered(packed_chunks(text, max)), expected, "{text:?}");
     }
     check("", 9, &["0|Part 0|"]);
     check("# A\na\n# B\nb\n# C\nc\n", 12, &["1|A … B|# A\na\n# B\nb\n", "1|C|# C\nc\n"]);
     check("x\n# B\nb\n", 12, &["0|Part 0|x\n# B\nb\n"]);
     check("# A\na\n# B\n0123456789", 8, &["1|A|# A\na\n", "1|B|01234567", "1|B (continued 1)|89"]);
     let headings: String = (0..700).map(|n| format!("## Heading {n}\nsome words\n")).collect();
-    assert_eq!((chunks(&headings, 20_000).count(), packed(&headings, 20_000).len()), (700, 1));
+    assert_eq!((chunks(&headings, 20_000).count(), packed_chunks(&headings, 20_000).len()), (700, 1));
 }
 
 #[test]
-fn the_outline_is_indented_as_headings_are() {
+fn outline_is_indented_by_heading_level() {
     let pieces =
         [(1, "Models Overview", "a/0"), (2, "Pricing", "a/1"), (3, "Tokens", "a/2"), (0, "Part 3", "a/3")];
     insta::assert_snapshot!(outline(pieces), @r"
@@ -82,7 +82,7 @@ fn the_outline_is_indented_as_headings_are() {
 }
 
 #[test]
-fn a_heading_with_nothing_under_it_is_found() {
+fn heading_without_content_is_detected() {
     let check = |text: &str, expected| assert_eq!(has_empty_sections(text), expected, "{text:?}");
     check("", false);
     check("# Title\n## Part\ntext\n# Last", false);
@@ -91,27 +91,27 @@ fn a_heading_with_nothing_under_it_is_found() {
     check("## Part\n# Title\ntext", true);
 }
 
-/// What a piece has is a slice of the text, so that where it is can be computed.
-fn place(text: &str, chunk: &Chunk<'_>) -> usize {
+/// Returns the offset of a chunk, which is a slice of the text.
+fn offset_of(text: &str, chunk: &TextChunk<'_>) -> usize {
     chunk.content.as_ptr() as usize - text.as_ptr() as usize
 }
 
-/// Whether a line is one that may be missing: blank, or a heading.
+/// Returns `true` if chunks may leave out these lines: blank lines and headings.
 fn may_be_missing(gap: &str) -> bool {
     let is_heading = |line: &str| ["# ", "## ", "### "].iter().any(|marks| line.starts_with(marks));
     gap.lines().all(|line| line.trim().is_empty() || is_heading(line))
 }
 
 #[track_caller]
-fn check_nothing_is_lost<'a>(text: &'a str, max: usize, chunks: impl Iterator<Item = Chunk<'a>>) {
+fn check_no_text_is_lost<'a>(text: &'a str, max: usize, chunks: impl Iterator<Item = TextChunk<'a>>) {
     let mut behind = 0;
     for chunk in chunks {
         assert!(chunk.content.chars().count() <= max);
-        // A blank last piece stands for what it leaves out.
+        // A blank last chunk is empty.
         if chunk.content.is_empty() {
             continue;
         }
-        let at = place(text, &chunk);
+        let at = offset_of(text, &chunk);
         assert!(at >= behind && may_be_missing(&text[behind..at]), "{:?} is lost", &text[behind..at]);
         behind = at + chunk.content.len();
     }
@@ -126,13 +126,13 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_no_piece_is_too_long(text in texts(), max in 1_usize..60) {
-        check_nothing_is_lost(&text, max, chunks(&text, max));
-        check_nothing_is_lost(&text, max, packed(&text, max).into_iter());
+    fn chunks_lose_no_text_and_respect_the_limit(text in texts(), max in 1_usize..60) {
+        check_no_text_is_lost(&text, max, chunks(&text, max));
+        check_no_text_is_lost(&text, max, packed_chunks(&text, max).into_iter());
     }
 
     #[test]
-    fn the_outline_leads_to_every_piece(text in texts(), max in 1_usize..60) {
+    fn outline_lists_every_chunk(text in texts(), max in 1_usize..60) {
         let labels: Vec<_> = chunks(&text, max)
             .enumerate()
             .map(|(i, chunk)| (chunk.level, label(&chunk.heading, chunk.continued, i).into_owned(), format!("k/{i}")))
@@ -143,9 +143,9 @@ proptest! {
         prop_assert_eq!(leads, expected);
     }
 
-    /// What `query_working_memory` relies on: JSON has no line that is a heading, and blank lines mean nothing in it.
+    /// `query_working_memory` relies on this: JSON has no heading lines, and blank lines have no meaning in it.
     #[test]
-    fn the_pieces_of_json_are_the_same_json_when_put_together(
+    fn joined_chunks_of_json_are_equivalent_json(
         items in proptest::collection::vec(prop_oneof!["[a-z# ,\n\"\\\\é]{0,30}", " {0,200}"], 0..30), max in 1_usize..90, pretty: bool,
     ) {
         let value = serde_json::json!({ "items": items });
@@ -155,16 +155,16 @@ proptest! {
     }
 }
 
-/// Were it quadratic in what any of these is made of, this would not end.
+/// Quadratic time for any of these units would exceed the time limit.
 #[test]
-fn pathological_texts_take_linear_time() {
+fn pathological_texts_take_linear_time_to_split() {
     const SIZE: usize = 1_000_000;
     for unit in ["x", "\n", "# H\n", "# H\nx\n", "a\n\n", "\n\n\nx", "# \n", "é", " ", "### ", ",", "x\n"] {
         let text = unit.repeat(SIZE / unit.len());
         let start = Instant::now();
         for max in [1_000, 64_000] {
-            check_nothing_is_lost(&text, max, chunks(&text, max));
-            check_nothing_is_lost(&text, max, packed(&text, max).into_iter());
+            check_no_text_is_lost(&text, max, chunks(&text, max));
+            check_no_text_is_lost(&text, max, packed_chunks(&text, max).into_iter());
         }
         assert!(start.elapsed().as_secs() < 30, "{unit:?} took {:?}", start.elapsed());
     }

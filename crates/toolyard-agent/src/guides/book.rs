@@ -1,4 +1,4 @@
-//! All guides that there are.
+//! The collection of guides.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::GuideProvider;
 
-/// How many guides there may be.
-const MOST_GUIDES: usize = 200;
-/// How long a name and a summary may be, in characters, and a document, in bytes.
-const LONGEST_NAME: usize = 64;
-const LONGEST_SUMMARY: usize = 300;
-const LONGEST_DOCUMENT: usize = 256 * 1024;
+/// Maximum number of guides.
+const MAX_GUIDES: usize = 200;
+/// Maximum length of a name and of a summary in characters, and of a document in bytes.
+const MAX_NAME_LENGTH: usize = 64;
+const MAX_SUMMARY_LENGTH: usize = 300;
+const MAX_DOCUMENT_LENGTH: usize = 256 * 1024;
 
-/// Names of the same guide: who looks for one finds the guide that has another, unless a guide has that very name.
+/// Alternative names of guides. A guide with exactly the requested name takes precedence.
 const ALIASES: [&[&str]; 6] = [
     &["mcp-tool-guide", "mcp", "mcp-tools"],
     &["web-tools", "web"],
@@ -24,44 +24,46 @@ const ALIASES: [&[&str]; 6] = [
     &["wisp", "wisps"],
 ];
 
-/// All guides, by their names. They are found whatever the case is in which they are asked for.
+/// Guides by their names. The lookup ignores case.
 #[derive(Clone, Default)]
 pub struct GuideBook {
     guides: BTreeMap<String, Arc<dyn GuideProvider>>,
 }
 
-/// Why a guide is not taken.
+/// Reason why a guide is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadGuide {
-    /// What it is called is no name of a guide.
-    #[error("`{0}` is no name of a guide: letters, digits, `-` and `_`, 64 at most, such as `web-tools`")]
+pub enum GuideError {
+    /// The name is invalid.
+    #[error(
+        "`{0}` is not a valid guide name: expected at most 64 letters, digits, `-` and `_`, such as `web-tools`"
+    )]
     Name(String),
-    /// Another one has the name.
-    #[error("there is a guide of the name `{0}` already")]
+    /// Another guide has this name.
+    #[error("there is already a guide named `{0}`")]
     Taken(String),
-    /// What it is about is not said in one line.
+    /// The summary is empty, too long, or has several lines.
     #[error("the summary of the guide `{0}` is not one line of 1 to 300 characters")]
     Summary(String),
-    /// There is nothing in it, or too much.
+    /// The document is empty or too long.
     #[error("the guide `{0}` is empty, or longer than 256 KiB")]
     Document(String),
-    /// There are as many as there may be.
+    /// The maximum number of guides is reached.
     #[error("there are more than 200 guides")]
     TooMany,
 }
 
 impl GuideBook {
-    /// A book without guides.
+    /// Returns a book without guides.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with another guide.
+    /// Adds a guide and returns the book.
     ///
     /// # Errors
     /// As [`GuideBook::add`].
-    pub fn with(mut self, guide: impl GuideProvider + 'static) -> Result<Self, BadGuide> {
+    pub fn with(mut self, guide: impl GuideProvider + 'static) -> Result<Self, GuideError> {
         self.add(Arc::new(guide))?;
         Ok(self)
     }
@@ -69,21 +71,21 @@ impl GuideBook {
     /// Adds a guide.
     ///
     /// # Errors
-    /// Where it cannot be listed as it is, or another one has its name, in whatever case.
-    pub fn add(&mut self, guide: Arc<dyn GuideProvider>) -> Result<(), BadGuide> {
+    /// Returns an error if the guide is invalid, or if another guide has its name in any case.
+    pub fn add(&mut self, guide: Arc<dyn GuideProvider>) -> Result<(), GuideError> {
         let name = checked(&*guide)?;
         let key = folded(&name);
         if self.guides.contains_key(&key) {
-            return Err(BadGuide::Taken(name));
+            return Err(GuideError::Taken(name));
         }
-        if self.guides.len() == MOST_GUIDES {
-            return Err(BadGuide::TooMany);
+        if self.guides.len() == MAX_GUIDES {
+            return Err(GuideError::TooMany);
         }
         self.guides.insert(key, guide);
         Ok(())
     }
 
-    /// The guide of a name, or of another name of the same.
+    /// Returns the guide of a name or of one of its aliases.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&dyn GuideProvider> {
         let name = folded(name);
@@ -92,13 +94,13 @@ impl GuideBook {
         names.filter_map(|name| self.guides.get(name)).map(|guide| &**guide).next()
     }
 
-    /// The guides, in the order of their names.
+    /// Returns the guides in the order of their names.
     pub fn guides(&self) -> impl Iterator<Item = &dyn GuideProvider> {
         self.guides.values().map(|guide| &**guide)
     }
 
-    /// What a model reads that asks which guides there are.
-    pub(super) fn listed(&self) -> String {
+    /// Returns the text of `list_tool_guides`.
+    pub(super) fn listing(&self) -> String {
         if self.guides.is_empty() {
             return "No tool guides are available here.".to_owned();
         }
@@ -109,45 +111,46 @@ impl GuideBook {
         text
     }
 
-    /// What a model reads that asks for one. That there is none is no error: it reads which there are, and goes on.
-    pub(super) fn told(&self, name: &str) -> String {
+    /// Returns the document of a guide. An unknown name is not an error: the model reads the available names and goes
+    /// on.
+    pub(super) fn document_or_names(&self, name: &str) -> String {
         if let Some(guide) = self.find(name) {
             return guide.document().into_owned();
         }
-        let shown: String = name.trim().chars().take(LONGEST_NAME).collect();
+        let requested: String = name.trim().chars().take(MAX_NAME_LENGTH).collect();
         let names: Vec<_> = self.guides().map(GuideProvider::name).collect();
         match names.is_empty() {
-            true => format!("No tool guide named '{shown}'. No tool guides are available here."),
-            false => format!("No tool guide named '{shown}'. Available guides: {}.", names.join(", ")),
+            true => format!("No tool guide named '{requested}'. No tool guides are available here."),
+            false => format!("No tool guide named '{requested}'. Available guides: {}.", names.join(", ")),
         }
     }
 }
 
-/// Shows the names.
+/// Shows the names only.
 impl fmt::Debug for GuideBook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.guides.keys()).finish()
     }
 }
 
-/// The name of a guide that can be listed as it is.
-fn checked(guide: &dyn GuideProvider) -> Result<String, BadGuide> {
+/// Checks a guide and returns its name.
+fn checked(guide: &dyn GuideProvider) -> Result<String, GuideError> {
     let (name, summary, document) = (guide.name(), guide.summary(), guide.document());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.chars().all(is_plain) {
-        return Err(BadGuide::Name(name.chars().take(LONGEST_NAME).collect()));
+    if !(1..=MAX_NAME_LENGTH).contains(&name.len()) || !name.chars().all(is_plain) {
+        return Err(GuideError::Name(name.chars().take(MAX_NAME_LENGTH).collect()));
     }
-    let is_line = summary.chars().count() <= LONGEST_SUMMARY && !summary.contains(char::is_control);
+    let is_line = summary.chars().count() <= MAX_SUMMARY_LENGTH && !summary.contains(char::is_control);
     if summary.trim().is_empty() || !is_line {
-        return Err(BadGuide::Summary(name.to_owned()));
+        return Err(GuideError::Summary(name.to_owned()));
     }
-    if document.trim().is_empty() || document.len() > LONGEST_DOCUMENT {
-        return Err(BadGuide::Document(name.to_owned()));
+    if document.trim().is_empty() || document.len() > MAX_DOCUMENT_LENGTH {
+        return Err(GuideError::Document(name.to_owned()));
     }
     Ok(name.to_owned())
 }
 
-/// A name as it is compared. Models write `Web tools` and `web_tools` for `web-tools`.
+/// Normalizes a name for comparison. Models write `Web tools` and `web_tools` for `web-tools`.
 fn folded(name: &str) -> String {
     name.trim().to_lowercase().replace(['_', ' '], "-")
 }

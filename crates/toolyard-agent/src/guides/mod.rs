@@ -1,4 +1,4 @@
-//! What a model reads to learn how tools are used well, and the tools by which it does.
+//! Guides that explain to a model how to use tools well, and the tools that list and return them.
 
 mod book;
 #[cfg(test)]
@@ -7,41 +7,41 @@ mod tools;
 
 use std::borrow::Cow;
 
-pub use book::{BadGuide, GuideBook};
+pub use book::{GuideBook, GuideError};
 pub use tools::{GET, LIST, NAMES, add};
 
-/// Somebody who knows how some tools are used well.
+/// A source of one guide.
 pub trait GuideProvider: Send + Sync {
-    /// What the guide is asked for by, such as `web-tools`. It stays the same.
+    /// Returns the name of the guide, such as `web-tools`. It does not change.
     fn name(&self) -> &str;
 
-    /// What it is about, in one line.
+    /// Returns a summary in one line.
     fn summary(&self) -> &str;
 
-    /// The whole, as Markdown, as it is now.
+    /// Returns the current document as Markdown.
     fn document(&self) -> Cow<'_, str>;
 }
 
-/// A guide that is written down: one of ours, or one of a manifest.
+/// A guide with a fixed text: a built-in one, or one of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Guide {
-    /// What it is asked for by.
+pub struct GuideDocument {
+    /// Name of the guide.
     pub name: Cow<'static, str>,
-    /// What it is about, in one line.
+    /// Summary in one line.
     pub summary: Cow<'static, str>,
-    /// The whole, as Markdown.
+    /// The document as Markdown.
     pub document: Cow<'static, str>,
 }
 
-impl Guide {
-    /// A guide of ours.
+impl GuideDocument {
+    /// Returns a built-in guide.
     #[must_use]
     pub const fn new(name: &'static str, summary: &'static str, document: &'static str) -> Self {
         Self { name: Cow::Borrowed(name), summary: Cow::Borrowed(summary), document: Cow::Borrowed(document) }
     }
 }
 
-impl GuideProvider for Guide {
+impl GuideProvider for GuideDocument {
     fn name(&self) -> &str {
         &self.name
     }
@@ -55,15 +55,15 @@ impl GuideProvider for Guide {
     }
 }
 
-/// How to use the servers behind the gateway, and to add some, for a model.
-pub const MCP_GUIDE: Guide = Guide::new(
+/// Guide to using, adding and removing the servers behind the gateway.
+pub const MCP_GUIDE: GuideDocument = GuideDocument::new(
     "mcp-tool-guide",
     "Find the MCP servers that are connected, read what their tools take, call them, add and remove servers",
     include_str!("mcp.md"),
 );
 
-/// How to find the right service and the right tool, for a model.
-pub const SEARCH_GUIDE: Guide = Guide::new(
+/// Guide to finding a service and a tool.
+pub const SEARCH_GUIDE: GuideDocument = GuideDocument::new(
     "service-search",
     "Find the service or the tool for a task by a few keywords, and call a tool that is not on your list",
     include_str!("search.md"),

@@ -7,8 +7,8 @@ use toolyard_sdk::Server;
 use super::*;
 use crate::testing::{definitions, read, read_all};
 
-/// The guides of all tools of ours.
-const GUIDES: [Guide; 6] = [
+/// All built-in guides.
+const GUIDES: [GuideDocument; 6] = [
     crate::scripts::GUIDE,
     crate::memory::GUIDE,
     crate::large::GUIDE,
@@ -17,7 +17,7 @@ const GUIDES: [Guide; 6] = [
     SEARCH_GUIDE,
 ];
 
-fn backend(guides: &[Guide]) -> Arc<dyn Backend> {
+fn backend(guides: &[GuideDocument]) -> Arc<dyn Backend> {
     let mut book = GuideBook::new();
     for guide in guides {
         book.add(Arc::new(guide.clone())).expect("a good guide");
@@ -25,18 +25,18 @@ fn backend(guides: &[Guide]) -> Arc<dyn Backend> {
     add(Server::new("guides", "1.0.0"), Arc::new(book)).expect("tools").into_backend()
 }
 
-fn guide(name: &str) -> Guide {
+fn guide(name: &str) -> GuideDocument {
     let document = format!("# {name}\n");
-    Guide { name: name.to_owned().into(), summary: "Of tests".into(), document: document.into() }
+    GuideDocument { name: name.to_owned().into(), summary: "Of tests".into(), document: document.into() }
 }
 
 #[test]
-fn the_tools_describe_themselves() {
+fn tool_definitions() {
     insta::assert_snapshot!(definitions(&backend(&[])));
 }
 
 #[tokio::test]
-async fn what_a_model_reads() {
+async fn guide_tool_results() {
     let bare = read_all(&backend(&[]), None, &[(LIST, json!({})), (GET, json!({"name": "mcp"}))]).await;
     insta::assert_snapshot!(bare, @r#"
     > list_tool_guides {}
@@ -45,7 +45,7 @@ async fn what_a_model_reads() {
     > get_tool_guide {"name":"mcp"}
     No tool guide named 'mcp'. No tool guides are available here.
     "#);
-    let told = read_all(
+    let text = read_all(
         &backend(&GUIDES),
         None,
         &[
@@ -57,15 +57,15 @@ async fn what_a_model_reads() {
         ],
     )
     .await;
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(text);
 }
 
 #[tokio::test]
-async fn a_guide_is_found_by_each_of_its_names() {
+async fn guide_is_returned_for_each_alias() {
     let backend = backend(&GUIDES);
-    let check = async |name: &str, expected: &Guide| {
-        let told = read(&backend, None, GET, json!({"name": name})).await;
-        assert!(told == expected.document, "{name}: {told}");
+    let check = async |name: &str, expected: &GuideDocument| {
+        let text = read(&backend, None, GET, json!({"name": name})).await;
+        assert!(text == expected.document, "{name}: {text}");
     };
     for guide in &GUIDES {
         check(&guide.name, guide).await;
@@ -81,7 +81,7 @@ async fn a_guide_is_found_by_each_of_its_names() {
 }
 
 #[test]
-fn a_guide_that_has_the_very_name_comes_first() {
+fn exact_name_precedes_alias() {
     #[track_caller]
     fn check(guides: &[&str], name: &str, expected: Option<&str>) {
         let mut book = GuideBook::new();
@@ -100,33 +100,34 @@ fn a_guide_that_has_the_very_name_comes_first() {
 }
 
 #[test]
-fn what_cannot_be_listed_is_refused() {
+fn invalid_guide_is_refused() {
     #[track_caller]
-    fn check(guide: Guide, expected: &str) {
+    fn check(guide: GuideDocument, expected: &str) {
         let refused = GuideBook::new().with(super::tests::guide("Taken")).and_then(|book| book.with(guide));
         assert_eq!(refused.expect_err("a bad guide").to_string(), expected);
     }
-    let name = "is no name of a guide: letters, digits, `-` and `_`, 64 at most, such as `web-tools`";
+    let name =
+        "is not a valid guide name: expected at most 64 letters, digits, `-` and `_`, such as `web-tools`";
     check(guide(""), &format!("`` {name}"));
     check(guide("a b"), &format!("`a b` {name}"));
     check(guide("../x"), &format!("`../x` {name}"));
     check(guide(&"x".repeat(99)), &format!("`{}` {name}", "x".repeat(64)));
-    check(guide("taken"), "there is a guide of the name `taken` already");
+    check(guide("taken"), "there is already a guide named `taken`");
     for summary in ["", " ", "a\nb", &"x".repeat(301)] {
-        let bad = Guide { summary: summary.to_owned().into(), ..guide("g") };
+        let bad = GuideDocument { summary: summary.to_owned().into(), ..guide("g") };
         check(bad, "the summary of the guide `g` is not one line of 1 to 300 characters");
     }
     for document in ["\n".to_owned(), "x".repeat(256 * 1024 + 1)] {
-        let bad = Guide { document: document.into(), ..guide("g") };
+        let bad = GuideDocument { document: document.into(), ..guide("g") };
         check(bad, "the guide `g` is empty, or longer than 256 KiB");
     }
     let mut book = GuideBook::new();
     let added = (0..=200).map(|number| book.add(Arc::new(guide(&format!("g{number}")))));
-    assert_eq!(added.filter(Result::is_err).collect::<Vec<_>>(), [Err(BadGuide::TooMany)]);
+    assert_eq!(added.filter(Result::is_err).collect::<Vec<_>>(), [Err(GuideError::TooMany)]);
 }
 
-/// Tools that guides speak of and that are not in this crate, or not yet.
-const ELSEWHERE: [&str; 6] = [
+/// Names of tools in guides that `NAMES` constants do not contain.
+const OTHER_TOOLS: [&str; 6] = [
     "mcp_list_services",
     "mcp_get_service_details",
     "mcp_invoke_tool",
@@ -136,14 +137,14 @@ const ELSEWHERE: [&str; 6] = [
 ];
 
 #[test]
-fn guides_speak_of_tools_that_there_are() {
+fn guides_name_existing_tools() {
     for guide in &GUIDES {
         let document = &guide.document;
         assert!(document.starts_with("# ") && document.ends_with('\n'), "{}", guide.name);
         for before in document.split('(') {
             let name =
                 before.rsplit(|c: char| !c.is_ascii_lowercase() && c != '_').next().unwrap_or_default();
-            // Functions of JMESPath have no underscore, but for this one.
+            // No JMESPath function except this one has an underscore in its name.
             if !name.contains('_') || name == "sort_by" {
                 continue;
             }
@@ -152,7 +153,7 @@ fn guides_speak_of_tools_that_there_are() {
                 .chain(crate::memory::tools::NAMES)
                 .chain(crate::skills::NAMES)
                 .chain(crate::search::NAMES)
-                .chain(ELSEWHERE);
+                .chain(OTHER_TOOLS);
             assert!(ours.any(|known| known == name), "{name} in {}", guide.name);
         }
     }

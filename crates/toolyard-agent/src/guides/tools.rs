@@ -1,4 +1,4 @@
-//! The tools by which a model finds and reads guides.
+//! The tools `list_tool_guides` and `get_tool_guide`.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use toolyard_sdk::{RegisterError, Server, Tool, ToolAnnotations};
 
 use super::book::GuideBook;
 
-/// The name of the tool that lists guides, as agents know it.
+/// Name of the tool that lists guides, as agents know it.
 pub const LIST: &str = "list_tool_guides";
-/// The name of the tool that gives one.
+/// Name of the tool that returns a guide.
 pub const GET: &str = "get_tool_guide";
-/// Both.
+/// Names of both tools.
 pub const NAMES: [&str; 2] = [LIST, GET];
 
 const ABOUT_LIST: &str = "\
-Lists the guides that there are for tools: what each is called, and what it is about. Call this before you use a kind of tool \
+Lists the available tool guides with their names and summaries. Call this before you use a kind of tool \
 for the first time.";
 
 const ABOUT_GET: &str = "\
 Returns a whole guide: how to use some tools, in which order, what they return and what to do when they fail.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct GetArgs {
+struct GetGuideArgs {
     /// The name of the guide as list_tool_guides shows it, such as "mcp-tool-guide"
     name: String,
 }
@@ -31,13 +31,13 @@ struct GetArgs {
 /// Adds the tools to a server.
 ///
 /// # Errors
-/// When there is a tool of one of their names already.
+/// Returns an error if the server already has a tool of one of these names.
 pub fn add(server: Server, book: Arc<GuideBook>) -> Result<Server, RegisterError> {
-    let listed = book.clone();
+    let list_book = book.clone();
     server
-        .register_tool(tool(LIST, "List tool guides", ABOUT_LIST), async move || listed.listed())?
-        .register_tool(tool(GET, "Get a tool guide", ABOUT_GET), async move |args: GetArgs| {
-            book.told(&args.name)
+        .register_tool(tool(LIST, "List tool guides", ABOUT_LIST), async move || list_book.listing())?
+        .register_tool(tool(GET, "Get a tool guide", ABOUT_GET), async move |args: GetGuideArgs| {
+            book.document_or_names(&args.name)
         })
 }
 

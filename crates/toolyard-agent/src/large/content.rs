@@ -1,34 +1,38 @@
-//! The texts of a result, and the result without them.
+//! The texts of a result, and the result with other content.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 use tokio::task::spawn_blocking;
-use toolyard_core::{Json, Object, Output};
+use toolyard_core::{CallOutput, Json, Object};
 
 use super::message;
 
-/// Up to so many bytes a result is opened at once: that takes a few milliseconds.
-const AT_ONCE: usize = 1024 * 1024;
+/// Maximum size in bytes of a result that is parsed on the calling task, which takes a few milliseconds.
+const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
 /// The content of a large result.
-pub(super) struct Content {
-    blocks: Vec<Block>,
-    /// Structured content that is in none of the texts.
+pub(super) struct LargeContent {
+    blocks: Vec<ResultBlock>,
+    /// Structured content that none of the texts repeats.
     structured: Option<String>,
 }
 
-enum Block {
+enum ResultBlock {
     Text(String),
-    /// An image, a link, or whatever else.
+    /// An image, a link, or another kind of block.
     Other(Json),
 }
 
-impl Content {
-    /// Opens a result that is longer than `threshold` characters; `None` where it is not, or has to stay as it is. One that
-    /// has no more bytes than that has no more characters either, and is not opened. One that takes long to open is opened where
-    /// no other call waits for it.
-    pub(super) async fn over(output: &Output, threshold: usize, keeps_structure: bool) -> Option<Self> {
+impl LargeContent {
+    /// Parses a result that is longer than `threshold` characters. Returns `None` if it is shorter or must stay
+    /// unchanged. A result with no more bytes than `threshold` is not parsed. A result that takes long to parse is
+    /// parsed on a blocking thread.
+    pub(super) async fn longer_than(
+        output: &CallOutput,
+        threshold: usize,
+        keeps_structure: bool,
+    ) -> Option<Self> {
         let [content, structured] = ["content", "structuredContent"].map(|name| output.body.get(name));
         if keeps_structure && structured.is_some() {
             return None;
@@ -36,7 +40,7 @@ impl Content {
         let bytes = |json: Option<&Json>| json.map_or(0, |json| json.as_bytes().len());
         match bytes(content) + bytes(structured) {
             few if few <= threshold => None,
-            some if some <= AT_ONCE => Self::open(output, threshold),
+            some if some <= MAX_INLINE_BYTES => Self::open(output, threshold),
             _ => {
                 let output = output.clone();
                 match spawn_blocking(move || Self::open(&output, threshold)).await {
@@ -47,29 +51,30 @@ impl Content {
         }
     }
 
-    fn open(output: &Output, threshold: usize) -> Option<Self> {
+    fn open(output: &CallOutput, threshold: usize) -> Option<Self> {
         let blocks = output.body.get("content").map_or_else(|| Ok(Vec::new()), Json::to_items).ok()?;
-        let mut blocks: Vec<_> = blocks.into_iter().map(|block| Block::of(block, threshold)).collect();
+        let mut blocks: Vec<_> = blocks.into_iter().map(|block| ResultBlock::of(block, threshold)).collect();
         let structured = output.body.get("structuredContent");
-        let told = structured.map_or(Told::Otherwise, |structured| Told::of(structured, &blocks));
-        if told == Told::ByItems {
-            // The structure says what each of them is.
-            blocks.retain(|block| matches!(block, Block::Other(_)));
+        let mirror = structured
+            .map_or(StructuredMirror::Otherwise, |structured| StructuredMirror::of(structured, &blocks));
+        if mirror == StructuredMirror::ByItems {
+            // The structured content describes each item, so the texts are left out.
+            blocks.retain(|block| matches!(block, ResultBlock::Other(_)));
         }
-        let structured = structured.filter(|_| told != Told::Whole);
+        let structured = structured.filter(|_| mirror != StructuredMirror::Whole);
         let opened = Self { blocks, structured: structured.map(|json| json.as_text().to_owned()) };
         (opened.chars() > threshold).then_some(opened)
     }
 
-    /// Of all texts, in bytes.
+    /// Returns the size of all texts in bytes.
     pub(super) fn size(&self) -> usize {
         self.texts().map(str::len).sum()
     }
 
     fn texts(&self) -> impl Iterator<Item = &str> {
         let texts = self.blocks.iter().filter_map(|block| match block {
-            Block::Text(text) => Some(text.as_str()),
-            Block::Other(_) => None,
+            ResultBlock::Text(text) => Some(text.as_str()),
+            ResultBlock::Other(_) => None,
         });
         texts.chain(self.structured.as_deref())
     }
@@ -78,7 +83,7 @@ impl Content {
         self.texts().map(|text| text.chars().count()).sum()
     }
 
-    /// All texts, a blank line between them.
+    /// Returns all texts, separated by blank lines.
     pub(super) fn text(&self) -> Cow<'_, str> {
         let mut texts = self.texts();
         match (texts.next(), texts.next()) {
@@ -87,34 +92,34 @@ impl Content {
         }
     }
 
-    /// The result with one text in the place of all that it had.
-    pub(super) fn replaced(self, body: Object, told: &str) -> Object {
-        let first = self.blocks.iter().position(|block| matches!(block, Block::Text(_)));
+    /// Returns the result with one text instead of all its texts.
+    pub(super) fn with_message(self, body: Object, message: &str) -> Object {
+        let first = self.blocks.iter().position(|block| matches!(block, ResultBlock::Text(_)));
         let mut content = Vec::new();
         for (at, block) in self.blocks.into_iter().enumerate() {
             match block {
-                Block::Other(json) => content.push(json),
-                Block::Text(_) if Some(at) == first => content.push(text_block(told)),
-                Block::Text(_) => {}
+                ResultBlock::Other(json) => content.push(json),
+                ResultBlock::Text(_) if Some(at) == first => content.push(text_block(message)),
+                ResultBlock::Text(_) => {}
             }
         }
         if first.is_none() {
-            content.push(text_block(told));
+            content.push(text_block(message));
         }
         with_content(body, &content)
     }
 
-    /// The result with no more than the first `threshold` characters of its texts, and a notice behind them.
+    /// Returns the result with the first `threshold` characters of its texts, followed by a notice.
     pub(super) fn truncated(self, body: Object, threshold: usize, why: &str) -> Object {
         let notice = message::truncation(self.chars() - threshold, why);
         let mut left = Some(threshold);
         let mut content = Vec::new();
-        let structured = self.structured.map(Block::Text);
+        let structured = self.structured.map(ResultBlock::Text);
         for block in self.blocks.into_iter().chain(structured) {
             match (block, left) {
-                (Block::Other(json), _) => content.push(json),
-                (Block::Text(_), None) => {}
-                (Block::Text(text), Some(chars)) => match text.char_indices().nth(chars) {
+                (ResultBlock::Other(json), _) => content.push(json),
+                (ResultBlock::Text(_), None) => {}
+                (ResultBlock::Text(text), Some(chars)) => match text.char_indices().nth(chars) {
                     Some((end, _)) => {
                         content.push(text_block(&format!("{}{notice}", &text[..end])));
                         left = None;
@@ -130,8 +135,8 @@ impl Content {
     }
 }
 
-impl Block {
-    /// A block. The text of a resource stays with its URI, unless it is large by itself.
+impl ResultBlock {
+    /// Classifies a block. The text of a resource stays with its URI, unless it is large by itself.
     fn of(block: Json, threshold: usize) -> Self {
         let text = block.to_object().ok().and_then(|object| match object.get_str("type").as_deref() {
             Some("text") => object.get_str("text").map(Cow::into_owned),
@@ -146,33 +151,34 @@ impl Block {
     }
 }
 
-/// How the texts of a result tell its structured content, for clients that know only text.
+/// Form in which the texts of a result repeat its structured content for clients that read text only.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// One of them is it.
+enum StructuredMirror {
+    /// One text is the whole structured content.
     Whole,
-    /// It is a list of the member `result`, and each text is one of its items: Python servers write it so.
+    /// The structured content is a list in the member `result`, and each text is one item: Python servers write this.
     ByItems,
-    /// They do not, or say something else.
+    /// The texts do not repeat it.
     Otherwise,
 }
 
-impl Told {
-    fn of(structured: &Json, blocks: &[Block]) -> Self {
+impl StructuredMirror {
+    fn of(structured: &Json, blocks: &[ResultBlock]) -> Self {
         let value = structured.to_value();
         let texts = || {
             blocks.iter().filter_map(|block| match block {
-                Block::Text(text) => Some(text),
-                Block::Other(_) => None,
+                ResultBlock::Text(text) => Some(text),
+                ResultBlock::Other(_) => None,
             })
         };
-        if texts().any(|text| is(text, &value)) {
+        if texts().any(|text| is_same_json(text, &value)) {
             return Self::Whole;
         }
         let items =
             value.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
         let items = items.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let is_item = |(text, item): (&String, &Value)| item.as_str() == Some(text) || is(text, item);
+        let is_item =
+            |(text, item): (&String, &Value)| item.as_str() == Some(text) || is_same_json(text, item);
         match !items.is_empty() && texts().count() == items.len() && texts().zip(items).all(is_item) {
             true => Self::ByItems,
             false => Self::Otherwise,
@@ -180,8 +186,8 @@ impl Told {
     }
 }
 
-/// Whether a text is this, as JSON.
-fn is(text: &str, value: &Value) -> bool {
+/// Returns `true` if a text is this value as JSON.
+fn is_same_json(text: &str, value: &Value) -> bool {
     Json::parse(text.to_owned()).is_ok_and(|text| text.to_value() == *value)
 }
 
@@ -189,7 +195,7 @@ fn text_block(text: &str) -> Json {
     Object::new().with("type", Json::string("text")).with("text", Json::string(text)).to_json()
 }
 
-/// The result with other content. What stands in its structure is told there.
+/// Returns the result with other content, and without structured content.
 fn with_content(mut body: Object, content: &[Json]) -> Object {
     body.set("content", Json::array(content));
     body.remove("structuredContent");

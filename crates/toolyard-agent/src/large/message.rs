@@ -1,51 +1,51 @@
-//! How a model is told where a result is.
+//! The messages that replace a large result.
 
 use std::fmt::Write;
 
 use toolyard_core::Json;
 
-use crate::chunk::{self, Chunk};
-use crate::memory::chunked as keys;
+use crate::chunk::{self, TextChunk};
+use crate::memory::chunk_keys as keys;
 
-/// What pieces and outlines are, in working memory.
+/// Category of chunks and outlines in working memory.
 pub const CATEGORY: &str = "tool-result";
 
 pub(super) const NO_SESSION: &str =
-    "This call belongs to no session and shows no key, so that it has no working memory.";
+    "This call has neither a session nor a key, and therefore no working memory.";
 pub(super) const TOO_SLOW: &str = "Working memory took too long.";
 
-/// How many pieces the table shows. The outline has all of them.
-const MOST_ROWS: usize = 200;
+/// Maximum number of rows in the table. The outline has all chunks.
+const MAX_ROWS: usize = 200;
 
-/// A piece, as it is called and where it is.
+/// A stored chunk of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
-    /// Its heading, or its number.
+pub struct StoredPiece {
+    /// Heading of the chunk, or its number.
     pub label: String,
-    /// Its key.
+    /// Key in working memory.
     pub key: String,
 }
 
-/// What the pieces of a text are called.
+/// Returns the labels and keys of the chunks of a text.
 #[must_use]
-pub fn pieces(base: &str, chunks: &[Chunk<'_>]) -> Vec<Piece> {
-    let piece = |(number, chunk): (usize, &Chunk<'_>)| Piece {
+pub fn pieces(base: &str, chunks: &[TextChunk<'_>]) -> Vec<StoredPiece> {
+    let piece = |(number, chunk): (usize, &TextChunk<'_>)| StoredPiece {
         label: chunk::label(&chunk.heading, chunk.continued, number).into_owned(),
-        key: keys::chunk(base, number),
+        key: keys::chunk_key(base, number),
     };
     chunks.iter().enumerate().map(piece).collect()
 }
 
-/// The outline that is kept beside the pieces.
+/// Returns the outline that is stored with the chunks.
 #[must_use]
-pub fn outline(pieces: &[Piece], chunks: &[Chunk<'_>]) -> String {
+pub fn outline(pieces: &[StoredPiece], chunks: &[TextChunk<'_>]) -> String {
     let leads = pieces.iter().zip(chunks).map(|(piece, chunk)| (chunk.level, &*piece.label, &*piece.key));
     chunk::outline(leads)
 }
 
-/// What the model reads in the place of a text.
+/// Returns the message that the model reads instead of the text.
 #[must_use]
-pub fn message(tool: &str, text: &str, pieces: &[Piece], index: &str) -> String {
+pub fn message(tool: &str, text: &str, pieces: &[StoredPiece], index: &str) -> String {
     let (chars, count) = (grouped(text.chars().count()), pieces.len());
     let mut message = format!(
         "Tool result for '{tool}' is large ({chars} chars) and has been split into {count} chunk(s)\n\
@@ -56,12 +56,12 @@ pub fn message(tool: &str, text: &str, pieces: &[Piece], index: &str) -> String 
          | # | Heading | Key |\n\
          |---|---------|--------------------------------------------------|\n"
     );
-    for (number, Piece { label, key }) in pieces.iter().enumerate().take(MOST_ROWS) {
-        // A bar would end the cell.
+    for (number, StoredPiece { label, key }) in pieces.iter().enumerate().take(MAX_ROWS) {
+        // A bar would end the table cell.
         let _ = writeln!(message, "| {number} | {} | `{key}` |", label.replace('|', "\\|"));
     }
-    if count > MOST_ROWS {
-        let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - MOST_ROWS);
+    if count > MAX_ROWS {
+        let _ = writeln!(message, "\n… and {} more, which the document outline lists.", count - MAX_ROWS);
     }
     if is_json(text) {
         let _ = writeln!(
@@ -74,24 +74,24 @@ pub fn message(tool: &str, text: &str, pieces: &[Piece], index: &str) -> String 
     message
 }
 
-/// What stands behind a text of which the rest is gone.
+/// Returns the notice at the end of a truncated text.
 #[must_use]
 pub fn truncation(omitted: usize, why: &str) -> String {
     format!("\n[result truncated — {omitted} chars omitted]\nThe rest was not put into working memory. {why}")
 }
 
-/// Why a result is not put into a memory that could not hold it even if it were empty.
+/// Returns the reason for a result that exceeds even an empty working memory.
 pub(super) fn larger_than_memory(bytes: usize, limit: usize) -> String {
     format!("The result has {bytes} bytes, and working memory holds {limit}. Ask the tool for less.")
 }
 
-/// Whether a text is an object or an array. Lines of a log may begin as one does.
+/// Returns `true` if a text is a JSON object or array. Lines of a log may begin like one.
 fn is_json(text: &str) -> bool {
-    let looks_so = matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['));
-    looks_so && Json::parse(text.to_owned()).is_ok()
+    let looks_like_json = matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['));
+    looks_like_json && Json::parse(text.to_owned()).is_ok()
 }
 
-/// A number with a blank between thousands.
+/// Formats a number with a blank between thousands.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);

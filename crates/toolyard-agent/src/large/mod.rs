@@ -1,11 +1,12 @@
-//! Results that do not fit into a model's window: they are put into working memory in pieces, and the model is told where.
+//! Puts results that do not fit into a model's context window into working memory, in chunks, and tells the model their
+//! keys.
 //!
-//! - [`rules`]: from which length on;
-//! - `content`: the texts of a result, and the result without them;
-//! - [`message`]: how the model is told where the pieces are.
+//! - [`rules`]: the length from which a result is large;
+//! - `content`: the texts of a result, and the result with other content;
+//! - [`message`]: the text that the model reads instead.
 //!
-//! [`LargeResults`] is a layer: it stands outside of whatever repeats a call, so that only the final result is kept, and has
-//! nothing to do for callers that see no working memory. What is short enough passes without being opened.
+//! [`LargeResults`] is a layer. It surrounds the layers that retry a call, so that only the final result is stored, and
+//! does nothing for callers that see no working memory. Results that are short enough pass without being parsed.
 
 mod content;
 pub mod message;
@@ -19,19 +20,21 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use toolyard_core::layers::{Answer, Layer, Next};
-use toolyard_core::{Call, Caller, Entry, Json, Object, Outcome, Output, Registry, Target, TaskAction};
+use toolyard_core::layers::{CallResult, Layer, NextLayer};
+use toolyard_core::{
+    Call, CallOutput, CallTarget, Caller, Json, Object, Outcome, Registry, RegistryEntry, TaskAction,
+};
 
-use crate::chunk::{self, Chunk};
-use crate::guides::Guide;
-use crate::memory::chunked as keys;
+use crate::chunk::{self, TextChunk};
+use crate::guides::GuideDocument;
+use crate::memory::chunk_keys as keys;
 use crate::memory::tools::NAMES;
-use crate::memory::{MemoryError, Namespace, NewEntry, SESSION_META, Who, WorkingMemory};
-use content::Content;
+use crate::memory::{MemoryCaller, MemoryError, MemoryNamespace, NewEntry, SESSION_META, WorkingMemory};
+use content::LargeContent;
 pub use rules::{LargeOptions, MODEL_META, ModelBehavior, ModelBehaviors};
 
-/// How to work with large results, for a model.
-pub const GUIDE: Guide = Guide::new(
+/// Guide to working with large results.
+pub const GUIDE: GuideDocument = GuideDocument::new(
     "large-results",
     "Work with tool results that were too large to be shown and were put into working memory in chunks",
     include_str!("guide.md"),
@@ -43,33 +46,34 @@ pub struct LargeResults {
     registry: watch::Receiver<Arc<Registry>>,
 }
 
-/// What the layer goes by, for as long as nobody edits it.
+/// Settings of the layer, until the manifest changes.
 #[derive(Debug)]
 pub struct LargeSettings {
-    /// Where results are put.
+    /// Working memory that stores the results.
     pub memory: WorkingMemory,
-    /// The handler that has the tools of that memory. What these give passes however long it is: what is read from there would be
-    /// put there again.
+    /// Handler that has the tools of that memory. Results of these tools pass at any length: a chunk that is read must
+    /// not be stored again.
     pub handler: Arc<str>,
-    /// What is large.
+    /// Limits and thresholds.
     pub options: LargeOptions,
 }
 
-/// What is known of a call when its result comes.
-struct Plan {
+/// Facts about a call that its result needs.
+struct ChunkingPlan {
     settings: Arc<LargeSettings>,
     threshold: usize,
     caller: Caller,
-    named: Option<Json>,
+    named_session: Option<Json>,
     tool: Arc<str>,
-    /// Whether its structured content has to stay what it is.
+    /// True if the structured content must stay unchanged.
     keeps_structure: bool,
-    /// Whether a task is asked for, and not the tool called.
+    /// True for `tasks/get`, false for a tool call.
     is_task: bool,
 }
 
 impl LargeResults {
-    /// The layer, which does nothing while there are no settings. Who sees the tools of working memory the registry says.
+    /// Returns the layer. It does nothing while there are no settings. The registry tells which callers see working
+    /// memory.
     #[must_use]
     pub const fn new(
         settings: watch::Receiver<Option<Arc<LargeSettings>>>,
@@ -78,11 +82,11 @@ impl LargeResults {
         Self { settings, registry }
     }
 
-    /// `None`: whatever comes of this call passes.
-    fn plan(&self, call: &Call, entry: &Entry) -> Option<Plan> {
+    /// Returns `None` if the result of this call passes unchanged.
+    fn plan(&self, call: &Call, entry: &RegistryEntry) -> Option<ChunkingPlan> {
         let is_task = match &call.target {
-            Target::Tool(_) => false,
-            Target::Task(task) if task.action == TaskAction::Get => true,
+            CallTarget::Tool(_) => false,
+            CallTarget::Task(task) if task.action == TaskAction::Get => true,
             _ => return None,
         };
         if !call.client.calls_tools() {
@@ -93,10 +97,10 @@ impl LargeResults {
             return None;
         }
         let (grant, model) = (call.caller.grant.as_deref(), call.meta.get_str(MODEL_META));
-        Some(Plan {
+        Some(ChunkingPlan {
             threshold: settings.options.threshold(&entry.chunking, grant, model.as_deref()),
             caller: call.caller.clone(),
-            named: call.meta.get(SESSION_META).cloned(),
+            named_session: call.meta.get(SESSION_META).cloned(),
             tool: entry.name.clone(),
             keeps_structure: rules::has_output_schema(entry) && entry.chunking.structured != Some(true),
             is_task,
@@ -104,35 +108,35 @@ impl LargeResults {
         })
     }
 
-    /// Whether the caller could read what is put into working memory.
-    fn sees_memory(&self, plan: &Plan) -> bool {
+    /// Returns `true` if the caller can read working memory.
+    fn sees_memory(&self, plan: &ChunkingPlan) -> bool {
         Registry::seen_by(self.registry.borrow().clone(), &plan.caller).reads_chunks()
     }
 
-    /// What came of a call, short enough. Of a task it is in what describes the task.
-    async fn fitted(&self, mut output: Output, plan: &Plan) -> Output {
+    /// Limits the length of an output. The result of a task is a member of the task's description.
+    async fn limit_output(&self, mut output: CallOutput, plan: &ChunkingPlan) -> CallOutput {
         if !plan.is_task {
-            let body = self.shortened(&output, plan).await;
-            return Output { body: body.unwrap_or(output.body), ..output };
+            let body = self.limit_body(&output, plan).await;
+            return CallOutput { body: body.unwrap_or(output.body), ..output };
         }
         let result = output.body.get("result").and_then(|result| result.to_object().ok());
         if let Some(body) = result
-            && let Some(body) = self.shortened(&Output { body, is_error: false }, plan).await
+            && let Some(body) = self.limit_body(&CallOutput { body, is_error: false }, plan).await
         {
             output.body.set("result", body.to_json());
         }
         output
     }
 
-    /// A result that is large, as one that is not; `None` where it stays as it is.
-    async fn shortened(&self, output: &Output, plan: &Plan) -> Option<Object> {
-        let content = Content::over(output, plan.threshold, plan.keeps_structure).await?;
+    /// Returns the shortened body of a large result; `None` if it stays unchanged.
+    async fn limit_body(&self, output: &CallOutput, plan: &ChunkingPlan) -> Option<Object> {
+        let content = LargeContent::longer_than(output, plan.threshold, plan.keeps_structure).await?;
         if !self.sees_memory(plan) {
             return None;
         }
         let body = output.body.clone();
         Some(match plan.keep(&content).await {
-            Ok(told) => content.replaced(body, &told),
+            Ok(message) => content.with_message(body, &message),
             Err(why) => content.truncated(body, plan.threshold, &why),
         })
     }
@@ -143,57 +147,57 @@ impl Layer for LargeResults {
         "large_results"
     }
 
-    fn call<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, call: Call, next: NextLayer<'a>) -> BoxFuture<'a, CallResult> {
         let Some(plan) = self.plan(&call, next.entry) else { return next.run(call) };
         Box::pin(async move {
             match next.run(call).await? {
-                Outcome::Done(output) => Ok(Outcome::Done(self.fitted(output, &plan).await)),
+                Outcome::Done(output) => Ok(Outcome::Done(self.limit_output(output, &plan).await)),
                 other => Ok(other),
             }
         })
     }
 }
 
-impl Plan {
-    /// Puts a text into working memory; gives what the model is told instead, or else why it is not there.
-    async fn keep(&self, content: &Content) -> Result<String, String> {
+impl ChunkingPlan {
+    /// Puts a text into working memory. Returns the message for the model, or else the reason for the failure.
+    async fn keep(&self, content: &LargeContent) -> Result<String, String> {
         let LargeSettings { memory, options, .. } = &*self.settings;
-        let namespace = self.who().namespace().ok_or(message::NO_SESSION)?;
-        // It is not cut up first: that takes the longer the less room there is.
+        let namespace = self.memory_caller().namespace().ok_or(message::NO_SESSION)?;
+        // Checked before the text is split, which takes longer the less fits.
         let (needed, limit) = (content.size(), memory.limits().bytes);
         if needed > limit {
             return Err(message::larger_than_memory(needed, limit));
         }
         let text = content.text();
         let chunks = options.chunks(&text, self.threshold);
-        let kept = async {
+        let stored = async {
             match self.put(&namespace, &text, &chunks).await {
-                // Several sections may share a piece, as well.
+                // With fewer entries, several sections share a chunk.
                 Err(MemoryError::TooManyEntries { .. }) => {
-                    let chunks = chunk::packed(&text, options.size(self.threshold));
+                    let chunks = chunk::packed_chunks(&text, options.size(self.threshold));
                     self.put(&namespace, &text, &chunks).await
                 }
-                kept => kept,
+                result => result,
             }
         };
-        match timeout(options.store_time, kept).await {
-            Ok(kept) => kept.map_err(|error| refused(&self.tool, &error)),
+        match timeout(options.store_time, stored).await {
+            Ok(result) => result.map_err(|error| refusal_text(&self.tool, &error)),
             Err(_) => Err(message::TOO_SLOW.to_owned()),
         }
     }
 
-    /// Puts the pieces of a text there, and an outline of them.
+    /// Stores the chunks of a text and their outline.
     async fn put(
         &self,
-        namespace: &Namespace,
+        namespace: &MemoryNamespace,
         text: &str,
-        chunks: &[Chunk<'_>],
+        chunks: &[TextChunk<'_>],
     ) -> Result<String, MemoryError> {
         let LargeSettings { memory, options, .. } = &*self.settings;
-        let base = keys::fresh(namespace, &self.tool);
+        let base = keys::new_base(namespace, &self.tool);
         let pieces = message::pieces(&base, chunks);
         let outline = message::outline(&pieces, chunks);
-        let index = keys::index(&base);
+        let index = keys::index_key(&base);
         let (category, ttl) = (Some(message::CATEGORY), Some(options.ttl));
         let entries =
             pieces.iter().zip(chunks).map(|(piece, chunk)| NewEntry::new(&piece.key, chunk.content));
@@ -204,34 +208,37 @@ impl Plan {
         Ok(message::message(&self.tool, text, &pieces, &index))
     }
 
-    fn who(&self) -> Who {
-        Who::new(&self.caller, self.named.as_ref().and_then(Json::to_str).map(Cow::into_owned))
+    fn memory_caller(&self) -> MemoryCaller {
+        MemoryCaller::new(
+            &self.caller,
+            self.named_session.as_ref().and_then(Json::to_str).map(Cow::into_owned),
+        )
     }
 }
 
 impl LargeOptions {
-    /// How long a piece may be, in characters.
+    /// Returns the maximum length of a chunk in characters.
     fn size(&self, threshold: usize) -> usize {
         threshold.max(self.least_chunk)
     }
 
-    /// The pieces of a text, by its sections; where those are too many to be listed, or what looks like headings are lines that
-    /// would be lost, with several in each.
-    fn chunks<'a>(&self, text: &'a str, threshold: usize) -> Vec<Chunk<'a>> {
+    /// Splits a text into a chunk per section. Packs several sections into each chunk if there are too many of them, or
+    /// if lines that look like headings would be lost.
+    fn chunks<'a>(&self, text: &'a str, threshold: usize) -> Vec<TextChunk<'a>> {
         let (max, most) = (self.size(threshold), self.most_chunks);
         let chunks: Vec<_> = chunk::chunks(text, max).take(most + 1).collect();
         let fits = chunks.len() <= most && !chunk::has_empty_sections(text);
-        if fits { chunks } else { chunk::packed(text, max) }
+        if fits { chunks } else { chunk::packed_chunks(text, max) }
     }
 }
 
-/// Why working memory does not take a result, for the model; trouble with the store is for the log as well.
-fn refused(tool: &str, error: &MemoryError) -> String {
+/// Returns the reason why working memory refuses a result, for the model; logs failures of the store.
+fn refusal_text(tool: &str, error: &MemoryError) -> String {
     if let MemoryError::Store(cause) = error {
         tracing::warn!(
             tool,
             error = cause as &dyn std::error::Error,
-            "a large result is not kept: it is truncated"
+            "failed to store a large result, truncating it"
         );
     }
     error.to_string()

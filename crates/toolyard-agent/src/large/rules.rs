@@ -1,23 +1,23 @@
-//! From which length on results are put into working memory, and which.
+//! Options of large results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolyard_core::Entry;
-use toolyard_core::access::Grant;
-use toolyard_core::overrides::Chunking;
+use toolyard_core::RegistryEntry;
+use toolyard_core::access::AccessGrant;
+use toolyard_core::overrides::ChunkingPolicy;
 
-/// The member of a request's `_meta` in which a host names its model.
+/// Member of a request's `_meta` in which a host names its model.
 pub const MODEL_META: &str = "toolyard/model";
 
-/// What is said of a model in particular.
+/// Settings of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelBehavior {
-    /// From how many characters on results are large.
+    /// Length in characters above which a result is large.
     pub tool_result_chunking_threshold: Option<usize>,
 }
 
-/// What is said of models, by their ids.
+/// Settings of models by their ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelBehaviors(BTreeMap<String, ModelBehavior>);
 
@@ -28,8 +28,8 @@ impl FromIterator<(String, ModelBehavior)> for ModelBehaviors {
 }
 
 impl ModelBehaviors {
-    /// What is said of a model: under its id, else under the longest beginning of it that something is said of. Case does
-    /// not count.
+    /// Returns the settings of a model: those of its id, or else those of the longest configured prefix of it. Ignores
+    /// case.
     #[must_use]
     pub fn of(&self, model: &str) -> ModelBehavior {
         let model = model.to_lowercase();
@@ -38,20 +38,20 @@ impl ModelBehaviors {
     }
 }
 
-/// What is large, and what becomes of it.
+/// Options of large results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeOptions {
-    /// From how many characters on a result is large, where nothing else is said. Only what is longer is.
+    /// Length in characters above which a result is large, unless the tool, the caller or the model has its own.
     pub threshold: usize,
-    /// Characters of a piece at least, where the threshold is lower: few large ones are read sooner than many small ones.
+    /// Minimum length of a chunk in characters, if the threshold is lower. Few long chunks take fewer calls to read.
     pub least_chunk: usize,
-    /// How many pieces one for each section may come to; of more, several sections share one.
+    /// Maximum number of chunks with one section each. Above it, several sections share a chunk.
     pub most_chunks: usize,
-    /// How long pieces live.
+    /// Time to live of chunks.
     pub ttl: Duration,
-    /// How long the store may take to keep them.
+    /// Maximum time for storing a result.
     pub store_time: Duration,
-    /// What is said of models.
+    /// Settings of models.
     pub models: ModelBehaviors,
 }
 
@@ -69,9 +69,14 @@ impl Default for LargeOptions {
 }
 
 impl LargeOptions {
-    /// From how many characters on a result is large: as its tool says, else its caller, else as is said of the model.
+    /// Returns the threshold in characters: that of the tool, or else of the caller, or else of the model.
     #[must_use]
-    pub fn threshold(&self, tool: &Chunking, caller: Option<&Grant>, model: Option<&str>) -> usize {
+    pub fn threshold(
+        &self,
+        tool: &ChunkingPolicy,
+        caller: Option<&AccessGrant>,
+        model: Option<&str>,
+    ) -> usize {
         let of_caller = caller.and_then(|grant| grant.chunk_threshold);
         let model = model.or_else(|| caller?.model.as_deref());
         let of_model = || self.models.of(model?).tool_result_chunking_threshold;
@@ -79,9 +84,9 @@ impl LargeOptions {
     }
 }
 
-/// Whether a tool promises the structure of its results.
+/// Returns `true` if a tool declares an output schema.
 #[must_use]
-pub fn has_output_schema(entry: &Entry) -> bool {
+pub fn has_output_schema(entry: &RegistryEntry) -> bool {
     entry.tool.as_ref().is_some_and(|tool| tool.definition.get("outputSchema").is_some())
 }
 
@@ -90,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_threshold_is_that_of_the_tool_then_the_caller_then_the_model() {
+    fn threshold_precedence_is_tool_caller_model() {
         let behavior = |threshold| ModelBehavior { tool_result_chunking_threshold: threshold };
         let models = [
             ("openrouter/deepseek".to_owned(), behavior(Some(32_000))),
@@ -98,14 +103,17 @@ mod tests {
             ("openrouter/unsaid".to_owned(), behavior(None)),
         ];
         let options = LargeOptions { models: models.into_iter().collect(), ..LargeOptions::default() };
-        let check =
-            |tool: Option<usize>, caller: Option<usize>, own: Option<&str>, said: Option<&str>, expected| {
-                let tool = Chunking { threshold: tool, ..Chunking::default() };
-                let caller =
-                    Grant { chunk_threshold: caller, model: own.map(Into::into), ..Grant::default() };
-                let threshold = options.threshold(&tool, Some(&caller), said);
-                assert_eq!(threshold, expected, "{tool:?} {caller:?} {said:?}");
-            };
+        let check = |tool: Option<usize>,
+                     caller: Option<usize>,
+                     own: Option<&str>,
+                     said: Option<&str>,
+                     expected| {
+            let tool = ChunkingPolicy { threshold: tool, ..ChunkingPolicy::default() };
+            let caller =
+                AccessGrant { chunk_threshold: caller, model: own.map(Into::into), ..AccessGrant::default() };
+            let threshold = options.threshold(&tool, Some(&caller), said);
+            assert_eq!(threshold, expected, "{tool:?} {caller:?} {said:?}");
+        };
         let (deepseek, other) = (Some("openrouter/deepseek"), Some("local/llama"));
         check(None, None, None, None, 64_000);
         check(None, None, None, deepseek, 32_000);

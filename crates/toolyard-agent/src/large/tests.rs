@@ -4,35 +4,35 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use toolyard_core::access::Grant;
-use toolyard_core::backend::{Catalog, Phase};
-use toolyard_core::client::{Client, NoClient, Notice};
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::names::Names;
-use toolyard_core::overrides::{Change, Chunking, Override, Overrides};
-use toolyard_core::registry::{Disclosure, Handler, Limits, Show};
-use toolyard_core::{Backend, Gateway, Object, Task, Tool};
+use toolyard_core::access::AccessGrant;
+use toolyard_core::backend::{BackendPhase, Catalog};
+use toolyard_core::client::{Client, ClientNotification, NoClient};
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::names::NameRegistry;
+use toolyard_core::overrides::{ChunkingPolicy, DefinitionOverride, Override, Overrides};
+use toolyard_core::registry::{CallLimits, DisclosureMode, DisclosurePolicy, HandlerEntry};
+use toolyard_core::{Backend, Gateway, Object, TaskReference, Tool};
 
 use super::*;
-use crate::memory::testing::Kept;
+use crate::memory::testing::ManualStore;
 use crate::memory::tools::{self, MemoryTools};
-use crate::memory::{MemoryLimits, Namespace};
+use crate::memory::{MemoryLimits, MemoryNamespace};
 
-/// Answers each call with one result.
-struct Fixed {
+/// Answers each call with the same result.
+struct FixedResultBackend {
     catalog: watch::Sender<Arc<Catalog>>,
     result: Value,
 }
 
-impl Backend for Fixed {
+impl Backend for FixedResultBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.catalog.subscribe()
     }
 
-    fn call(&self, _: Call) -> BoxFuture<'_, Answer> {
+    fn call(&self, _: Call) -> BoxFuture<'_, CallResult> {
         let body = Json::from_value(&self.result).to_object().expect("an object");
         let is_error = self.result["isError"] == true;
-        ready(Ok(Outcome::Done(Output { body, is_error }))).boxed()
+        ready(Ok(Outcome::Done(CallOutput { body, is_error }))).boxed()
     }
 }
 
@@ -43,15 +43,15 @@ fn fixed(tools: &[(&str, bool)], result: Value) -> Arc<dyn Backend> {
         Arc::new(Tool::named(name, rest))
     };
     let tools = tools.iter().map(tool).collect();
-    let catalog = Catalog { phase: Phase::Ready, tools, ..Catalog::default() };
-    Arc::new(Fixed { catalog: watch::Sender::new(Arc::new(catalog)), result })
+    let catalog = Catalog { phase: BackendPhase::Ready, tools, ..Catalog::default() };
+    Arc::new(FixedResultBackend { catalog: watch::Sender::new(Arc::new(catalog)), result })
 }
 
-/// A client with a model behind it.
+/// A client with a model.
 #[derive(Debug)]
-struct Model;
+struct ModelClient;
 
-impl Client for Model {
+impl Client for ModelClient {
     fn capabilities(&self) -> Option<&Json> {
         None
     }
@@ -64,47 +64,48 @@ impl Client for Model {
         true
     }
 
-    fn notify(&self, _: Notice) {}
+    fn notify(&self, _: ClientNotification) {}
 }
 
-/// What the manifest says of two of the tools.
+/// Returns overrides of two tools.
 fn overrides() -> Overrides {
-    let chunking = |chunking| Override::Change(Change { chunking, ..Change::default() });
-    let strict = Chunking { threshold: Some(10), ..Chunking::default() };
-    let loose = Chunking { structured: Some(true), ..Chunking::default() };
+    let chunking =
+        |chunking| Override::Change(DefinitionOverride { chunking, ..DefinitionOverride::default() });
+    let strict = ChunkingPolicy { threshold: Some(10), ..ChunkingPolicy::default() };
+    let loose = ChunkingPolicy { structured: Some(true), ..ChunkingPolicy::default() };
     [("strict".into(), chunking(strict)), ("loose".into(), chunking(loose))].into()
 }
 
-struct Yard {
-    kept: Arc<Kept>,
+struct LargeResultHarness {
+    store: Arc<ManualStore>,
     memory: WorkingMemory,
     gateway: Gateway,
 }
 
-impl Yard {
+impl LargeResultHarness {
     fn new(result: Value, options: LargeOptions, limits: MemoryLimits) -> Self {
-        let (kept, memory) = Kept::memory(limits);
+        let (store, memory) = ManualStore::memory(limits);
         let tools = [("list_models", false), ("strict", false), ("loose", true), ("typed", true)];
         let server = toolyard_sdk::Server::new("memory", "1.0.0");
         let server = tools::add(server, MemoryTools::new(memory.clone())).expect("tools");
         let backends = [("fixed", fixed(&tools, result)), ("memory", server.into_backend())];
         let parts = backends.map(|(name, backend): (_, Arc<dyn Backend>)| {
-            let gate = Gate::new(GateSize { running: 10, waiting: 10 });
+            let gate = CallGate::new(GateSize { running: 10, waiting: 10 });
             let catalog = backend.catalog().borrow().clone();
-            let limits = Limits { timeout: std::time::Duration::from_secs(30), gate };
+            let limits = CallLimits { timeout: std::time::Duration::from_secs(30), gate };
             let overrides = Arc::new(overrides());
             let reader = Some(tools::GET.into());
-            let (show, budget, pinned, finders) = (Show::All, 0, Vec::new(), Vec::new());
-            let disclosure = Arc::new(Disclosure { show, budget, pinned, finders, reader });
+            let (show, budget, pinned, finders) = (DisclosureMode::All, 0, Vec::new(), Vec::new());
+            let disclosure = Arc::new(DisclosurePolicy { show, budget, pinned, finders, reader });
             let disclosure = (name == "memory").then_some(disclosure);
-            (Handler { overrides, disclosure, ..Handler::new(name, backend, limits) }, catalog)
+            (HandlerEntry { overrides, disclosure, ..HandlerEntry::new(name, backend, limits) }, catalog)
         });
-        let registry = Arc::new(Registry::assemble(&parts, &mut Names::default()));
+        let registry = Arc::new(Registry::assemble(&parts, &mut NameRegistry::default()));
         let registry = watch::Sender::new(registry).subscribe();
         let settings = LargeSettings { memory: memory.clone(), handler: "memory".into(), options };
         let settings = watch::Sender::new(Some(Arc::new(settings))).subscribe();
         let gateway = Gateway::new(registry.clone(), vec![Box::new(LargeResults::new(settings, registry))]);
-        Self { kept, memory, gateway }
+        Self { store, memory, gateway }
     }
 
     fn small(result: Value) -> Self {
@@ -113,7 +114,7 @@ impl Yard {
     }
 
     async fn call(&self, tool: &str, arguments: Value, meta: Value) -> Value {
-        self.call_by(Arc::new(Model), Caller::default(), tool, arguments, meta).await
+        self.call_by(Arc::new(ModelClient), Caller::default(), tool, arguments, meta).await
     }
 
     async fn call_by(
@@ -132,15 +133,15 @@ impl Yard {
         }
     }
 
-    /// The result that a model of the session `abc123` gets, each run under the same key.
+    /// Calls a tool in the session `abc123` and returns the result with a fixed key.
     async fn result(&self, tool: &str) -> Value {
         let result = self.call(tool, json!({}), json!({"toolyard/session": "abc123"})).await;
-        let mut shown = result.to_string();
-        let keys = self.memory.list(&Namespace::new("session", "abc123")).await.unwrap_or_default();
-        if let Some(base) = keys.first().and_then(|record| keys::base(&record.key)) {
-            shown = shown.replace(base, &format!("session/abc123/tool-{tool}-a1b2c3"));
+        let mut text = result.to_string();
+        let keys = self.memory.list(&MemoryNamespace::new("session", "abc123")).await.unwrap_or_default();
+        if let Some(base) = keys.first().and_then(|record| keys::base_of(&record.key)) {
+            text = text.replace(base, &format!("session/abc123/tool-{tool}-a1b2c3"));
         }
-        serde_json::from_str(&shown).expect("JSON")
+        serde_json::from_str(&text).expect("JSON")
     }
 }
 
@@ -148,28 +149,28 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// What stands on the page that this is made after.
+/// Compares the message with `docs/agent-tools.md`.
 #[test]
-fn the_message_is_the_documented_one() {
-    let (namespace, _) = Namespace::of_path("session/abc123/x").expect("a path");
-    let base = keys::named(&namespace, "list_models", "a1b2c3");
+fn message_matches_the_documentation() {
+    let (namespace, _) = MemoryNamespace::of_path("session/abc123/x").expect("a path");
+    let base = keys::base_of_run(&namespace, "list_models", "a1b2c3");
     let result = "x".repeat(462_000);
     let chunks: Vec<_> = chunk::chunks(&result, 20_087).collect();
     let pieces = message::pieces(&base, &chunks);
-    insta::assert_snapshot!(message::message("list_models", &result, &pieces, &keys::index(&base)));
+    insta::assert_snapshot!(message::message("list_models", &result, &pieces, &keys::index_key(&base)));
 }
 
 #[test]
-fn the_outline_is_the_documented_one() {
-    let (namespace, _) = Namespace::of_path("session/abc123/x").expect("a path");
-    let base = keys::named(&namespace, "list_models", "a1b2c3");
+fn outline_matches_the_documentation() {
+    let (namespace, _) = MemoryNamespace::of_path("session/abc123/x").expect("a path");
+    let base = keys::base_of_run(&namespace, "list_models", "a1b2c3");
     let result = "# Models Overview\na\n# Pricing\nb\n# Context Windows\nc\n# Token Limits\nd\n";
     let chunks: Vec<_> = chunk::chunks(result, 20_000).collect();
     insta::assert_snapshot!(message::outline(&message::pieces(&base, &chunks), &chunks));
 }
 
 #[tokio::test]
-async fn what_becomes_of_results() {
+async fn results_of_each_kind() {
     let long = "# One\nfirst words of it\n## Two | b\nsecond words of it";
     let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
     let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
@@ -191,13 +192,13 @@ async fn what_becomes_of_results() {
             json!({"content": [json!({"type": "image", "data": "A".repeat(100), "mimeType": "image/png"})]}),
         ),
         (
-            "structure, told twice",
+            "structure, repeated as text",
             "list_models",
             json!({"content": [text(&records.to_string())], "structuredContent": records}),
         ),
         ("structure alone", "list_models", json!({"content": [], "structuredContent": records})),
         (
-            "a list, told item by item",
+            "a list, repeated item by item",
             "list_models",
             json!({"content": [text(&"a".repeat(30)), text("{\"id\": 1}")], "structuredContent": {"result": ["a".repeat(30), {"id": 1}]}}),
         ),
@@ -228,29 +229,29 @@ async fn what_becomes_of_results() {
             json!({"content": [text(&records.to_string())], "structuredContent": records}),
         ),
     ];
-    let mut shown = Vec::new();
+    let mut sections = Vec::new();
     for (what, tool, result) in cases {
-        let after = Yard::small(result.clone()).result(tool).await;
+        let after = LargeResultHarness::small(result.clone()).result(tool).await;
         let after =
             if after == result { "as it was".to_owned() } else { format!("{after:#}").replace("\\n", "\n") };
-        shown.push(format!("=== {what}\n{after}"));
+        sections.push(format!("=== {what}\n{after}"));
     }
-    insta::assert_snapshot!(shown.join("\n"));
+    insta::assert_snapshot!(sections.join("\n"));
 }
 
 #[tokio::test]
-async fn what_came_of_a_task_is_a_result() {
+async fn result_of_a_task_is_shortened() {
     let check = async |status: &str, result: Value, expected: &str| {
-        let yard = Yard::small(json!({"taskId": "7", "status": status, "result": result}));
+        let harness = LargeResultHarness::small(json!({"taskId": "7", "status": status, "result": result}));
         let (tool, handler, id) = ("list_models".into(), "fixed".into(), "7".into());
-        let target = Target::Task(Task { tool, handler, id, action: TaskAction::Get });
+        let target = CallTarget::Task(TaskReference { tool, handler, id, action: TaskAction::Get });
         let meta = Object::new().with("toolyard/session", Json::string("abc123"));
-        let call = Call { client: Arc::new(Model), target, meta, ..Call::tool("", Json::null()) };
-        let Ok(Outcome::Done(output)) = yard.gateway.invoke(call).await else { panic!("no task") };
+        let call = Call { client: Arc::new(ModelClient), target, meta, ..Call::tool("", Json::null()) };
+        let Ok(Outcome::Done(output)) = harness.gateway.invoke(call).await else { panic!("no task") };
         let body = output.body.to_json().to_value();
         assert_eq!((&body["taskId"], &body["status"]), (&json!("7"), &json!(status)));
-        let told = body["result"]["content"][0]["text"].as_str().unwrap_or("nothing");
-        assert!(told.starts_with(expected), "{body}");
+        let answer = body["result"]["content"][0]["text"].as_str().unwrap_or("nothing");
+        assert!(answer.starts_with(expected), "{body}");
     };
     let long = json!({"content": [text(&"long ".repeat(20))]});
     check("completed", long, "Tool result for 'list_models' is large (100 chars)").await;
@@ -259,123 +260,129 @@ async fn what_came_of_a_task_is_a_result() {
 }
 
 #[tokio::test]
-async fn a_result_is_truncated_where_working_memory_does_not_take_it() {
+async fn result_is_truncated_if_working_memory_refuses_it() {
     let result = json!({"content": [text("first words,"), text(&"é".repeat(50)), text("lost")], "structuredContent": {"a": 1}});
-    let told = async |yard: &Yard, meta: Value| {
-        let result = yard.call("list_models", json!({}), meta).await;
+    let shortened = async |harness: &LargeResultHarness, meta: Value| {
+        let result = harness.call("list_models", json!({}), meta).await;
         format!("{result:#}").replace("\\n", "\n")
     };
     let session = json!({"toolyard/session": "abc123"});
-    let without = told(&Yard::small(result.clone()), json!({})).await;
+    let without = shortened(&LargeResultHarness::small(result.clone()), json!({})).await;
     let options = LargeOptions { threshold: 40, least_chunk: 20, ..LargeOptions::default() };
     let limits = MemoryLimits { entries: 2, ..MemoryLimits::default() };
-    let full = told(&Yard::new(result.clone(), options, limits), session.clone()).await;
-    let away = Yard::small(result);
-    away.kept.go_away();
-    let away = told(&away, session).await;
+    let full = shortened(&LargeResultHarness::new(result.clone(), options, limits), session.clone()).await;
+    let away = LargeResultHarness::small(result);
+    away.store.go_away();
+    let away = shortened(&away, session).await;
     insta::assert_snapshot!([without, full, away].join("\n---\n"));
 }
 
 #[tokio::test]
-async fn who_sees_no_working_memory_gets_all() {
+async fn caller_without_working_memory_gets_the_whole_result() {
     let result = json!({"content": [text(&"x".repeat(1000))]});
-    let yard = Yard::small(result.clone());
+    let harness = LargeResultHarness::small(result.clone());
     let check = async |client: Arc<dyn Client>, scope: &str| {
         let scope = [scope.parse().expect("a pattern")].into_iter().collect();
-        let grant = Grant { scope, ..Grant::default() };
+        let grant = AccessGrant { scope, ..AccessGrant::default() };
         let caller = Caller { grant: Some(Arc::new(grant)), ..Caller::default() };
         let session = json!({"toolyard/session": "a"});
-        let told = yard.call_by(client, caller, "list_models", json!({}), session).await;
-        assert_eq!(told, result);
-        assert_eq!(yard.kept.len(), 0);
+        let answer = harness.call_by(client, caller, "list_models", json!({}), session).await;
+        assert_eq!(answer, result);
+        assert_eq!(harness.store.len(), 0);
     };
     check(Arc::new(NoClient), "*").await;
-    check(Arc::new(Model), "fixed/*").await;
+    check(Arc::new(ModelClient), "fixed/*").await;
 }
 
-/// What a model does with a result of a server that returns a list of models.
+/// Follows the steps of a model that gets the result of a server that lists models.
 #[tokio::test]
-async fn a_large_result_is_found_again_whole() {
+async fn large_result_can_be_read_and_queried() {
     let models: Vec<_> = (0..3000)
         .map(|n| json!({"id": format!("vendor/model-{n}"), "context": n * 10, "about": "é".repeat(30)}))
         .collect();
     let whole = json!({"data": models}).to_string();
-    let yard =
-        Yard::new(json!({"content": [text(&whole)]}), LargeOptions::default(), MemoryLimits::default());
+    let harness = LargeResultHarness::new(
+        json!({"content": [text(&whole)]}),
+        LargeOptions::default(),
+        MemoryLimits::default(),
+    );
     let meta = json!({"toolyard/session": "abc123"});
-    let told = yard.call("list_models", json!({}), meta.clone()).await;
-    let told = told["content"][0]["text"].as_str().expect("a text");
-    assert!(told.chars().count() < 2000, "{told}");
-    let keys: Vec<_> = told
+    let answer = harness.call("list_models", json!({}), meta.clone()).await;
+    let answer = answer["content"][0]["text"].as_str().expect("a text");
+    assert!(answer.chars().count() < 2000, "{answer}");
+    let keys: Vec<_> = answer
         .lines()
         .filter(|line| line.starts_with("| "))
         .filter_map(|line| line.split('`').nth(1))
         .collect();
     let mut joined = String::new();
     for key in &keys {
-        // Longer than is large: it is not put there again.
-        let chunk = yard.call(tools::GET, json!({"key": key}), meta.clone()).await;
+        // The chunk exceeds the threshold, but is not stored again.
+        let chunk = harness.call(tools::GET, json!({"key": key}), meta.clone()).await;
         joined.push_str(chunk["content"][0]["text"].as_str().expect("a text"));
     }
     assert!(joined == whole, "{} chunks are not the result", keys.len());
-    let base = keys::base(keys[0]).expect("a key of a result");
-    for key in [keys[0], base, &keys::index(base), &keys::chunk(base, 1)] {
+    let base = keys::base_of(keys[0]).expect("a key of a result");
+    for key in [keys[0], base, &keys::index_key(base), &keys::chunk_key(base, 1)] {
         let arguments = json!({"key": key, "expression": "data[?context > `29970`].id"});
-        let selected = yard.call(tools::QUERY, arguments, meta.clone()).await;
+        let selected = harness.call(tools::QUERY, arguments, meta.clone()).await;
         assert_eq!(selected["content"][0]["text"], r#"["vendor/model-2998","vendor/model-2999"]"#, "{key}");
     }
-    let outline = yard.call(tools::GET, json!({"key": keys::index(base)}), meta.clone()).await;
+    let outline = harness.call(tools::GET, json!({"key": keys::index_key(base)}), meta.clone()).await;
     let outline = outline["content"][0]["text"].as_str().expect("a text").to_owned();
     assert!(keys.iter().all(|key| outline.contains(&format!("→ `{key}`"))), "{outline}");
-    yard.call(tools::DELETE, json!({"key": keys[1]}), meta.clone()).await;
-    let told = yard.call(tools::QUERY, json!({"key": base, "expression": "@"}), meta.clone()).await;
-    let told = told["content"][0]["text"].as_str().expect("a text").replace(base, "BASE");
-    insta::assert_snapshot!(told);
-    yard.kept.pass(std::time::Duration::from_secs(20 * 60));
-    let gone = yard.call(tools::GET, json!({"key": keys[0]}), meta).await;
+    harness.call(tools::DELETE, json!({"key": keys[1]}), meta.clone()).await;
+    let answer = harness.call(tools::QUERY, json!({"key": base, "expression": "@"}), meta.clone()).await;
+    let answer = answer["content"][0]["text"].as_str().expect("a text").replace(base, "BASE");
+    insta::assert_snapshot!(answer);
+    harness.store.pass(std::time::Duration::from_secs(20 * 60));
+    let gone = harness.call(tools::GET, json!({"key": keys[0]}), meta).await;
     assert!(gone["content"][0]["text"].as_str().expect("a text").ends_with("not found or has expired."));
 }
 
 #[tokio::test]
-async fn a_table_is_never_longer_than_what_it_leads_to() {
+async fn many_small_sections_make_a_short_table() {
     let headings: String = (0..5000).map(|n| format!("## Heading {n}\nsome words\n")).collect();
-    let yard =
-        Yard::new(json!({"content": [text(&headings)]}), LargeOptions::default(), MemoryLimits::default());
-    let told = yard.result("list_models").await;
-    let told = told["content"][0]["text"].as_str().expect("a text");
-    insta::assert_snapshot!(told);
+    let harness = LargeResultHarness::new(
+        json!({"content": [text(&headings)]}),
+        LargeOptions::default(),
+        MemoryLimits::default(),
+    );
+    let answer = harness.result("list_models").await;
+    let answer = answer["content"][0]["text"].as_str().expect("a text");
+    insta::assert_snapshot!(answer);
 }
 
-/// It is opened elsewhere, and nothing of it is written.
+/// The result is parsed on a blocking thread, and nothing is stored.
 #[tokio::test]
-async fn a_result_that_is_larger_than_all_memory_is_truncated() {
+async fn result_larger_than_working_memory_is_truncated() {
     let result = json!({"content": [text(&"words, ".repeat(300_000))]});
     let limits = MemoryLimits { bytes: 1_000_000, ..MemoryLimits::default() };
-    let yard = Yard::new(result, LargeOptions::default(), limits);
-    let told = yard.call("list_models", json!({}), json!({"toolyard/session": "abc123"})).await;
-    let told = told["content"][0]["text"].as_str().expect("a text");
-    assert_eq!(told.chars().take_while(|c| *c != '[').count(), 64_001);
-    insta::assert_snapshot!(&told[64_001..]);
-    assert_eq!(yard.kept.len(), 0);
+    let harness = LargeResultHarness::new(result, LargeOptions::default(), limits);
+    let answer = harness.call("list_models", json!({}), json!({"toolyard/session": "abc123"})).await;
+    let answer = answer["content"][0]["text"].as_str().expect("a text");
+    assert_eq!(answer.chars().take_while(|c| *c != '[').count(), 64_001);
+    insta::assert_snapshot!(&answer[64_001..]);
+    assert_eq!(harness.store.len(), 0);
 }
 
-/// The most memory that this process has had so far, in bytes.
+/// Returns the peak memory of this process in bytes.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
 }
 
-/// What it takes is its text once more; its pieces are parts of that.
+/// Parsing needs one copy of the text; the chunks are slices of it.
 #[tokio::test]
-async fn a_result_of_a_hundred_megabytes_is_cut_in_bounded_memory() {
+async fn result_of_100_megabytes_is_split_in_bounded_memory() {
     let section = r"## Heading\nwords of the section\n\n";
     let count = 100_000_000 / section.len() + 1;
     let body = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, section.repeat(count));
     let size = body.len();
-    let output = Output { body: Object::parse(body).expect("an object"), is_error: false };
+    let output = CallOutput { body: Object::parse(body).expect("an object"), is_error: false };
     let before = peak();
-    let content = Content::over(&output, 64_000, false).await.expect("it is large");
+    let content = LargeContent::longer_than(&output, 64_000, false).await.expect("it is large");
     let opened = peak();
     assert!(opened - before < size * 5 / 4, "{} bytes to open {size}", opened - before);
     let text = content.text();
@@ -385,35 +392,38 @@ async fn a_result_of_a_hundred_megabytes_is_cut_in_bounded_memory() {
     assert!(peak() - opened < 16_000_000, "{} bytes to cut it", peak() - opened);
 }
 
-/// Sections of their own are a convenience: there is room for few entries, but for much text.
+/// One chunk per section is a convenience. Here the limit permits few entries, but much text.
 #[tokio::test]
-async fn where_entries_run_short_sections_share_a_piece() {
+async fn sections_share_a_chunk_near_the_entry_limit() {
     let sections: String = (0..9).map(|n| format!("# Section {n}\nsome words\n")).collect();
     let options = LargeOptions { threshold: 40, least_chunk: 120, ..LargeOptions::default() };
     let limits = MemoryLimits { entries: 5, ..MemoryLimits::default() };
-    let yard = Yard::new(json!({"content": [text(&sections)]}), options, limits);
-    let told = yard.result("list_models").await;
-    let told = told["content"][0]["text"].as_str().expect("a text");
-    assert!(told.contains("has been split into 2 chunk(s)"), "{told}");
+    let harness = LargeResultHarness::new(json!({"content": [text(&sections)]}), options, limits);
+    let answer = harness.result("list_models").await;
+    let answer = answer["content"][0]["text"].as_str().expect("a text");
+    assert!(answer.contains("has been split into 2 chunk(s)"), "{answer}");
 }
 
-/// What looks like headings are comments.
+/// Comment lines look like headings.
 #[tokio::test]
-async fn no_line_of_a_program_is_lost() {
+async fn comment_lines_of_a_program_are_not_lost() {
     let program: String = (0..4000).map(|n| format!("# comment {n},\n# which goes on\nx = {n}\n")).collect();
-    let yard =
-        Yard::new(json!({"content": [text(&program)]}), LargeOptions::default(), MemoryLimits::default());
-    yard.result("list_models").await;
-    let records = yard.memory.list(&Namespace::new("session", "abc123")).await.expect("a store");
-    let mut kept = String::new();
+    let harness = LargeResultHarness::new(
+        json!({"content": [text(&program)]}),
+        LargeOptions::default(),
+        MemoryLimits::default(),
+    );
+    harness.result("list_models").await;
+    let records = harness.memory.list(&MemoryNamespace::new("session", "abc123")).await.expect("a store");
+    let mut rebuilt = String::new();
     for record in records.iter().filter(|record| record.chunks.is_none()) {
-        kept.push_str(&yard.memory.value(record).await.expect("a store").expect("a value"));
+        rebuilt.push_str(&harness.memory.value(record).await.expect("a store").expect("a value"));
     }
-    assert!(kept == program, "{} of {} bytes are left", kept.len(), program.len());
+    assert!(rebuilt == program, "{} of {} bytes are left", rebuilt.len(), program.len());
 }
 
 #[test]
-fn guides_name_the_tools_that_there_are() {
+fn guides_name_existing_memory_tools() {
     for guide in [GUIDE, crate::memory::GUIDE] {
         let named = guide.document.split(|c: char| !c.is_ascii_lowercase() && c != '_');
         for name in named.filter(|word| word.ends_with("_working_memory")) {

@@ -1,17 +1,17 @@
-//! What models send as arguments, read as leniently as it can be understood.
+//! Lenient parsing of the arguments that models send.
 
 use serde_json::{Map, Value};
 use toolyard_core::{Json, Object};
 use toolyard_sdk::ToolFailure;
 
-/// The arguments of one call.
-pub(super) struct Args(Map<String, Value>);
+/// Arguments of one call.
+pub(super) struct ManagementArgs(Map<String, Value>);
 
-/// How long what a model has written is shown to it again, in characters.
-const LONGEST_SHOWN: usize = 64;
+/// Maximum length in characters of an argument that an error message repeats.
+const MAX_EXCERPT_LENGTH: usize = 64;
 
-impl Args {
-    /// What is no object, nor a text with one, counts as none at all.
+impl ManagementArgs {
+    /// Reads the arguments. A value that is not an object, or a text with one, counts as no arguments.
     pub(super) fn of(arguments: &Object) -> Self {
         match arguments.to_json().to_value() {
             Value::Object(members) => Self(members),
@@ -19,34 +19,35 @@ impl Args {
         }
     }
 
-    /// The first of these parameters that is there. A null is as good as nothing.
+    /// Returns the first of these parameters that is present and not null.
     pub(super) fn value(&self, names: &[&str]) -> Option<&Value> {
         names.iter().filter_map(|name| self.0.get(*name)).find(|value| !value.is_null())
     }
 
-    /// The first of these parameters that says something, as text: numbers and the like as they are written.
+    /// Returns the first of these parameters that is not blank, as text. Numbers and other values are written as JSON.
     pub(super) fn text(&self, names: &[&str]) -> Option<String> {
-        names.iter().filter_map(|name| written(self.0.get(*name)?)).next()
+        names.iter().filter_map(|name| scalar_text(self.0.get(*name)?)).next()
     }
 
-    /// The same, where it has to be there.
+    /// Returns the first of these parameters that is not blank, or an error that names the first one.
     pub(super) fn required(&self, names: &[&str]) -> Result<String, ToolFailure> {
-        self.text(names).ok_or_else(|| ToolFailure::new(missing(names.first().copied().unwrap_or_default())))
+        self.text(names)
+            .ok_or_else(|| ToolFailure::new(missing_parameter(names.first().copied().unwrap_or_default())))
     }
 
-    /// The first parameter that is none of these.
+    /// Returns the first parameter that is not in this list.
     pub(super) fn unknown(&self, known: &[&str]) -> Option<&str> {
         self.0.keys().map(String::as_str).find(|name| !known.contains(name))
     }
 }
 
-/// The words for a parameter that has to be there.
-pub(super) fn missing(name: &str) -> String {
+/// Returns the message for a missing parameter.
+pub(super) fn missing_parameter(name: &str) -> String {
     format!("Missing required parameter: {name}")
 }
 
-/// A value as text, where it says something.
-pub(super) fn written(value: &Value) -> Option<String> {
+/// Returns a value as text; `None` if it is null or blank.
+pub(super) fn scalar_text(value: &Value) -> Option<String> {
     let text = match value {
         Value::Null => return None,
         Value::String(text) => text.trim().to_owned(),
@@ -55,25 +56,25 @@ pub(super) fn written(value: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A name of a server as it is compared: case does not matter.
+/// Normalizes the name of a server: case does not matter.
 pub(super) fn server_name(text: &str) -> String {
     text.trim().to_lowercase()
 }
 
-/// The arguments as an object: models write it as a text with JSON in it, too. `None` for what is neither.
-pub(super) fn object(arguments: &Json) -> Option<Object> {
+/// Returns arguments as an object. Models also write a text with JSON. `None` if it is neither.
+pub(super) fn arguments_object(arguments: &Json) -> Option<Object> {
     match arguments.to_str() {
         Some(text) => Object::parse(text.trim().to_owned()).ok(),
         None => arguments.to_object().ok(),
     }
 }
 
-/// What a model has written, as far as it is shown again.
-pub(super) fn shown(text: &str) -> String {
+/// Shortens an argument for an error message.
+pub(super) fn excerpt(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let mut shown: String = text.chars().map(plain).take(LONGEST_SHOWN).collect();
-    if text.chars().nth(LONGEST_SHOWN).is_some() {
-        shown.push('…');
+    let mut excerpt: String = text.chars().map(plain).take(MAX_EXCERPT_LENGTH).collect();
+    if text.chars().nth(MAX_EXCERPT_LENGTH).is_some() {
+        excerpt.push('…');
     }
-    shown
+    excerpt
 }

@@ -1,42 +1,42 @@
-//! `mcp_invoke_tool`: a call that stands for one of another tool. That one goes through all layers in its place, so that
-//! its own policy, quotas, argument check and limits hold, and the trail names it.
+//! `mcp_invoke_tool` calls another tool. The call of that tool passes all layers instead, so that its own policy,
+//! quotas, argument check and limits apply, and the audit trail names it.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
-use toolyard_core::access::Price;
-use toolyard_core::registry::Entry;
+use toolyard_core::access::CallPrice;
+use toolyard_core::registry::RegistryEntry;
 use toolyard_core::{Backend, Call, Caller, Catalog, Json, Object, Outcome, Registry, ToolError};
 
-use super::args::{missing, object, server_name, shown, written};
-use super::port::Servers;
-use super::services::Services;
+use super::args::{arguments_object, excerpt, missing_parameter, scalar_text, server_name};
+use super::manager::ServerManager;
+use super::services::ServerDirectory;
 use super::tools::INVOKE;
 
-/// What a model is told whose arguments are a text that is no JSON, where the tool wants some.
+/// Hint for a model whose arguments are a text that is not JSON, if the tool requires arguments.
 const HINT: &str = "`arguments` was a text, not an object, and was not used: write the tool's parameters as members of an \
 object, such as {\"city\": \"Oslo\"}";
 
-/// The members of a call. Any others would be dropped, and the tool run without what it was to be given.
+/// Members of a call. An unknown member is refused, because the tool would run without it.
 const MEMBERS: [&str; 3] = ["server_name", "tool_name", "arguments"];
 
-/// A backend with [`INVOKE`] among its tools, which forwards the calls of it.
-pub struct Invoking {
+/// A backend that forwards calls of [`INVOKE`].
+pub struct InvokeToolBackend {
     inner: Arc<dyn Backend>,
-    servers: Arc<dyn Servers>,
+    servers: Arc<dyn ServerManager>,
 }
 
-impl Invoking {
-    /// The tools of `inner`, where calls of [`INVOKE`] stand for those of tools of `servers`.
+impl InvokeToolBackend {
+    /// Wraps `inner`, which has the tool [`INVOKE`], and forwards its calls to the tools of `servers`.
     #[must_use]
-    pub fn new(inner: Arc<dyn Backend>, servers: Arc<dyn Servers>) -> Self {
+    pub fn new(inner: Arc<dyn Backend>, servers: Arc<dyn ServerManager>) -> Self {
         Self { inner, servers }
     }
 }
 
-impl Backend for Invoking {
+impl Backend for InvokeToolBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.inner.catalog()
     }
@@ -47,14 +47,14 @@ impl Backend for Invoking {
 
     fn forward(&self, own: &str, call: &Call, registry: &Registry) -> Option<Call> {
         match own == INVOKE {
-            true => meant(call.arguments(), registry, &*self.servers)
+            true => resolve_invocation(call.arguments(), registry, &*self.servers)
                 .ok()
                 .map(|(tool, arguments)| call.of(tool, arguments)),
             false => self.inner.forward(own, call, registry),
         }
     }
 
-    fn price(&self, call: &Call) -> Option<Price> {
+    fn price(&self, call: &Call) -> Option<CallPrice> {
         self.inner.price(call)
     }
 
@@ -75,33 +75,36 @@ impl Backend for Invoking {
     }
 }
 
-/// Which tool of which server is meant, and with what.
-struct Meant {
+/// The server, the tool and the arguments of a call of [`INVOKE`].
+struct InvocationTarget {
     server: String,
     tool: String,
     arguments: Option<Json>,
 }
 
-/// The tool that arguments of [`INVOKE`] mean, by the name that callers have for it, and its own arguments.
+/// Returns the published name and the arguments of the tool that a call of [`INVOKE`] names.
 ///
 /// # Errors
-/// What a model reads where they mean none.
-pub(super) fn meant(
+/// Returns the message for the model if there is no such tool.
+pub(super) fn resolve_invocation(
     arguments: Option<&Json>,
     registry: &Registry,
-    servers: &dyn Servers,
+    servers: &dyn ServerManager,
 ) -> Result<(Arc<str>, Json), String> {
-    let given = arguments.and_then(object).unwrap_or_default();
-    let services = Services::of(registry, servers);
-    let (entry, arguments) = found(&Meant::of(&given)?, &services)?;
+    let members = arguments.and_then(arguments_object).unwrap_or_default();
+    let services = ServerDirectory::of(registry, servers);
+    let (entry, arguments) = resolve_target(&InvocationTarget::of(&members)?, &services)?;
     Ok((entry.name.clone(), arguments.to_json()))
 }
 
-/// The tool that is meant, and its arguments. A model that has wrapped the call twice means the inner one.
-fn found<'a>(meant: &Meant, services: &Services<'a>) -> Result<(&'a Arc<Entry>, Object), String> {
-    let tool_of = |meant: &Meant| services.find(&meant.server)?.tool(&meant.tool);
-    let outer = match (tool_of(meant), meant.inner()) {
-        (Err(_), Some(inner)) if is_invoke(&meant.tool) => {
+/// Finds the tool and its arguments. If a model wraps the call twice, the inner call counts.
+fn resolve_target<'a>(
+    target: &InvocationTarget,
+    services: &ServerDirectory<'a>,
+) -> Result<(&'a Arc<RegistryEntry>, Object), String> {
+    let tool_of = |target: &InvocationTarget| services.find(&target.server)?.tool(&target.tool);
+    let outer = match (tool_of(target), target.inner()) {
+        (Err(_), Some(inner)) if is_invoke(&target.tool) => {
             let inner = inner?;
             if is_invoke(&inner.tool) {
                 return Err(format!("{INVOKE} cannot be called through itself: name the tool that is meant"));
@@ -111,34 +114,34 @@ fn found<'a>(meant: &Meant, services: &Services<'a>) -> Result<(&'a Arc<Entry>, 
         }
         (outer, _) => outer?,
     };
-    if let Some(Ok(inner)) = meant.inner()
-        && meant.is_wrapped_for(outer)
+    if let Some(Ok(inner)) = target.inner()
+        && target.is_wrapped_for(outer)
         && let Ok(entry) = tool_of(&inner)
     {
         return Ok((entry, inner.arguments_for(entry)?));
     }
-    Ok((outer, meant.arguments_for(outer)?))
+    Ok((outer, target.arguments_for(outer)?))
 }
 
 fn is_invoke(tool: &str) -> bool {
     tool.trim().eq_ignore_ascii_case(INVOKE)
 }
 
-/// What a tool does with a parameter that is called as a member of a wrapped call.
-enum Takes {
-    /// It is one of its own, or may be.
+/// Acceptance of a parameter that has the name of a member of a wrapped call.
+enum MemberAcceptance {
+    /// The parameter is declared, or may be.
     Its,
-    /// It takes whatever comes.
+    /// The tool accepts any parameter.
     Anything,
-    /// It knows nothing of it.
+    /// The tool does not accept the parameter.
     Others,
 }
 
-impl Takes {
-    fn of(entry: &Entry) -> Self {
+impl MemberAcceptance {
+    fn of(entry: &RegistryEntry) -> Self {
         let schema = entry.tool.as_ref().and_then(|tool| tool.input_schema()?.to_object().ok());
         let Some(schema) = schema else { return Self::Anything };
-        // What these say is not worked out here.
+        // The effect of these keywords is not evaluated here.
         let elsewhere =
             ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"];
         if elsewhere.iter().any(|keyword| schema.get(keyword).is_some()) {
@@ -155,60 +158,60 @@ impl Takes {
     }
 }
 
-impl Meant {
-    fn of(given: &Object) -> Result<Self, String> {
-        if let Some((other, _)) = given.iter().find(|(name, _)| !MEMBERS.contains(&&**name)) {
+impl InvocationTarget {
+    fn of(members: &Object) -> Result<Self, String> {
+        if let Some((other, _)) = members.iter().find(|(name, _)| !MEMBERS.contains(&&**name)) {
             let [server, tool, arguments] = MEMBERS;
             return Err(format!(
-                "Unknown parameter: {}. Beside {server} and {tool} there is only `{arguments}`, an object: what is for the tool \
-                goes into it",
-                shown(&other)
+                "Unknown parameter: {}. A call has {server}, {tool} and `{arguments}`: put the parameters of the tool \
+                into that object",
+                excerpt(&other)
             ));
         }
         let text = |name: &str| {
-            let text = given.get(name).and_then(|value| written(&value.to_value()));
-            text.ok_or_else(|| missing(name))
+            let text = members.get(name).and_then(|value| scalar_text(&value.to_value()));
+            text.ok_or_else(|| missing_parameter(name))
         };
-        let arguments = given.get("arguments").filter(|arguments| !arguments.is_null()).cloned();
+        let arguments = members.get("arguments").filter(|arguments| !arguments.is_null()).cloned();
         Ok(Self { server: text("server_name")?, tool: text("tool_name")?, arguments })
     }
 
-    /// The call that its arguments are themselves, if they are one. It is of the same server unless it says otherwise.
+    /// Returns the call in its arguments, if they are one. Its server defaults to the outer one.
     fn inner(&self) -> Option<Result<Self, String>> {
-        let given = self.arguments.as_ref().and_then(object)?;
-        let has_server = given.get("server_name").is_some();
+        let members = self.arguments.as_ref().and_then(arguments_object)?;
+        let has_server = members.get("server_name").is_some();
         let server = || Json::string(&self.server);
-        Some(Self::of(&if has_server { given } else { given.with("server_name", server()) }))
+        Some(Self::of(&if has_server { members } else { members.with("server_name", server()) }))
     }
 
-    /// Whether its arguments look like a call that was wrapped again, and cannot be what the tool itself takes.
-    fn is_wrapped_for(&self, tool: &Entry) -> bool {
-        let Some(given) = self.arguments.as_ref().and_then(object) else { return false };
-        let [server, has_tool, has_arguments] = MEMBERS.map(|name| given.get(name));
+    /// Returns `true` if the arguments look like a wrapped call and cannot be arguments of the tool itself.
+    fn is_wrapped_for(&self, tool: &RegistryEntry) -> bool {
+        let Some(members) = self.arguments.as_ref().and_then(arguments_object) else { return false };
+        let [server, has_tool, has_arguments] = MEMBERS.map(|name| members.get(name));
         let is_same = server.is_some_and(|server| {
-            written(&server.to_value())
+            scalar_text(&server.to_value())
                 .is_some_and(|server| server_name(&server) == server_name(&self.server))
         });
         has_tool.is_some()
-            && match Takes::of(tool) {
-                Takes::Its => false,
-                Takes::Anything => is_same,
-                Takes::Others => server.is_some() || has_arguments.is_some(),
+            && match MemberAcceptance::of(tool) {
+                MemberAcceptance::Its => false,
+                MemberAcceptance::Anything => is_same,
+                MemberAcceptance::Others => server.is_some() || has_arguments.is_some(),
             }
     }
 
-    /// The arguments for a tool. What cannot be read counts as none, which is said where the tool wants some.
-    fn arguments_for(&self, entry: &Entry) -> Result<Object, String> {
-        let Some(given) = &self.arguments else { return Ok(Object::new()) };
-        if let Some(arguments) = object(given) {
+    /// Returns the arguments for a tool. Unreadable ones count as none, and are an error if the tool requires some.
+    fn arguments_for(&self, entry: &RegistryEntry) -> Result<Object, String> {
+        let Some(members) = &self.arguments else { return Ok(Object::new()) };
+        if let Some(arguments) = arguments_object(members) {
             return Ok(arguments);
         }
         let none = Object::new();
         let checked = entry.tool.as_ref().map(|tool| tool.check_arguments(Some(&none.to_json())));
         match checked {
-            Some(Err(error)) if given.to_str().is_some() => Err(format!("{}. {HINT}", error.message())),
+            Some(Err(error)) if members.to_str().is_some() => Err(format!("{}. {HINT}", error.message())),
             Some(Err(error)) => {
-                Err(format!("{}. `arguments` was {}", error.message(), shown(given.as_text())))
+                Err(format!("{}. `arguments` was {}", error.message(), excerpt(members.as_text())))
             }
             _ => Ok(none),
         }

@@ -1,18 +1,20 @@
-//! The servers behind the gateway, for a model: which there are, what their tools take, their calls; and servers that are
-//! added and removed while the gateway runs.
+//! Tools for the servers behind the gateway: a model lists them, reads the parameters of their tools, calls these
+//! tools, and adds and removes servers at run time.
 //!
-//! A server is a handler of the gateway, whatever it speaks, but for the gateway's own tools. What a caller may not use does
-//! not exist for it: all that is told is of the registry as the caller sees it.
+//! A server is any handler of the gateway except the gateway's own tools. All tools use the registry as the caller sees
+//! it: servers and tools that a caller may not use do not exist for it.
 
 mod args;
 mod invoke;
-mod port;
+mod manager;
+mod new_server;
 mod services;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tools;
-mod wanted;
 
-pub use invoke::Invoking;
-pub use port::{NewServer, Reach, Refusal, Registered, Servers, Transport};
-pub use tools::{DETAILS, INVOKE, LIST, Management, NAMES, REGISTER, UNREGISTER, add};
+pub use invoke::InvokeToolBackend;
+pub use manager::{
+    HttpTransportKind, NewServer, RegisteredServer, RegistrationError, ServerAddress, ServerManager,
+};
+pub use tools::{DETAILS, INVOKE, LIST, NAMES, REGISTER, ServerManagement, UNREGISTER, add};

@@ -4,36 +4,36 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolyard_core::registry::{Entry, Kind};
-use toolyard_core::{Json, Phase, Registry};
+use toolyard_core::registry::{EntryKind, RegistryEntry};
+use toolyard_core::{BackendPhase, Json, Registry};
 
-use super::args::{server_name, shown};
-use super::port::Servers;
-use crate::summary::Summaries;
+use super::args::{excerpt, server_name};
+use super::manager::ServerManager;
+use crate::summary::SummarySource;
 
-/// So many names of tools of a server are listed: who wants to know more asks for its details.
-const MOST_NAMES: usize = 100;
+/// Maximum number of tool names in the summary of a server. Its details have all of them.
+const MAX_NAMES: usize = 100;
 
-/// So many names stand in a message that says that something is not there.
-const MOST_SUGGESTED: usize = 20;
+/// Maximum number of names that a "not found" message suggests.
+const MAX_SUGGESTED: usize = 20;
 
-/// A server, with those of its tools that its caller sees.
-pub(super) struct Service<'a> {
+/// A server with those of its tools that the caller sees.
+pub(super) struct VisibleServer<'a> {
     pub(super) name: &'a Arc<str>,
-    phase: &'a Phase,
-    tools: Vec<&'a Arc<Entry>>,
+    phase: &'a BackendPhase,
+    tools: Vec<&'a Arc<RegistryEntry>>,
 }
 
-/// All of them, in the order of the manifest.
-pub(super) struct Services<'a> {
+/// All servers, in the order of the manifest.
+pub(super) struct ServerDirectory<'a> {
     registry: &'a Registry,
-    servers: &'a dyn Servers,
+    servers: &'a dyn ServerManager,
 }
 
-/// A server as a model reads of it.
+/// A server in the answer of `mcp_list_services`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary<'a> {
+struct ServerListing<'a> {
     server_name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     display_name: Option<Arc<str>>,
@@ -42,71 +42,73 @@ struct Summary<'a> {
     tool_names: Vec<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     added_at_run_time: bool,
-    /// Said only where it is not so.
+    /// Present only if the server is not available.
     #[serde(skip_serializing_if = "Option::is_none")]
     available: Option<bool>,
 }
 
-/// A tool as a model reads of it.
+/// A tool in the answer of `mcp_get_service_details`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail<'a> {
+struct ToolDetail<'a> {
     name: &'a str,
     description: String,
-    /// The text of JSON, as agents of this kind have it.
+    /// JSON Schema as a text, the form that agents know.
     parameters_schema: String,
 }
 
-impl<'a> Services<'a> {
-    /// Those of a registry.
-    pub(super) const fn of(registry: &'a Registry, servers: &'a dyn Servers) -> Self {
+impl<'a> ServerDirectory<'a> {
+    /// Returns the servers of a registry.
+    pub(super) const fn of(registry: &'a Registry, servers: &'a dyn ServerManager) -> Self {
         Self { registry, servers }
     }
 
-    fn phases(&self) -> impl Iterator<Item = &'a (Arc<str>, Phase)> {
+    fn phases(&self) -> impl Iterator<Item = &'a (Arc<str>, BackendPhase)> {
         self.registry.phases().iter().filter(|(name, _)| !self.servers.is_own(name))
     }
 
-    /// What a model reads that asks which there are: a JSON array.
-    pub(super) fn listed(&self, added: &[Arc<str>], summaries: &dyn Summaries) -> String {
-        let listed = grouped(self.registry.entries(Kind::Tools));
-        let mut away = grouped(self.registry.known(Kind::Tools));
-        away.values_mut().for_each(|tools| in_order(tools));
-        let service = |(name, phase): &'a (Arc<str>, Phase)| {
-            let tools = listed.get(&**name).or_else(|| away.get(&**name)).cloned().unwrap_or_default();
-            Service { name, phase, tools }.summary(added, summaries)
+    /// Returns the JSON array that lists the servers for a model.
+    pub(super) fn listing(&self, added: &[Arc<str>], summaries: &dyn SummarySource) -> String {
+        let advertised = grouped(self.registry.entries(EntryKind::Tools));
+        let mut away = grouped(self.registry.known(EntryKind::Tools));
+        away.values_mut().for_each(|tools| sort_by_name(tools));
+        let service = |(name, phase): &'a (Arc<str>, BackendPhase)| {
+            let tools = advertised.get(&**name).or_else(|| away.get(&**name)).cloned().unwrap_or_default();
+            VisibleServer { name, phase, tools }.summary(added, summaries)
         };
         let summaries: Vec<_> = self.phases().map(service).collect();
-        // Nothing in it can fail to be written.
+        // Serializing these members cannot fail.
         serde_json::to_string(&summaries).unwrap_or_default()
     }
 
-    /// The server of a name, in whatever case.
+    /// Returns the server of a name, ignoring case.
     ///
     /// # Errors
-    /// What a model reads where there is none.
-    pub(super) fn find(&self, name: &str) -> Result<Service<'a>, String> {
-        let wanted = server_name(name);
-        let Some((name, phase)) = self.phases().find(|(name, _)| **name == *wanted) else {
+    /// Returns the message for the model if there is no such server.
+    pub(super) fn find(&self, name: &str) -> Result<VisibleServer<'a>, String> {
+        let requested = server_name(name);
+        let Some((name, phase)) = self.phases().find(|(name, _)| **name == *requested) else {
             let names: Vec<_> = self.phases().map(|(name, _)| &**name).collect();
             let others = match names.is_empty() {
                 true => "There are no servers.".to_owned(),
-                false => named("Servers", names.into_iter()),
+                false => name_list("Servers", names.into_iter()),
             };
-            return Err(format!("Server '{}' not found. {others}", shown(&wanted)));
+            return Err(format!("Server '{}' not found. {others}", excerpt(&requested)));
         };
-        let is_its = |entry: &&Arc<Entry>| entry.handler.name == *name;
-        let mut tools: Vec<_> = self.registry.entries(Kind::Tools).iter().filter(is_its).collect();
+        let is_its = |entry: &&Arc<RegistryEntry>| entry.handler.name == *name;
+        let mut tools: Vec<_> = self.registry.entries(EntryKind::Tools).iter().filter(is_its).collect();
         if tools.is_empty() {
-            tools = self.registry.known(Kind::Tools).filter(is_its).collect();
-            in_order(&mut tools);
+            tools = self.registry.known(EntryKind::Tools).filter(is_its).collect();
+            sort_by_name(&mut tools);
         }
-        Ok(Service { name, phase, tools })
+        Ok(VisibleServer { name, phase, tools })
     }
 }
 
-/// Tools by the names of their handlers.
-fn grouped<'a>(entries: impl IntoIterator<Item = &'a Arc<Entry>>) -> HashMap<&'a str, Vec<&'a Arc<Entry>>> {
+/// Groups tools by the names of their handlers.
+fn grouped<'a>(
+    entries: impl IntoIterator<Item = &'a Arc<RegistryEntry>>,
+) -> HashMap<&'a str, Vec<&'a Arc<RegistryEntry>>> {
     let mut tools = HashMap::<_, Vec<_>>::new();
     for entry in entries {
         tools.entry(&*entry.handler.name).or_default().push(entry);
@@ -114,58 +116,61 @@ fn grouped<'a>(entries: impl IntoIterator<Item = &'a Arc<Entry>>) -> HashMap<&'a
     tools
 }
 
-/// What is not listed comes in no order.
-fn in_order(tools: &mut [&Arc<Entry>]) {
+/// Sorts by name tools that are not advertised, which come in no order.
+fn sort_by_name(tools: &mut [&Arc<RegistryEntry>]) {
     tools.sort_by(|one, other| one.name.cmp(&other.name));
 }
 
-impl<'a> Service<'a> {
-    fn summary(&self, added: &[Arc<str>], summaries: &dyn Summaries) -> Summary<'a> {
+impl<'a> VisibleServer<'a> {
+    fn summary(&self, added: &[Arc<str>], summaries: &dyn SummarySource) -> ServerListing<'a> {
         let names: Vec<&str> = self.tools.iter().map(|entry| &*entry.name).collect();
         let handler = self.tools.first().map(|entry| &entry.handler);
         let summary = match handler {
             Some(handler) => summaries.of(handler, &names),
             None => "Has no tools now.".to_owned(),
         };
-        Summary {
+        ServerListing {
             server_name: self.name,
             display_name: handler.and_then(|handler| handler.display_name.clone()),
             summary,
             tool_count: names.len(),
-            tool_names: names.into_iter().take(MOST_NAMES).collect(),
+            tool_names: names.into_iter().take(MAX_NAMES).collect(),
             added_at_run_time: added.iter().any(|added| **added == **self.name),
-            available: (*self.phase != Phase::Ready).then_some(false),
+            available: (*self.phase != BackendPhase::Ready).then_some(false),
         }
     }
 
-    /// What a model reads that asks for its tools, or for one of them: a JSON array.
+    /// Returns the JSON array that describes its tools, or one of them.
     ///
     /// # Errors
-    /// As [`Service::tool`].
+    /// As [`VisibleServer::tool`].
     pub(super) fn details(&self, tool: Option<&str>) -> Result<String, String> {
         let details: Vec<_> = match tool {
-            Some(tool) => vec![Detail::of(self.tool(tool)?)],
-            None => self.tools.iter().map(|entry| Detail::of(entry)).collect(),
+            Some(tool) => vec![ToolDetail::of(self.tool(tool)?)],
+            None => self.tools.iter().map(|entry| ToolDetail::of(entry)).collect(),
         };
         Ok(serde_json::to_string(&details).unwrap_or_default())
     }
 
-    /// The tool of a name: the one that callers have for it, else its server's own; as it is written, else in another case.
+    /// Returns the tool of a name: a published name, or else the server's own name; first with, then without regard to
+    /// case.
     ///
     /// # Errors
-    /// What a model reads where there is none, or where several are meant.
-    pub(super) fn tool(&self, name: &str) -> Result<&'a Arc<Entry>, String> {
+    /// Returns the message for the model if no tool or more than one matches.
+    pub(super) fn tool(&self, name: &str) -> Result<&'a Arc<RegistryEntry>, String> {
         let name = name.trim();
         let exact = |own: bool| {
-            let is_it = move |entry: &&&Arc<Entry>| **(if own { &entry.own } else { &entry.name }) == *name;
+            let is_it =
+                move |entry: &&&Arc<RegistryEntry>| **(if own { &entry.own } else { &entry.name }) == *name;
             self.tools.iter().find(is_it)
         };
         if let Some(entry) = exact(false).or_else(|| exact(true)) {
             return Ok(entry);
         }
         let lower = name.to_lowercase();
-        let fits =
-            |entry: &&&Arc<Entry>| [&entry.name, &entry.own].iter().any(|it| it.to_lowercase() == lower);
+        let fits = |entry: &&&Arc<RegistryEntry>| {
+            [&entry.name, &entry.own].iter().any(|it| it.to_lowercase() == lower)
+        };
         match *self.tools.iter().filter(fits).collect::<Vec<_>>() {
             [entry] => Ok(entry),
             [] => Err(self.no_tool(name, self.tools.iter().map(|entry| &*entry.name))),
@@ -174,16 +179,16 @@ impl<'a> Service<'a> {
     }
 
     fn no_tool<'b>(&self, name: &str, others: impl ExactSizeIterator<Item = &'b str>) -> String {
-        if *self.phase != Phase::Ready && self.tools.is_empty() {
+        if *self.phase != BackendPhase::Ready && self.tools.is_empty() {
             return format!("Server '{}' is not available now, so that its tools are not known.", self.name);
         }
-        let no_tool = format!("No tool named '{}' found on server '{}'.", shown(name), self.name);
-        if others.len() == 0 { no_tool } else { format!("{no_tool} {}", named("Tools", others)) }
+        let no_tool = format!("No tool named '{}' found on server '{}'.", excerpt(name), self.name);
+        if others.len() == 0 { no_tool } else { format!("{no_tool} {}", name_list("Tools", others)) }
     }
 }
 
-impl<'a> Detail<'a> {
-    fn of(entry: &'a Entry) -> Self {
+impl<'a> ToolDetail<'a> {
+    fn of(entry: &'a RegistryEntry) -> Self {
         let tool = entry.tool.as_ref();
         let description = tool.and_then(|tool| tool.definition.get_str("description"));
         let schema = tool.and_then(|tool| tool.input_schema());
@@ -195,10 +200,10 @@ impl<'a> Detail<'a> {
     }
 }
 
-/// What there is, for who has asked for something else.
-fn named<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
+/// Lists the names that exist, for a model that asked for another one.
+fn name_list<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
-    let more = names.len().saturating_sub(MOST_SUGGESTED);
-    let listed = names[..names.len() - more].join(", ");
-    if more == 0 { format!("{what}: {listed}.") } else { format!("{what}: {listed} and {more} more.") }
+    let more = names.len().saturating_sub(MAX_SUGGESTED);
+    let shortlist = names[..names.len() - more].join(", ");
+    if more == 0 { format!("{what}: {shortlist}.") } else { format!("{what}: {shortlist} and {more} more.") }
 }

@@ -4,24 +4,25 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use toolyard_core::access::{Grant, Scope};
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::names::Names;
-use toolyard_core::registry::{Handler, Limits};
+use toolyard_core::access::{AccessGrant, AccessScope};
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::names::NameRegistry;
+use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{
-    Backend, Call, Caller, Catalog, Gateway, Json, Outcome, Output, Phase, Registry, Tool, ToolError,
+    Backend, BackendPhase, Call, CallOutput, Caller, Catalog, Gateway, Json, Outcome, Registry, Tool,
+    ToolError,
 };
 use toolyard_sdk::Server;
 
 use super::*;
-use crate::summary::Described;
+use crate::summary::ManifestSummaries;
 use crate::testing::definitions;
 
-/// A server whose tools repeat what they are called with.
-struct Echo(watch::Sender<Arc<Catalog>>);
+/// A server whose tools return their arguments.
+struct CallEchoBackend(watch::Sender<Arc<Catalog>>);
 
-impl Echo {
-    fn new(phase: Phase, tools: &[Value]) -> Arc<Self> {
+impl CallEchoBackend {
+    fn new(phase: BackendPhase, tools: &[Value]) -> Arc<Self> {
         let tool =
             |definition| Arc::new(Tool::from_definition(&Json::from_value(definition)).expect("a tool"));
         let tools = tools.iter().map(tool).collect();
@@ -29,25 +30,25 @@ impl Echo {
     }
 }
 
-impl Backend for Echo {
+impl Backend for CallEchoBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.0.subscribe()
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
         let arguments = call.arguments().map_or("nothing", Json::as_text);
-        let said = format!("{} got {arguments}", call.target.name());
-        Box::pin(async move { Ok(Outcome::Done(Output::text(&said))) })
+        let text = format!("{} got {arguments}", call.target.name());
+        Box::pin(async move { Ok(Outcome::Done(CallOutput::text(&text))) })
     }
 }
 
-/// Servers that are none: they note what is wanted of them.
-struct Yard {
+/// Records the servers that are registered, without connecting to them.
+struct RecordingServers {
     registry: watch::Receiver<Arc<Registry>>,
-    wanted: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
-impl Servers for Yard {
+impl ServerManager for RecordingServers {
     fn seen_by<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Arc<Registry>> {
         Box::pin(async move { Registry::seen_by(self.registry.borrow().clone(), caller) })
     }
@@ -60,25 +61,25 @@ impl Servers for Yard {
         handler == "builtins"
     }
 
-    fn register(&self, server: NewServer) -> BoxFuture<'_, Result<Registered, Refusal>> {
-        let reach = match &server.reach {
-            Reach::Program { command, args, env } => format!("{command} {args:?} {env:?}"),
-            Reach::Url { url, transport } => format!("{url} {transport:?}"),
+    fn register(&self, server: NewServer) -> BoxFuture<'_, Result<RegisteredServer, RegistrationError>> {
+        let address = match &server.address {
+            ServerAddress::Program { command, args, env } => format!("{command} {args:?} {env:?}"),
+            ServerAddress::Url { url, transport } => format!("{url} {transport:?}"),
         };
         let NewServer { name, display_name, description, .. } = &server;
-        let noted = format!("{name}: {reach} {display_name:?} {description:?}");
-        self.wanted.lock().unwrap().push(noted);
+        let line = format!("{name}: {address} {display_name:?} {description:?}");
+        self.requests.lock().unwrap().push(line);
         let answer = match &*server.name {
-            "time" => Err(Refusal::Taken),
-            "slow" => Err(Refusal::TooSlow(Duration::from_secs(30))),
-            "nobody" => Err(Refusal::NothingAllowed),
-            _ => Ok(Registered { tools: 2 }),
+            "time" => Err(RegistrationError::Taken),
+            "slow" => Err(RegistrationError::TooSlow(Duration::from_secs(30))),
+            "nobody" => Err(RegistrationError::NothingAllowed),
+            _ => Ok(RegisteredServer { tools: 2 }),
         };
         Box::pin(async move { answer })
     }
 
-    fn unregister<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Refusal>> {
-        Box::pin(async move { if name == "time" { Ok(()) } else { Err(Refusal::Configured) } })
+    fn unregister<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), RegistrationError>> {
+        Box::pin(async move { if name == "time" { Ok(()) } else { Err(RegistrationError::Configured) } })
     }
 }
 
@@ -90,43 +91,46 @@ fn schema(required: &str) -> Value {
     json!({"type": "object", "properties": {required: {"type": "string"}}, "required": [required]})
 }
 
-fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
-    let gate = Gate::new(GateSize { running: 10, waiting: 0 });
-    let handler = Handler::new(name, backend, Limits { timeout: Duration::from_secs(30), gate });
-    Handler { display_name: (name == "time").then(|| "World Clock".into()), ..handler }
+fn handler(name: &str, backend: Arc<dyn Backend>) -> HandlerEntry {
+    let gate = CallGate::new(GateSize { running: 10, waiting: 0 });
+    let handler = HandlerEntry::new(name, backend, CallLimits { timeout: Duration::from_secs(30), gate });
+    HandlerEntry { display_name: (name == "time").then(|| "World Clock".into()), ..handler }
 }
 
-/// What the tools need, of a gateway without servers.
-pub(crate) fn management() -> Management {
+/// Returns the dependencies of the tools, for a gateway without servers.
+pub(crate) fn management() -> ServerManagement {
     let (_, registry) = watch::channel(Arc::default());
-    Management {
-        servers: Arc::new(Yard { registry, wanted: Mutex::default() }),
-        summaries: Arc::new(Described),
+    ServerManagement {
+        servers: Arc::new(RecordingServers { registry, requests: Mutex::default() }),
+        summaries: Arc::new(ManifestSummaries),
     }
 }
 
-/// A gateway with servers, and the tools in front of them.
-struct Agent {
+/// A gateway with servers, and the management tools.
+struct ManagementHarness {
     gateway: Gateway,
     own: Arc<dyn Backend>,
-    yard: Arc<Yard>,
+    servers: Arc<RecordingServers>,
 }
 
-impl Agent {
+impl ManagementHarness {
     fn new() -> Self {
         let (sender, registry) = watch::channel(Arc::<Registry>::default());
-        let yard = Arc::new(Yard { registry: registry.clone(), wanted: Mutex::default() });
-        let management = Management { servers: yard.clone(), summaries: Arc::new(Described) };
+        let servers = Arc::new(RecordingServers { registry: registry.clone(), requests: Mutex::default() });
+        let management =
+            ServerManagement { servers: servers.clone(), summaries: Arc::new(ManifestSummaries) };
         let server = add(Server::new("builtins", "1.0.0"), management).expect("tools");
-        let own: Arc<dyn Backend> = Arc::new(Invoking::new(server.into_backend(), yard.clone()));
+        let own: Arc<dyn Backend> = Arc::new(InvokeToolBackend::new(server.into_backend(), servers.clone()));
         sender.send_replace(Arc::new(registry_of(own.clone())));
-        let layers = Gateway::layers(Default::default(), GateSize { running: 10, waiting: 0 }, None);
-        Self { gateway: Gateway::new(registry, layers), own, yard }
+        let layers = Gateway::layers(Default::default(), GateSize { running: 10, waiting: 0 }, None, None);
+        Self { gateway: Gateway::new(registry, layers), own, servers }
     }
 
     async fn call(&self, scope: Option<&str>, tool: &str, arguments: Value) -> String {
         let scope = scope.map(|pattern| [pattern, "builtins/*"].map(|it| it.parse().expect("a pattern")));
-        let grant = scope.map(|scope| Arc::new(Grant { scope: Scope::from_iter(scope), ..Grant::default() }));
+        let grant = scope.map(|scope| {
+            Arc::new(AccessGrant { scope: AccessScope::from_iter(scope), ..AccessGrant::default() })
+        });
         let caller = Caller { grant, ..Caller::default() };
         let call = Call { caller, ..Call::tool(tool, Json::from_value(&arguments)) };
         match self.gateway.invoke(call).await {
@@ -140,7 +144,7 @@ impl Agent {
         }
     }
 
-    /// Calls a tool with one thing after the other; what a model reads of it.
+    /// Calls several tools in order and returns their texts.
     async fn read(&self, scope: Option<&str>, calls: &[(&str, Value)]) -> String {
         let mut read = Vec::new();
         for (tool, arguments) in calls {
@@ -167,8 +171,8 @@ fn registry_of(own: Arc<dyn Backend>) -> Registry {
         "Calls on.",
         json!({"type": "object", "properties": {"tool_name": {}, "server_name": {}}}),
     )];
-    let away = Phase::Unavailable { reason: "it is gone".to_owned() };
-    let mut weather = handler("weather", Echo::new(Phase::Ready, &weather));
+    let away = BackendPhase::Unavailable { reason: "it is gone".to_owned() };
+    let mut weather = handler("weather", CallEchoBackend::new(BackendPhase::Ready, &weather));
     weather.description = Some("Forecasts for all cities.".into());
     let closed = json!({"type": "object", "additionalProperties": false, "properties": {"server_name": {}}});
     let shapes = [
@@ -185,28 +189,28 @@ fn registry_of(own: Arc<dyn Backend>) -> Registry {
     let handlers = [
         handler("builtins", own),
         weather,
-        handler("away", Echo::new(away.clone(), &wrapper)),
-        handler("relays", Echo::new(Phase::Ready, &wrapper)),
-        handler("many", Echo::new(Phase::Ready, &many)),
-        handler("empty", Echo::new(away, &[])),
-        handler("time", Echo::new(Phase::Ready, &clock)),
-        handler("shapes", Echo::new(Phase::Ready, &shapes)),
+        handler("away", CallEchoBackend::new(away.clone(), &wrapper)),
+        handler("relays", CallEchoBackend::new(BackendPhase::Ready, &wrapper)),
+        handler("many", CallEchoBackend::new(BackendPhase::Ready, &many)),
+        handler("empty", CallEchoBackend::new(away, &[])),
+        handler("time", CallEchoBackend::new(BackendPhase::Ready, &clock)),
+        handler("shapes", CallEchoBackend::new(BackendPhase::Ready, &shapes)),
     ];
-    let part = |handler: &Handler| (handler.clone(), handler.backend.catalog().borrow().clone());
-    Registry::assemble(&handlers.iter().map(part).collect::<Vec<_>>(), &mut Names::default())
+    let part = |handler: &HandlerEntry| (handler.clone(), handler.backend.catalog().borrow().clone());
+    Registry::assemble(&handlers.iter().map(part).collect::<Vec<_>>(), &mut NameRegistry::default())
 }
 
 #[tokio::test]
-async fn the_tools_describe_themselves() {
-    let agent = Agent::new();
+async fn tool_definitions() {
+    let agent = ManagementHarness::new();
     let catalog = agent.own.catalog().borrow().clone();
     assert_eq!(catalog.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), NAMES);
     insta::assert_snapshot!(definitions(&agent.own));
 }
 
 #[tokio::test]
-async fn what_a_model_reads_of_servers() {
-    let agent = Agent::new();
+async fn list_and_details_results() {
+    let agent = ManagementHarness::new();
     let read = agent
         .read(
             None,
@@ -228,8 +232,8 @@ async fn what_a_model_reads_of_servers() {
 }
 
 #[tokio::test]
-async fn what_a_caller_may_not_use_does_not_exist() {
-    let agent = Agent::new();
+async fn forbidden_servers_and_tools_are_hidden() {
+    let agent = ManagementHarness::new();
     let read = agent
         .read(
             Some("weather/get*"),
@@ -251,8 +255,8 @@ async fn what_a_caller_may_not_use_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_call_goes_to_the_tool_that_is_meant() {
-    let agent = Agent::new();
+async fn call_is_forwarded_to_the_named_tool() {
+    let agent = ManagementHarness::new();
     let to = |tool: &str, arguments: Value| {
         (INVOKE, json!({"server_name": "weather", "tool_name": tool, "arguments": arguments}))
     };
@@ -263,7 +267,7 @@ async fn a_call_goes_to_the_tool_that_is_meant() {
         to("GetForecast", oslo.clone()),
         to("getForecast", json!("{\"city\": \"Oslo\"}")),
         to("Convert", json!(null)),
-        // By the name that callers have for it, and by its server's own.
+        // By the published name, and by the server's own name.
         (INVOKE, json!({"server_name": "RELAYS", "tool_name": "relays_relay"})),
         (INVOKE, json!({"server_name": "relays", "tool_name": "relay"})),
         (INVOKE, json!({"server_name": "time", "tool_name": "now"})),
@@ -271,21 +275,21 @@ async fn a_call_goes_to_the_tool_that_is_meant() {
         (INVOKE, json!({"server_name": "weather", "tool_name": INVOKE, "arguments": wrapped})),
         (INVOKE, json!({"server_name": "weather", "tool_name": "getForecast", "arguments": wrapped})),
         (INVOKE, json!({"server_name": "relays", "tool_name": "relay", "arguments": {"server_name": "a", "tool_name": "b"}})),
-        // A text that is no JSON counts as nothing.
+        // A text that is not JSON counts as no arguments.
         to("Convert", json!("Oslo")),
     ]).await;
     insta::assert_snapshot!(read);
 }
 
-/// Arguments that look like a call are one only where the tool can hardly mean them.
+/// Arguments that resemble a call are unwrapped only if the tool cannot take them.
 #[tokio::test]
-async fn arguments_of_a_tool_are_no_call() {
-    let agent = Agent::new();
+async fn arguments_that_resemble_a_call_are_not_unwrapped() {
+    let agent = ManagementHarness::new();
     let check = async |server: &str, tool: &str, arguments: Value, expected: Option<&str>| {
         let call = json!({"server_name": server, "tool_name": tool, "arguments": arguments});
         let answer = agent.call(None, INVOKE, call.clone()).await;
-        let kept = format!("{tool} got {arguments}");
-        assert_eq!(answer, expected.unwrap_or(&kept), "{call}");
+        let unchanged = format!("{tool} got {arguments}");
+        assert_eq!(answer, expected.unwrap_or(&unchanged), "{call}");
     };
     let now = Some("now got {}");
     let same = json!({"server_name": "time", "tool_name": "now"});
@@ -293,7 +297,7 @@ async fn arguments_of_a_tool_are_no_call() {
     let by_tool = json!({"tool_name": "now", "arguments": {}});
     let lone = json!({"tool_name": "now"});
     let absent = json!({"server_name": "time", "tool_name": "later"});
-    // It takes anything.
+    // This tool accepts any parameter.
     check("time", "now", same.clone(), now).await;
     check("time", "now", json!({"server_name": " TIME", "tool_name": "NOW"}), now).await;
     for arguments in [other, by_tool.clone(), lone.clone(), absent] {
@@ -302,7 +306,7 @@ async fn arguments_of_a_tool_are_no_call() {
     check("time", "now", json!({"server_name": "time", "tool_name": "now", "x": 1}), None).await;
     check("shapes", "open", same.clone(), None).await;
     check("shapes", "none", json!({"server_name": "shapes", "tool_name": "none"}), Some("none got {}")).await;
-    // It has other parameters only.
+    // This tool declares other parameters only.
     check("shapes", "closed", same.clone(), now).await;
     check(
         "shapes",
@@ -314,15 +318,15 @@ async fn arguments_of_a_tool_are_no_call() {
     let refused =
         "refused: Invalid arguments: Additional properties are not allowed ('tool_name' was unexpected)";
     check("shapes", "closed", lone, Some(refused)).await;
-    // What it takes stands elsewhere.
+    // The parameters of these tools are declared by other keywords.
     check("shapes", "composed", same.clone(), None).await;
     check("shapes", "referring", same, None).await;
     check("relays", "relay", by_tool, None).await;
 }
 
 #[tokio::test]
-async fn what_a_model_reads_of_calls_that_mean_nothing() {
-    let agent = Agent::new();
+async fn errors_of_invalid_calls() {
+    let agent = ManagementHarness::new();
     let to = |tool: &str, arguments: Value| {
         (INVOKE, json!({"server_name": "weather", "tool_name": tool, "arguments": arguments}))
     };
@@ -358,8 +362,8 @@ async fn what_a_model_reads_of_calls_that_mean_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_model_reads_of_adding_and_removing_servers() {
-    let agent = Agent::new();
+async fn register_and_unregister_results() {
+    let agent = ManagementHarness::new();
     let read = agent
         .read(
             None,
@@ -396,9 +400,9 @@ async fn what_a_model_reads_of_adding_and_removing_servers() {
 }
 
 #[tokio::test]
-async fn servers_are_understood_in_either_form() {
-    let agent = Agent::new();
-    let wanted = [
+async fn both_forms_of_a_server_are_parsed() {
+    let agent = ManagementHarness::new();
+    let requests = [
         json!({"server_name": " Clock ", "command": " uvx ", "arguments": ["a b", 1, true], "env": {"A": 1, "B": "x", "C": null}}),
         json!({"name": "clock", "command": "uvx", "arguments": "a 'b c' \"d 'e\" f\"g\"h ''", "type": "stdio"}),
         json!({"name": "clock", "command": "uvx", "args": "[\"a b\", \"c\"]"}),
@@ -407,21 +411,22 @@ async fn servers_are_understood_in_either_form() {
         json!({"name": "docs", "url": "https://a/mcp", "transport": "streamable_http"}),
         json!({"name": "docs", "url": "https://a/mcp", "display_name": "The\nDocs", "description": " What is \n known. "}),
     ];
-    for wanted in wanted {
-        agent.call(None, REGISTER, wanted).await;
+    for requests in requests {
+        agent.call(None, REGISTER, requests).await;
     }
-    insta::assert_snapshot!(agent.yard.wanted.lock().unwrap().join("\n"));
+    insta::assert_snapshot!(agent.servers.requests.lock().unwrap().join("\n"));
 }
 
 #[test]
-fn what_may_be_secret_is_not_shown() {
-    let reach = Reach::Program {
+fn debug_output_hides_secrets() {
+    let address = ServerAddress::Program {
         command: "uvx".to_owned(),
         args: vec!["--token".to_owned(), "hunter2".to_owned()],
         env: vec![("API_KEY".to_owned(), "hunter2".to_owned())],
     };
-    let server = NewServer { name: "x".to_owned(), reach, display_name: None, description: None };
+    let server = NewServer { name: "x".to_owned(), address, display_name: None, description: None };
     insta::assert_snapshot!(format!("{server:?}"), @r#"NewServer { name: "x", command: "uvx", args: 2, env: ["API_KEY"], .. }"#);
-    let reach = Reach::Url { url: "https://a?key=hunter2".to_owned(), transport: Transport::Sse };
-    insta::assert_snapshot!(format!("{:?}", NewServer { reach, ..server }), @r#"NewServer { name: "x", transport: Sse, .. }"#);
+    let address =
+        ServerAddress::Url { url: "https://a?key=hunter2".to_owned(), transport: HttpTransportKind::Sse };
+    insta::assert_snapshot!(format!("{:?}", NewServer { address, ..server }), @r#"NewServer { name: "x", transport: Sse, .. }"#);
 }

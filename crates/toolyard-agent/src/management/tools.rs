@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations, ToolCall, ToolFailure};
 
-use super::args::{Args, server_name, shown};
-use super::invoke::meant;
-use super::port::{NewServer, Registered, Servers};
-use super::services::Services;
-use super::wanted::wanted;
-use crate::summary::Summaries;
+use super::args::{ManagementArgs, excerpt, server_name};
+use super::invoke::resolve_invocation;
+use super::manager::{NewServer, RegisteredServer, ServerManager};
+use super::new_server::parse_new_server;
+use super::services::ServerDirectory;
+use crate::summary::SummarySource;
 
-/// The names of the tools, as agents know them.
+/// Names of the tools, as agents know them.
 pub const LIST: &str = "mcp_list_services";
 /// See [`LIST`].
 pub const DETAILS: &str = "mcp_get_service_details";
@@ -22,7 +22,7 @@ pub const INVOKE: &str = "mcp_invoke_tool";
 pub const REGISTER: &str = "mcp_register_server";
 /// See [`LIST`].
 pub const UNREGISTER: &str = "mcp_unregister_server";
-/// All of them.
+/// Names of all tools.
 pub const NAMES: [&str; 5] = [LIST, DETAILS, INVOKE, REGISTER, UNREGISTER];
 
 const ABOUT_LIST: &str = "\
@@ -46,93 +46,95 @@ const ABOUT_UNREGISTER: &str = "\
 Disconnects an MCP server that was connected with mcp_register_server. Its tools are gone then. Servers that the operator \
 configured stay.";
 
-/// What the tools need.
+/// Dependencies of the tools.
 #[derive(Clone)]
-pub struct Management {
+pub struct ServerManagement {
     /// The servers.
-    pub servers: Arc<dyn Servers>,
-    /// What each of them is for, in a line.
-    pub summaries: Arc<dyn Summaries>,
+    pub servers: Arc<dyn ServerManager>,
+    /// Source of their summaries.
+    pub summaries: Arc<dyn SummarySource>,
 }
 
-/// Adds the tools to a server. Calls of [`INVOKE`] come to nothing without [`Invoking`](super::Invoking) around its backend.
+/// Adds the tools to a server. Calls of [`INVOKE`] fail unless [`InvokeToolBackend`](super::InvokeToolBackend) wraps
+/// its backend.
 ///
 /// # Errors
-/// When there is a tool of one of their names already.
-pub fn add(server: Server, management: Management) -> Result<Server, RegisterError> {
+/// Returns an error if the server already has a tool of one of these names.
+pub fn add(server: Server, management: ServerManagement) -> Result<Server, RegisterError> {
     let [list, details, invoke, register, unregister] = [(); 5].map(|()| management.clone());
     server
         .register_tool(list_tool(), async move |context: Context, _: ToolCall| list.list(&context).await)?
         .register_tool(details_tool(), async move |context: Context, call: ToolCall| {
-            details.details(&context, &Args::of(&call.arguments)).await
+            details.details(&context, &ManagementArgs::of(&call.arguments)).await
         })?
         .register_tool(invoke_tool(), async move |context: Context, call: ToolCall| {
-            invoke.not_meant(&context, &call).await
+            invoke.invalid_invocation(&context, &call).await
         })?
         .register_tool(register_tool(), async move |context: Context, call: ToolCall| {
-            register.register(&context, &Args::of(&call.arguments)).await
+            register.register(&context, &ManagementArgs::of(&call.arguments)).await
         })?
         .register_tool(unregister_tool(), async move |context: Context, call: ToolCall| {
-            unregister.unregister(&context, &Args::of(&call.arguments)).await
+            unregister.unregister(&context, &ManagementArgs::of(&call.arguments)).await
         })
 }
 
-impl Management {
+impl ServerManagement {
     async fn list(&self, context: &Context) -> Result<String, ToolFailure> {
         let registry = self.servers.seen_by(context.caller()).await;
-        Ok(Services::of(&registry, &*self.servers).listed(&self.servers.added(), &*self.summaries))
+        Ok(ServerDirectory::of(&registry, &*self.servers).listing(&self.servers.added(), &*self.summaries))
     }
 
-    async fn details(&self, context: &Context, args: &Args) -> Result<String, ToolFailure> {
+    async fn details(&self, context: &Context, args: &ManagementArgs) -> Result<String, ToolFailure> {
         let name = args.required(&["server_name"])?;
         let registry = self.servers.seen_by(context.caller()).await;
-        let services = Services::of(&registry, &*self.servers);
+        let services = ServerDirectory::of(&registry, &*self.servers);
         let service = services.find(&name).map_err(ToolFailure::new)?;
         service.details(args.text(&["tool_name"]).as_deref()).map_err(ToolFailure::new)
     }
 
-    /// Says what is wrong with a call that stands for none: one that does is run in its place, and does not come here.
-    async fn not_meant(&self, context: &Context, call: &ToolCall) -> Result<String, ToolFailure> {
+    /// Explains a call that cannot be forwarded. A call that can be forwarded never gets here.
+    async fn invalid_invocation(&self, context: &Context, call: &ToolCall) -> Result<String, ToolFailure> {
         let registry = self.servers.seen_by(context.caller()).await;
-        let why = match meant(Some(&call.arguments.to_json()), &registry, &*self.servers) {
+        let why = match resolve_invocation(Some(&call.arguments.to_json()), &registry, &*self.servers) {
             Err(why) => why,
             Ok(_) => format!("{INVOKE} cannot be called through another tool: call it by itself"),
         };
         Err(ToolFailure::new(why))
     }
 
-    async fn register(&self, context: &Context, args: &Args) -> Result<String, ToolFailure> {
-        let wanted = wanted(args)?;
-        let NewServer { name, .. } = &wanted;
+    async fn register(&self, context: &Context, args: &ManagementArgs) -> Result<String, ToolFailure> {
+        let server = parse_new_server(args)?;
+        let NewServer { name, .. } = &server;
         let name = name.clone();
         let failed = |why: &dyn std::fmt::Display| {
-            ToolFailure::new(format!("Failed to register server '{}': {why}", shown(&name)))
+            ToolFailure::new(format!("Failed to register server '{}': {why}", excerpt(&name)))
         };
-        let Registered { tools } = self.servers.register(wanted).await.map_err(|refusal| failed(&refusal))?;
+        let RegisteredServer { tools } =
+            self.servers.register(server).await.map_err(|refusal| failed(&refusal))?;
         let done = format!("Server '{name}' registered successfully. {tools} tool(s) available.");
         let registry = self.servers.seen_by(context.caller()).await;
-        let is_seen = Services::of(&registry, &*self.servers).find(&name).is_ok();
+        let is_seen = ServerDirectory::of(&registry, &*self.servers).find(&name).is_ok();
         let is_hidden = context.caller().grant.is_some() && tools > 0 && !is_seen;
         Ok(if is_hidden { format!("{done} Your key does not open them.") } else { done })
     }
 
-    async fn unregister(&self, context: &Context, args: &Args) -> Result<String, ToolFailure> {
+    async fn unregister(&self, context: &Context, args: &ManagementArgs) -> Result<String, ToolFailure> {
         let name = server_name(&args.required(&["server_name", "name"])?);
         let registry = self.servers.seen_by(context.caller()).await;
-        let found = Services::of(&registry, &*self.servers).find(&name).map(drop);
-        // One that does not run is no server of anybody, but whoever may use everything can remove it.
+        let visible = ServerDirectory::of(&registry, &*self.servers).find(&name).map(drop);
+        // A server that is not running is visible to no caller, but a caller with access to everything can remove it.
         let is_all = context.caller().grant.as_ref().is_none_or(|grant| grant.scope.is_everything());
         if !(is_all && self.servers.added().iter().any(|added| **added == *name)) {
-            found.map_err(ToolFailure::new)?;
+            visible.map_err(ToolFailure::new)?;
         }
         let removed = self.servers.unregister(&name).await;
         removed
             .map(|()| format!("Server '{name}' removed successfully."))
-            .map_err(|why| ToolFailure::new(format!("Failed to remove server '{}': {why}", shown(&name))))
+            .map_err(|why| ToolFailure::new(format!("Failed to remove server '{}': {why}", excerpt(&name))))
     }
 }
 
-/// What is wrong with arguments the handlers say themselves, in the words that agents know.
+/// Builds a tool that accepts any object: the handlers report invalid arguments themselves, in words that agents know.
 fn tool(
     name: &str,
     title: &str,
@@ -186,7 +188,7 @@ fn invoke_tool() -> Tool {
 
 fn register_tool() -> Tool {
     let properties = json!({
-        "server_name": text("What to call it: lower-case letters, digits and \"-\""),
+        "server_name": text("Name: lower-case letters, digits and \"-\""),
         "command": text("The program, such as \"uvx\""),
         "arguments": {
             "type": "array",

@@ -1,25 +1,26 @@
-//! How much there may be, and what is said where there is no more room.
+//! Limits of working memory, and its errors.
 
 use std::time::Duration;
 
 use toolyard_core::store::StoreError;
 
-use super::namespace::Namespace;
+use super::namespace::MemoryNamespace;
 
-/// How much one namespace may hold, and for how long.
+/// Limits of working memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Entries of a namespace.
+    /// Maximum number of entries of a namespace.
     pub entries: usize,
-    /// Bytes of a namespace: values, keys, categories and tags.
+    /// Maximum bytes of a namespace: values, keys, categories and tags.
     pub bytes: usize,
-    /// Bytes of one value.
+    /// Maximum bytes of one value.
     pub value_bytes: usize,
-    /// Bytes of the values of all namespaces together. Gateways that save at the same time may go beyond by what they save then.
+    /// Maximum bytes of the values of all namespaces. Gateways that save at the same time may exceed it by these
+    /// values.
     pub total_bytes: usize,
-    /// How long an entry lives whose saver does not say.
+    /// Default time to live of an entry.
     pub ttl: Duration,
-    /// How long one may live at most.
+    /// Maximum time to live of an entry.
     pub longest_ttl: Duration,
 }
 
@@ -36,59 +37,57 @@ impl Default for MemoryLimits {
     }
 }
 
-/// Why something is not kept, or not found. The texts are for a model.
+/// Error of working memory. A model reads the texts.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// There would be more entries than there may be.
+    /// The namespace has too many entries.
     #[error(
         "Working memory is full: `{namespace}` may have {limit} entries. Delete some, or wait until they expire."
     )]
     TooManyEntries {
         /// The namespace.
-        namespace: Namespace,
-        /// Its bound.
+        namespace: MemoryNamespace,
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// There would be more bytes than there may be.
+    /// The namespace has too many bytes.
     #[error(
-        "Working memory is full: `{namespace}` may hold {limit} bytes, {held} are taken, and this needs {needed}. Delete \
+        "Working memory is full: `{namespace}` may hold {limit} bytes, {used} are taken, and this needs {needed}. Delete \
          some entries, or wait until they expire."
     )]
     TooManyBytes {
         /// The namespace.
-        namespace: Namespace,
-        /// Its bound.
+        namespace: MemoryNamespace,
+        /// Maximum number of bytes.
         limit: usize,
-        /// What its other entries take.
-        held: usize,
-        /// What the new ones would take.
+        /// Bytes of its other entries.
+        used: usize,
+        /// Bytes of the new entries.
         needed: usize,
     },
-    /// All namespaces together would have more bytes than they may.
-    #[error(
-        "Working memory is full: all that is kept in it, by others too, may hold {limit} bytes. Try again later."
-    )]
+    /// All namespaces together have too many bytes.
+    #[error("Working memory is full: all namespaces together may hold {limit} bytes. Try again later.")]
     Full {
-        /// The bound.
+        /// Maximum number of bytes.
         limit: usize,
     },
-    /// One value is larger than values may be.
+    /// A value is too long.
     #[error(
         "The value has {bytes} bytes, and an entry of working memory may have {limit}. Save it in parts."
     )]
     TooLong {
-        /// The value's.
+        /// Bytes of the value.
         bytes: usize,
-        /// The bound.
+        /// Maximum number of bytes.
         limit: usize,
     },
-    /// That cannot be a key, a category or a tag.
+    /// A key, a category or a tag is invalid.
     #[error("{0}")]
     BadKey(&'static str),
-    /// Others write to the namespace all the time.
-    #[error("Working memory is being changed by others all the time. Try again.")]
+    /// Concurrent writers change the namespace too often.
+    #[error("Working memory is being changed by others at the same time. Try again.")]
     Contended,
-    /// The store does not do its part.
+    /// The store failed.
     #[error("Working memory cannot be used now: {0}. Try again later.")]
     Store(#[from] StoreError),
 }

@@ -1,49 +1,49 @@
-//! What a model puts aside for a while: working memory, and the tools for it.
+//! Working memory, where a model keeps data for a while, and its tools.
 //!
-//! - [`namespace`]: whose memory it is;
-//! - [`reach`]: which keys a caller reaches, and what it means by them;
-//! - [`limits`], [`record`]: how much there may be, and what is known of an entry;
-//! - [`working`]: the memory itself, over a store;
-//! - [`chunked`]: the keys of results that were put there in pieces;
-//! - [`search`]: entries by their words;
-//! - [`query`]: a part of a stored JSON value;
-//! - [`tools`], `texts`: what a model calls, and what it reads.
+//! - [`namespace`]: the namespace of a caller;
+//! - [`access`]: the keys that a caller can access, and how it may write them;
+//! - [`limits`], [`record`]: limits, and the metadata of an entry;
+//! - [`working_memory`]: the memory itself, on top of a store;
+//! - [`chunk_keys`]: the keys of results that are stored in chunks;
+//! - [`search`]: finds entries by words;
+//! - [`query`]: selects a part of a stored JSON value;
+//! - [`tools`], `texts`: the tools, and their results.
 //!
-//! # How it is kept
+//! # Storage
 //!
-//! Each namespace has one value in the space `working-memory`: the list of its entries, which is changed by
-//! compare-and-swap, so that the bounds hold and an overwrite is whole, by however many gateways on one database. What
-//! entries hold is in `working-memory-values`, under ids that are never used again, in parts that are small enough for a
-//! key-value store. It is written before it is listed and removed after: who finds an entry finds its value. All of it has
-//! the entry's time to live, and the store removes what has expired, also what a gateway left behind that died in
-//! between. (Blobs have no such time. That is why none are used.)
+//! Each namespace has one value in the key space `working-memory`: the list of its entries. It is changed by
+//! compare-and-swap, so that limits hold and an overwrite is atomic with any number of gateways on one database. The
+//! values of entries are in `working-memory-values`, under ids that are never used again, in parts that are small
+//! enough for a key-value store. A value is written before its entry is listed and removed after the entry is gone, so
+//! every listed entry has its value. All parts have the entry's time to live, and the store removes what has expired,
+//! also what a gateway that died in between has left behind. (Blobs have no time to live, so they are not used.)
 
-pub mod chunked;
+pub mod access;
+pub mod chunk_keys;
 pub mod limits;
 pub mod namespace;
 pub mod query;
-pub mod reach;
 pub mod record;
 pub mod search;
 mod texts;
 pub mod tools;
-pub mod working;
+pub mod working_memory;
 
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use access::{FullKey, MemoryAccess};
 pub use limits::{MemoryError, MemoryLimits};
-pub use namespace::{Namespace, SESSION_META, Who};
-pub use reach::{FullKey, Reach};
-pub use record::{NewEntry, Record};
-pub use working::WorkingMemory;
+pub use namespace::{MemoryCaller, MemoryNamespace, SESSION_META};
+pub use record::{MemoryRecord, NewEntry};
+pub use working_memory::WorkingMemory;
 
-use crate::guides::Guide;
+use crate::guides::GuideDocument;
 
-/// How to use working memory, for a model.
-pub const GUIDE: Guide = Guide::new(
+/// Guide to using working memory.
+pub const GUIDE: GuideDocument = GuideDocument::new(
     "working-memory",
     "Keep notes and intermediate results for a while, find them again, and select parts of stored JSON",
     include_str!("guide.md"),

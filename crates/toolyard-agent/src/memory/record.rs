@@ -1,35 +1,35 @@
-//! What is known of an entry, and the list of those of a namespace.
+//! The metadata of entries, and the list of entries of a namespace.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use super::limits::{MemoryError, MemoryLimits};
-use super::namespace::Namespace;
+use super::namespace::MemoryNamespace;
 
-/// How long a category or a tag may be, in bytes, and how many tags there may be.
-const LONGEST_LABEL: usize = 128;
-const MOST_TAGS: usize = 16;
+/// Maximum length of a category or a tag in bytes, and maximum number of tags.
+const MAX_LABEL_LENGTH: usize = 128;
+const MAX_TAGS: usize = 16;
 
-/// Something that is to be kept.
+/// An entry to save.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEntry<'a> {
-    /// Its whole path.
+    /// Full path.
     pub key: &'a str,
-    /// What is kept.
+    /// The value.
     pub value: &'a str,
-    /// What kind of thing it is, such as `tool-result`.
+    /// Category, such as `tool-result`.
     pub category: Option<&'a str>,
-    /// What else it can be found by.
+    /// Tags for searches.
     pub tags: &'a [String],
-    /// How long it lives; `None` for as long as entries do by default.
+    /// Time to live; `None` for the default.
     pub ttl: Option<Duration>,
-    /// For the index of a large result: how many chunks that has.
+    /// Number of chunks, if this is the index of a large result.
     pub chunks: Option<usize>,
 }
 
 impl<'a> NewEntry<'a> {
-    /// An entry of which there is nothing else to say.
+    /// Returns an entry without category, tags and time to live.
     #[must_use]
     pub const fn new(key: &'a str, value: &'a str) -> Self {
         Self { key, value, category: None, tags: &[], ttl: None, chunks: None }
@@ -39,51 +39,51 @@ impl<'a> NewEntry<'a> {
         if self.value.len() > limits.value_bytes {
             return Err(MemoryError::TooLong { bytes: self.value.len(), limit: limits.value_bytes });
         }
-        let is_label = |text: &str| text.len() <= LONGEST_LABEL && !text.contains(char::is_control);
+        let is_label = |text: &str| text.len() <= MAX_LABEL_LENGTH && !text.contains(char::is_control);
         if !self.category.is_none_or(is_label) || !self.tags.iter().all(|tag| is_label(tag)) {
             return Err(MemoryError::BadKey("category and tags: each is one line of 128 bytes at most"));
         }
-        match self.tags.len() <= MOST_TAGS {
+        match self.tags.len() <= MAX_TAGS {
             true => Ok(()),
             false => Err(MemoryError::BadKey("tags: are more than 16")),
         }
     }
 }
 
-/// What is known of an entry.
+/// Metadata of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// Its whole path, as it was written.
+pub struct MemoryRecord {
+    /// Full path, in the case in which it was saved.
     pub key: String,
-    /// Where its value is.
+    /// Id of the value in the store.
     pub(super) id: String,
-    /// Of its value.
+    /// Length of the value in bytes.
     pub bytes: usize,
-    /// Of its value.
+    /// Length of the value in characters.
     pub chars: usize,
-    /// When it was saved, in milliseconds since 1970.
+    /// Time of saving, in milliseconds since 1970.
     pub saved: u64,
-    /// From when on it is not there any more.
+    /// Time of expiry, in milliseconds since 1970.
     pub(super) expires: u64,
-    /// What kind of thing it is.
+    /// Category of the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// What else it can be found by.
+    /// Tags for searches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// For the index of a large result: how many chunks that has.
+    /// Number of chunks, if this is the index of a large result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<usize>,
 }
 
-impl Record {
-    /// How long it lives from `now` on.
+impl MemoryRecord {
+    /// Returns the remaining time to live.
     #[must_use]
     pub fn left(&self, now: SystemTime) -> Duration {
         Duration::from_millis(self.expires.saturating_sub(millis(now)))
     }
 
-    /// Whether it is of this category, or of one below it.
+    /// Returns `true` if the entry is in this category or in one below it.
     #[must_use]
     pub fn is_of(&self, category: &str) -> bool {
         let own = self.category.as_deref().unwrap_or_default().to_lowercase();
@@ -91,7 +91,7 @@ impl Record {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Whether it has this tag.
+    /// Returns `true` if the entry has this tag.
     #[must_use]
     pub fn has_tag(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own.to_lowercase() == tag.to_lowercase())
@@ -101,7 +101,7 @@ impl Record {
         UNIX_EPOCH + Duration::from_millis(self.expires)
     }
 
-    /// What it takes of its namespace.
+    /// Returns the bytes that count towards the limit of the namespace.
     fn size(&self) -> usize {
         let labels = self.category.iter().chain(&self.tags).map(String::len).sum::<usize>();
         self.bytes + self.key.len() + labels
@@ -114,57 +114,57 @@ impl Record {
 
 /// The entries of one namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Index {
-    pub(super) entries: Vec<Record>,
+pub(super) struct NamespaceIndex {
+    pub(super) entries: Vec<MemoryRecord>,
 }
 
-impl Index {
-    /// Leaves out what has expired.
+impl NamespaceIndex {
+    /// Returns the index without expired entries.
     pub(super) fn living(mut self, now: SystemTime) -> Self {
         self.entries.retain(|record| record.expires > millis(now));
         self
     }
 
-    pub(super) fn find(&self, path: &str) -> Option<&Record> {
+    pub(super) fn find(&self, path: &str) -> Option<&MemoryRecord> {
         self.entries.iter().find(|record| record.is_called(path))
     }
 
-    /// Takes an entry off the list.
-    pub(super) fn remove(&mut self, path: &str) -> Option<Record> {
+    /// Removes an entry from the list.
+    pub(super) fn remove(&mut self, path: &str) -> Option<MemoryRecord> {
         let at = self.entries.iter().position(|record| record.is_called(path))?;
         Some(self.entries.remove(at))
     }
 
-    /// Puts entries on the list, in the place of those of the same keys, which it gives. All or none.
+    /// Adds entries, replacing those with the same keys, and returns the replaced ones. Adds all or none.
     ///
     /// # Errors
-    /// Where there would be more than there may be.
+    /// Returns an error if a limit of the namespace would be exceeded.
     pub(super) fn admit(
         &mut self,
-        namespace: &Namespace,
-        records: &[Record],
+        namespace: &MemoryNamespace,
+        records: &[MemoryRecord],
         limits: &MemoryLimits,
-    ) -> Result<Vec<Record>, MemoryError> {
+    ) -> Result<Vec<MemoryRecord>, MemoryError> {
         let replaced: Vec<_> = records.iter().filter_map(|record| self.remove(&record.key)).collect();
         if self.entries.len() + records.len() > limits.entries {
             return Err(MemoryError::TooManyEntries { namespace: namespace.clone(), limit: limits.entries });
         }
-        let size = |records: &[Record]| records.iter().map(Record::size).sum::<usize>();
-        let (held, needed, limit) = (size(&self.entries), size(records), limits.bytes);
-        if held + needed > limit {
-            return Err(MemoryError::TooManyBytes { namespace: namespace.clone(), limit, held, needed });
+        let size = |records: &[MemoryRecord]| records.iter().map(MemoryRecord::size).sum::<usize>();
+        let (used, needed, limit) = (size(&self.entries), size(records), limits.bytes);
+        if used + needed > limit {
+            return Err(MemoryError::TooManyBytes { namespace: namespace.clone(), limit, used, needed });
         }
         self.entries.extend_from_slice(records);
         Ok(replaced)
     }
 
-    /// When the last of them has expired.
+    /// Returns the time at which the last entry expires.
     pub(super) fn expires_at(&self) -> Option<SystemTime> {
-        self.entries.iter().map(Record::expires_at).max()
+        self.entries.iter().map(MemoryRecord::expires_at).max()
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns milliseconds since 1970.
 pub(crate) fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

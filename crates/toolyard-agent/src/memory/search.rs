@@ -1,92 +1,96 @@
-//! Entries by their words.
+//! Finds entries by words.
 
 use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
 use super::limits::MemoryError;
-use super::record::Record;
-use super::working::WorkingMemory;
+use super::record::MemoryRecord;
+use super::working_memory::WorkingMemory;
 
-/// How many entries are found at most.
-pub const MOST_HITS: usize = 20;
-/// How much is shown of a value, in characters.
+/// Maximum number of hits.
+pub const MAX_HITS: usize = 20;
+/// Maximum length of a preview in characters.
 const PREVIEW: usize = 120;
-/// Up to so many bytes a value is read at once: that takes a few milliseconds.
-const AT_ONCE: usize = 64 * 1024;
-/// How many words of a query count.
-const MOST_WORDS: usize = 32;
+/// Maximum size in bytes of a value that is searched on the calling task, which takes a few milliseconds.
+const MAX_INLINE_BYTES: usize = 64 * 1024;
+/// Maximum number of words of a query.
+const MAX_WORDS: usize = 32;
 
-/// What is looked for.
+/// A search for entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Search {
-    /// Words of the key, the value, the tags or the category; without any, the newest entries are found.
+pub struct MemorySearch {
+    /// Words of the key, the value, the tags or the category. Without any, the newest entries match.
     pub query: String,
-    /// Of this category, or of one below it.
+    /// Category of the entries, or a parent of it.
     pub category: Option<String>,
-    /// With all of these tags.
+    /// Tags that every entry must have.
     pub tags: Vec<String>,
 }
 
-/// An entry that was found.
+/// An entry that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
-    /// What is known of it.
-    pub record: Record,
-    /// The beginning of its value, in one line.
+pub struct MemoryHit {
+    /// Metadata of the entry.
+    pub record: MemoryRecord,
+    /// Beginning of its value, in one line.
     pub preview: String,
 }
 
-/// How well an entry fits: how many of the words it has, then how often.
-type Score = (usize, usize);
+/// Relevance of an entry: the number of different words that it has, then their total number of occurrences.
+type MatchScore = (usize, usize);
 
-impl Search {
-    /// Finds entries among those given: the best first, and of equals the newest.
+impl MemorySearch {
+    /// Searches the given entries. Returns the best hits first, and of equal ones the newest first.
     ///
     /// # Errors
-    /// Where the store does not give the values.
-    pub async fn among(&self, memory: &WorkingMemory, records: Vec<Record>) -> Result<Vec<Hit>, MemoryError> {
+    /// Returns an error if the store fails.
+    pub async fn among(
+        &self,
+        memory: &WorkingMemory,
+        records: Vec<MemoryRecord>,
+    ) -> Result<Vec<MemoryHit>, MemoryError> {
         let words: Arc<[String]> = words(&self.query).into();
         let mut records: Vec<_> = records.into_iter().filter(|record| self.filters(record)).collect();
         records.sort_by_key(|record| std::cmp::Reverse(record.saved));
         if words.is_empty() {
-            records.truncate(MOST_HITS);
+            records.truncate(MAX_HITS);
         }
-        let mut found: Vec<(Score, Hit)> = Vec::new();
+        let mut hits: Vec<(MatchScore, MemoryHit)> = Vec::new();
         for record in records {
             let Some(value) = memory.value(&record).await? else { continue };
             let (score, hit) = scored(&words, record, value).await;
             if words.is_empty() || score.0 > 0 {
-                found.push((score, hit));
+                hits.push((score, hit));
             }
         }
-        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-        Ok(found.into_iter().map(|(_, hit)| hit).take(MOST_HITS).collect())
+        hits.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        Ok(hits.into_iter().map(|(_, hit)| hit).take(MAX_HITS).collect())
     }
 
-    fn filters(&self, record: &Record) -> bool {
+    fn filters(&self, record: &MemoryRecord) -> bool {
         self.category.as_deref().is_none_or(|category| record.is_of(category))
             && self.tags.iter().all(|tag| record.has_tag(tag))
     }
 }
 
-/// The different words of a query, in lower case.
+/// Returns the different words of a query in lower case.
 fn words(query: &str) -> Vec<String> {
     let mut words = Vec::new();
     for word in query.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        if words.len() < MOST_WORDS && !words.iter().any(|known| known == word) {
+        if words.len() < MAX_WORDS && !words.iter().any(|known| known == word) {
             words.push(word.to_owned());
         }
     }
     words
 }
 
-/// How well an entry fits, and how it is shown. A long one is read where no other call waits for it.
-async fn scored(words: &Arc<[String]>, record: Record, value: String) -> (Score, Hit) {
-    let read = |words: &[String], record: Record, value: &str| {
-        (score(words, &record, value), Hit { preview: preview(value), record })
+/// Rates an entry and renders it. A long value is searched on a blocking thread.
+async fn scored(words: &Arc<[String]>, record: MemoryRecord, value: String) -> (MatchScore, MemoryHit) {
+    let read = |words: &[String], record: MemoryRecord, value: &str| {
+        (score(words, &record, value), MemoryHit { preview: preview(value), record })
     };
-    if value.len() <= AT_ONCE {
+    if value.len() <= MAX_INLINE_BYTES {
         return read(words, record, &value);
     }
     let words = words.clone();
@@ -96,29 +100,29 @@ async fn scored(words: &Arc<[String]>, record: Record, value: String) -> (Score,
     }
 }
 
-fn score(words: &[String], record: &Record, value: &str) -> Score {
+fn score(words: &[String], record: &MemoryRecord, value: &str) -> MatchScore {
     let labels = record.tags.iter().chain(&record.category).map(String::as_str);
     let text = labels.chain([record.key.as_str(), value]).collect::<Vec<_>>().join(" ").to_lowercase();
     let times: Vec<_> = words.iter().map(|word| text.matches(word.as_str()).count()).collect();
     (times.iter().filter(|times| **times > 0).count(), times.iter().sum())
 }
 
-/// The beginning of a text, in one line.
+/// Returns the beginning of a text in one line.
 fn preview(value: &str) -> String {
     let mut preview = String::new();
     let mut chars = 0;
     for word in value.split_whitespace() {
         let blank = usize::from(chars > 0);
-        let taken: String = word.chars().take(PREVIEW.saturating_sub(chars + blank)).collect();
-        if taken.is_empty() {
+        let beginning: String = word.chars().take(PREVIEW.saturating_sub(chars + blank)).collect();
+        if beginning.is_empty() {
             return preview + "…";
         }
         if blank > 0 {
             preview.push(' ');
         }
-        preview.push_str(&taken);
-        chars += blank + taken.chars().count();
-        if taken.len() < word.len() {
+        preview.push_str(&beginning);
+        chars += blank + beginning.chars().count();
+        if beginning.len() < word.len() {
             return preview + "…";
         }
     }
@@ -130,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_preview_is_one_line_of_120_characters_at_most() {
+    fn preview_is_one_line_of_at_most_120_characters() {
         #[track_caller]
         fn check(value: &str, expected: &str) {
             assert_eq!(preview(value), expected);
@@ -144,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_query() {
+    fn query_is_split_into_words() {
         assert_eq!(words("Weekly-report, weekly REPORT/2026"), ["weekly", "report", "2026"]);
         assert!(words(" -_/ ").is_empty());
-        assert_eq!(words(&(0..99).map(|n| format!("w{n} ")).collect::<String>()).len(), MOST_WORDS);
+        assert_eq!(words(&(0..99).map(|n| format!("w{n} ")).collect::<String>()).len(), MAX_WORDS);
     }
 }

@@ -1,4 +1,4 @@
-//! A store for tests of what is kept in one. What stores really do is shown where there are some.
+//! A store for tests with a clock that is set by hand. The behaviour of real stores is tested with these stores.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,117 +6,122 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use futures_util::future::ready;
-use toolyard_core::store::{Condition, Kv, Put, Space, StoreError, Stored, Trouble, Value};
+use toolyard_core::store::{
+    KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, StoreFuture, StoredValue, WriteCondition,
+};
 
 use super::MemoryLimits;
-use super::working::{Clock, WorkingMemory};
+use super::working_memory::{WallClock, WorkingMemory};
 
-/// Keeps values in memory, by a clock that is set by hand.
+/// A store in memory whose clock is set by hand.
 #[derive(Default)]
-pub(crate) struct Kept {
-    state: Mutex<State>,
+pub(crate) struct ManualStore {
+    state: Mutex<ManualStoreState>,
 }
 
 #[derive(Default)]
-struct State {
-    values: BTreeMap<(&'static str, String), Value>,
+struct ManualStoreState {
+    values: BTreeMap<(&'static str, String), StoredValue>,
     version: u64,
     now: Duration,
     is_away: bool,
 }
 
-impl Kept {
-    /// A memory on a new store.
+impl ManualStore {
+    /// Returns a working memory on a new store.
     pub(crate) fn memory(limits: MemoryLimits) -> (Arc<Self>, WorkingMemory) {
-        let kept = Arc::new(Self::default());
-        kept.pass(Duration::from_secs(1_800_000_000));
-        let memory = WorkingMemory::new(kept.clone(), limits).with_clock(kept.clock());
-        (kept, memory)
+        let store = Arc::new(Self::default());
+        store.pass(Duration::from_secs(1_800_000_000));
+        let memory = WorkingMemory::new(store.clone(), limits).with_clock(store.clock());
+        (store, memory)
     }
 
-    pub(crate) fn clock(self: &Arc<Self>) -> Clock {
-        let kept = self.clone();
-        Arc::new(move || UNIX_EPOCH + kept.state().now)
+    pub(crate) fn clock(self: &Arc<Self>) -> WallClock {
+        let store = self.clone();
+        Arc::new(move || UNIX_EPOCH + store.state().now)
     }
 
-    /// Time goes by.
+    /// Advances the clock.
     pub(crate) fn pass(&self, time: Duration) {
         self.state().now += time;
     }
 
-    /// From now on nothing works.
+    /// Makes every further operation fail.
     pub(crate) fn go_away(&self) {
         self.state().is_away = true;
     }
 
-    /// Somebody removes what entries hold.
+    /// Removes the values of all entries, but not the entries.
     pub(crate) fn lose_values(&self) {
         self.state().values.retain(|(space, _), _| *space == "working-memory");
     }
 
-    /// How many values there are that have not expired.
+    /// Returns the number of values that have not expired.
     pub(crate) fn len(&self) -> usize {
         let state = self.state();
         state.values.values().filter(|value| state.lives(value)).count()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ManualStoreState> {
         self.state.lock().expect("no panic")
     }
 
-    fn answer<T: Send + 'static>(&self, work: impl FnOnce(&mut State) -> T) -> Stored<'static, T> {
+    fn answer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut ManualStoreState) -> T,
+    ) -> StoreFuture<'static, T> {
         let mut state = self.state();
         let answer = match state.is_away {
-            true => Err(StoreError::new(Trouble::Unavailable, "it is away")),
+            true => Err(StoreError::new(StoreErrorKind::Unavailable, "it is away")),
             false => Ok(work(&mut state)),
         };
         ready(answer).boxed()
     }
 }
 
-impl State {
-    fn lives(&self, value: &Value) -> bool {
+impl ManualStoreState {
+    fn lives(&self, value: &StoredValue) -> bool {
         value.expires.is_none_or(|expires: SystemTime| expires > UNIX_EPOCH + self.now)
     }
 
-    fn get(&self, space: Space, key: &str) -> Option<&Value> {
+    fn get(&self, space: KeySpace, key: &str) -> Option<&StoredValue> {
         self.values.get(&(space.0, key.to_owned())).filter(|value| self.lives(value))
     }
 }
 
-impl Kv for Kept {
-    fn get<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, Option<Value>> {
+impl KeyValueStore for ManualStore {
+    fn get<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, Option<StoredValue>> {
         self.answer(|state| state.get(space, key).cloned())
     }
 
-    fn put<'a>(&'a self, space: Space, key: &'a str, put: Put) -> Stored<'a, Option<u64>> {
+    fn put<'a>(&'a self, space: KeySpace, key: &'a str, put: PutRequest) -> StoreFuture<'a, Option<u64>> {
         self.answer(|state| {
             let current = state.get(space, key).map(|value| value.version);
             let holds = match put.condition {
-                Condition::Always => true,
-                Condition::Absent => current.is_none(),
-                Condition::Version(version) => current == Some(version),
+                WriteCondition::Always => true,
+                WriteCondition::Absent => current.is_none(),
+                WriteCondition::Version(version) => current == Some(version),
             };
             holds.then(|| {
                 state.version += 1;
-                let value = Value { bytes: put.bytes, version: state.version, expires: put.expires };
+                let value = StoredValue { bytes: put.bytes, version: state.version, expires: put.expires };
                 state.values.insert((space.0, key.to_owned()), value);
                 state.version
             })
         })
     }
 
-    fn delete<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, bool> {
+    fn delete<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, bool> {
         self.answer(|state| state.values.remove(&(space.0, key.to_owned())).is_some())
     }
 
     fn list<'a>(
         &'a self,
-        space: Space,
+        space: KeySpace,
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> Stored<'a, Vec<(String, Value)>> {
+    ) -> StoreFuture<'a, Vec<(String, StoredValue)>> {
         self.answer(|state| {
             let fits = |(owner, key): &&(&'static str, String)| {
                 *owner == space.0 && key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after)
@@ -126,7 +131,7 @@ impl Kv for Kept {
         })
     }
 
-    fn size(&self, space: Space) -> Stored<'_, u64> {
+    fn size(&self, space: KeySpace) -> StoreFuture<'_, u64> {
         self.answer(|state| {
             let of_space =
                 state.values.iter().filter(|((owner, _), value)| *owner == space.0 && state.lives(value));
@@ -134,7 +139,7 @@ impl Kv for Kept {
         })
     }
 
-    fn revision(&self, _space: Space) -> Stored<'_, u64> {
+    fn revision(&self, _space: KeySpace) -> StoreFuture<'_, u64> {
         self.answer(|state| state.version)
     }
 }

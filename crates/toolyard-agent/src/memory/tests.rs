@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::testing::Kept;
+use super::testing::ManualStore;
 use super::*;
 
-fn namespace() -> Namespace {
-    Namespace::named("session/abc").expect("a namespace")
+fn namespace() -> MemoryNamespace {
+    MemoryNamespace::from_text("session/abc").expect("a namespace")
 }
 
 fn key(name: &str) -> FullKey {
@@ -24,8 +24,8 @@ async fn value(memory: &WorkingMemory, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn what_is_saved_is_found_until_it_is_replaced_or_deleted() {
-    let (kept, memory) = Kept::memory(MemoryLimits::default());
+async fn saved_entry_is_returned_until_replaced_or_deleted() {
+    let (store, memory) = ManualStore::memory(MemoryLimits::default());
     assert_eq!(value(&memory, "a").await, None);
     save(&memory, "a", "one").await.expect("room");
     save(&memory, "empty", "").await.expect("room");
@@ -33,66 +33,66 @@ async fn what_is_saved_is_found_until_it_is_replaced_or_deleted() {
     assert_eq!(value(&memory, "empty").await.as_deref(), Some(""));
     save(&memory, "A", "two").await.expect("room");
     assert_eq!(value(&memory, "a").await.as_deref(), Some("two"));
-    assert_eq!(kept.len(), 3, "a list of two, and two values: nothing is left of the first");
+    assert_eq!(store.len(), 3, "a list of two, and two values: nothing is left of the first");
     assert!(memory.delete(&key("a")).await.expect("a store").is_some());
     assert!(memory.delete(&key("a")).await.expect("a store").is_none());
-    assert_eq!((value(&memory, "a").await, kept.len()), (None, 2));
+    assert_eq!((value(&memory, "a").await, store.len()), (None, 2));
 }
 
 #[tokio::test]
-async fn large_values_come_back_whole() {
-    let (kept, memory) = Kept::memory(MemoryLimits::default());
-    // Parts end inside of characters.
+async fn large_value_is_returned_whole() {
+    let (store, memory) = ManualStore::memory(MemoryLimits::default());
+    // Parts end inside characters.
     let large = "é\u{1f600}x".repeat(590_000);
     save(&memory, "large", &large).await.expect("room");
     assert!(value(&memory, "large").await == Some(large));
-    assert!(kept.len() > 16);
+    assert!(store.len() > 16);
     save(&memory, "large", "small").await.expect("room");
-    assert_eq!(kept.len(), 2, "all parts are removed");
+    assert_eq!(store.len(), 2, "all parts are removed");
 }
 
 #[tokio::test]
-async fn what_has_expired_is_gone_and_makes_room() {
+async fn expired_entry_is_gone_and_frees_room() {
     let limits = MemoryLimits { entries: 2, ..MemoryLimits::default() };
-    let (kept, memory) = Kept::memory(limits);
+    let (store, memory) = ManualStore::memory(limits);
     let (short, long) = (key("short").path, key("long").path);
     let entry =
         |path, seconds| NewEntry { ttl: Some(Duration::from_secs(seconds)), ..NewEntry::new(path, "v") };
     memory.save(&namespace(), &[entry(&short, 10), entry(&long, 1000)]).await.expect("room");
     assert!(save(&memory, "third", "v").await.is_err());
-    kept.pass(Duration::from_secs(11));
+    store.pass(Duration::from_secs(11));
     let left = memory.list(&namespace()).await.expect("a store");
     assert_eq!(left.iter().map(|record| &record.key).collect::<Vec<_>>(), [&long]);
     assert_eq!(value(&memory, "short").await, None);
     save(&memory, "third", "v").await.expect("room");
-    // By default an entry lives five minutes.
-    kept.pass(Duration::from_secs(299));
+    // The default time to live is five minutes.
+    store.pass(Duration::from_secs(299));
     assert!(value(&memory, "third").await.is_some());
-    kept.pass(Duration::from_secs(1));
+    store.pass(Duration::from_secs(1));
     assert!(value(&memory, "third").await.is_none());
-    kept.pass(Duration::from_secs(1000));
-    assert_eq!(kept.len(), 0, "the store may remove all of it");
+    store.pass(Duration::from_secs(1000));
+    assert_eq!(store.len(), 0, "the store may remove all of it");
 }
 
 #[tokio::test]
-async fn all_namespaces_together_hold_no_more_than_they_may() {
+async fn total_limit_covers_all_namespaces() {
     let limits = MemoryLimits { total_bytes: 10, ..MemoryLimits::default() };
-    let (kept, memory) = Kept::memory(limits);
-    let other = Namespace::new("session", "other");
+    let (store, memory) = ManualStore::memory(limits);
+    let other = MemoryNamespace::new("session", "other");
     let put = async |path: &str, value: &str| memory.save(&other, &[NewEntry::new(path, value)]).await;
     save(&memory, "a", "123456").await.expect("room");
     put("session/other/a", "1234").await.expect("room");
     let refused = put("session/other/b", "5").await.expect_err("no room");
-    insta::assert_snapshot!(refused, @"Working memory is full: all that is kept in it, by others too, may hold 10 bytes. Try again later.");
-    // What was there is as it was, and after its time there is room again.
+    insta::assert_snapshot!(refused, @"Working memory is full: all namespaces together may hold 10 bytes. Try again later.");
+    // The existing entry is unchanged, and its expiry frees room.
     assert_eq!(value(&memory, "a").await.as_deref(), Some("123456"));
-    kept.pass(Duration::from_secs(301));
+    store.pass(Duration::from_secs(301));
     put("session/other/b", "1234567890").await.expect("room");
 }
 
 #[tokio::test]
-async fn nothing_lives_longer_than_it_may() {
-    let (_, memory) = Kept::memory(MemoryLimits::default());
+async fn time_to_live_is_limited() {
+    let (_, memory) = ManualStore::memory(MemoryLimits::default());
     let path = key("a").path;
     let entry = NewEntry { ttl: Some(Duration::MAX), ..NewEntry::new(&path, "v") };
     let saved = memory.save(&namespace(), &[entry]).await.expect("room");
@@ -100,60 +100,60 @@ async fn nothing_lives_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_room_it_is_said_and_nothing_is_kept() {
+async fn refused_save_changes_nothing() {
     let limits = MemoryLimits { entries: 3, bytes: 100, value_bytes: 60, ..MemoryLimits::default() };
-    let (kept, memory) = Kept::memory(limits);
+    let (store, memory) = ManualStore::memory(limits);
     save(&memory, "a", &"x".repeat(50)).await.expect("room");
-    let before = kept.len();
-    let mut told = vec![
+    let before = store.len();
+    let mut errors = vec![
         save(&memory, "b", &"x".repeat(61)).await.expect_err("a value that is too long"),
         save(&memory, "b", &"x".repeat(60)).await.expect_err("too many bytes"),
     ];
-    // All or none.
+    // A save stores all entries or none.
     let paths: Vec<_> = (0..3).map(|n| key(&n.to_string()).path).collect();
     let entries: Vec<_> = paths.iter().map(|path| NewEntry::new(path, "")).collect();
-    told.push(memory.save(&namespace(), &entries).await.expect_err("too many entries").to_string());
+    errors.push(memory.save(&namespace(), &entries).await.expect_err("too many entries").to_string());
     let label = "x".repeat(200);
     let entry = NewEntry { category: Some(&label), ..NewEntry::new(&paths[0], "") };
-    told.push(memory.save(&namespace(), &[entry]).await.expect_err("a long category").to_string());
-    assert_eq!(kept.len(), before);
-    // What is replaced does not count twice.
+    errors.push(memory.save(&namespace(), &[entry]).await.expect_err("a long category").to_string());
+    assert_eq!(store.len(), before);
+    // A replaced entry does not count twice.
     save(&memory, "a", &"y".repeat(60)).await.expect("room");
-    kept.go_away();
-    told.push(save(&memory, "a", "").await.expect_err("no store"));
-    insta::assert_snapshot!(told.join("\n"));
+    store.go_away();
+    errors.push(save(&memory, "a", "").await.expect_err("no store"));
+    insta::assert_snapshot!(errors.join("\n"));
 }
 
 #[tokio::test]
-async fn a_value_that_is_lost_is_not_there() {
-    let (kept, memory) = Kept::memory(MemoryLimits::default());
+async fn entry_with_a_lost_value_is_absent() {
+    let (store, memory) = ManualStore::memory(MemoryLimits::default());
     save(&memory, "a", "one").await.expect("room");
-    kept.lose_values();
+    store.lose_values();
     assert_eq!(value(&memory, "a").await, None);
 }
 
 #[tokio::test]
-async fn namespaces_are_listed_as_far_as_they_are_reached() {
-    let (_, memory) = Kept::memory(MemoryLimits::default());
+async fn list_covers_accessible_namespaces_only() {
+    let (_, memory) = ManualStore::memory(MemoryLimits::default());
     for owner in 0..40 {
-        let namespace = Namespace::new("patrol", &format!("{owner:02}"));
+        let namespace = MemoryNamespace::new("patrol", &format!("{owner:02}"));
         let path = format!("{namespace}/found");
         memory.save(&namespace, &[NewEntry::new(&path, "v")]).await.expect("room");
     }
-    let listed = async |prefix: &str, end: &str, limit: usize| {
-        let reaches = |namespace: &Namespace| namespace.as_str().ends_with(end);
+    let list = async |prefix: &str, end: &str, limit: usize| {
+        let reaches = |namespace: &MemoryNamespace| namespace.as_str().ends_with(end);
         memory.list_all(prefix, reaches, limit).await.expect("a store").len()
     };
-    assert_eq!(listed("patrol/", "", 1000).await, 40);
-    assert_eq!(listed("Patrol/", "7", 1000).await, 4);
-    assert_eq!(listed("patrol/3", "", 1000).await, 10);
-    assert_eq!(listed("patrol/", "", 25).await, 25);
-    assert_eq!(listed("session/", "", 1000).await, 0);
+    assert_eq!(list("patrol/", "", 1000).await, 40);
+    assert_eq!(list("Patrol/", "7", 1000).await, 4);
+    assert_eq!(list("patrol/3", "", 1000).await, 10);
+    assert_eq!(list("patrol/", "", 25).await, 25);
+    assert_eq!(list("session/", "", 1000).await, 0);
 }
 
 #[tokio::test]
-async fn entries_are_searched() {
-    let (kept, memory) = Kept::memory(MemoryLimits::default());
+async fn search_filters_and_ranks_entries() {
+    let (store, memory) = ManualStore::memory(MemoryLimits::default());
     let entries = [
         ("weekly_report", "sales went up, sales were good", Some("notes/work"), "sales,2026"),
         ("shopping", "milk and a report on cheese", Some("notes"), "home"),
@@ -166,43 +166,43 @@ async fn entries_are_searched() {
             .save(&namespace(), &[NewEntry { category, tags: &tags, ..NewEntry::new(&path, text) }])
             .await
             .expect("room");
-        kept.pass(Duration::from_secs(1));
+        store.pass(Duration::from_secs(1));
     }
-    let found = async |query: &str, category: Option<&str>, tags: &[&str]| {
-        let search = search::Search {
+    let search = async |query: &str, category: Option<&str>, tags: &[&str]| {
+        let query = search::MemorySearch {
             query: query.to_owned(),
             category: category.map(str::to_owned),
             tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         };
         let records = memory.list(&namespace()).await.expect("a store");
-        let hits = search.among(&memory, records).await.expect("a store");
+        let hits = query.among(&memory, records).await.expect("a store");
         hits.iter()
             .map(|hit| hit.record.key.rsplit('/').next().unwrap_or_default().to_owned())
             .collect::<Vec<_>>()
     };
-    // The newest first, or the best.
-    assert_eq!(found("", None, &[]).await, ["invoice-7", "shopping", "weekly_report"]);
-    assert_eq!(found("report sales", None, &[]).await, ["weekly_report", "invoice-7", "shopping"]);
-    assert_eq!(found("REPORT", None, &[]).await, ["shopping", "weekly_report"]);
-    assert_eq!(found("nothing of that", Some("notes"), &["home"]).await, Vec::<String>::new());
-    assert_eq!(found("", Some("Notes"), &[]).await, ["shopping", "weekly_report"]);
-    assert_eq!(found("", Some("note"), &[]).await, Vec::<String>::new());
-    assert_eq!(found("", None, &["Sales", "2026"]).await, ["weekly_report"]);
-    assert_eq!(found("12", None, &[]).await, ["invoice-7"]);
+    // Without words the newest come first, otherwise the best.
+    assert_eq!(search("", None, &[]).await, ["invoice-7", "shopping", "weekly_report"]);
+    assert_eq!(search("report sales", None, &[]).await, ["weekly_report", "invoice-7", "shopping"]);
+    assert_eq!(search("REPORT", None, &[]).await, ["shopping", "weekly_report"]);
+    assert_eq!(search("nothing of that", Some("notes"), &["home"]).await, Vec::<String>::new());
+    assert_eq!(search("", Some("Notes"), &[]).await, ["shopping", "weekly_report"]);
+    assert_eq!(search("", Some("note"), &[]).await, Vec::<String>::new());
+    assert_eq!(search("", None, &["Sales", "2026"]).await, ["weekly_report"]);
+    assert_eq!(search("12", None, &[]).await, ["invoice-7"]);
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum MemoryStep {
     Save(u8, usize, u64),
     Delete(u8),
     Pass(u64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<MemoryStep>> {
     let step = prop_oneof![
-        4 => (0_u8..12, 0_usize..400, 1_u64..60).prop_map(|(key, length, ttl)| Step::Save(key, length, ttl)),
-        1 => (0_u8..12).prop_map(Step::Delete),
-        1 => (1_u64..30).prop_map(Step::Pass),
+        4 => (0_u8..12, 0_usize..400, 1_u64..60).prop_map(|(key, length, ttl)| MemoryStep::Save(key, length, ttl)),
+        1 => (0_u8..12).prop_map(MemoryStep::Delete),
+        1 => (1_u64..30).prop_map(MemoryStep::Pass),
     ];
     proptest::collection::vec(step, 0..60)
 }
@@ -210,29 +210,29 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever is done, a namespace is within its bounds, what is listed is there, and nothing else takes room.
+    /// A namespace respects its limits, every listed entry has its value, and nothing else remains in the store.
     #[test]
-    fn the_bounds_hold(steps in steps()) {
+    fn limits_hold_for_any_sequence_of_changes(steps in steps()) {
         let limits = MemoryLimits { entries: 6, bytes: 1000, ..MemoryLimits::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let (kept, memory) = Kept::memory(limits);
+            let (store, memory) = ManualStore::memory(limits);
             for step in steps {
                 match step {
-                    Step::Save(name, length, ttl) => {
+                    MemoryStep::Save(name, length, ttl) => {
                         let (path, value) = (key(&name.to_string()).path, "v".repeat(length));
                         let entry = NewEntry { ttl: Some(Duration::from_secs(ttl)), ..NewEntry::new(&path, &value) };
                         let _full = memory.save(&namespace(), &[entry]).await;
                     }
-                    Step::Delete(name) => drop(memory.delete(&key(&name.to_string())).await),
-                    Step::Pass(seconds) => kept.pass(Duration::from_secs(seconds)),
+                    MemoryStep::Delete(name) => drop(memory.delete(&key(&name.to_string())).await),
+                    MemoryStep::Pass(seconds) => store.pass(Duration::from_secs(seconds)),
                 }
                 let records = memory.list(&namespace()).await.expect("a store");
                 assert!(records.len() <= 6 && records.iter().map(|record| record.bytes).sum::<usize>() <= 1000);
                 for record in &records {
                     assert_eq!(memory.value(record).await.expect("a store").map(|value| value.len()), Some(record.bytes));
                 }
-                assert!(kept.len() <= records.len() + 1, "values that nobody finds");
+                assert!(store.len() <= records.len() + 1, "orphaned values");
             }
         });
     }

@@ -1,22 +1,22 @@
-//! What a model reads.
+//! The results of the tools, as a model reads them.
 
 use std::fmt::Write;
 use std::time::SystemTime;
 
-use super::namespace::Namespace;
-use super::record::Record;
-use super::search::Hit;
-use super::working::shown_time;
+use super::namespace::MemoryNamespace;
+use super::record::MemoryRecord;
+use super::search::MemoryHit;
+use super::working_memory::format_duration;
 
-/// How many entries a list shows.
-const MOST_SHOWN: usize = 200;
+/// Maximum number of entries in a list.
+const MAX_SHOWN: usize = 200;
 
 pub(super) const NO_SESSION: &str = "\
-There is no working memory for this call: it belongs to no session and shows no key. The host can name a session in the \
+There is no working memory for this call: it has neither a session nor a key. The host can name a session in the \
 request's `_meta`, as `toolyard/session`.";
 
-pub(super) fn saved(record: &Record, now: SystemTime) -> String {
-    let time = shown_time(record.left(now));
+pub(super) fn saved(record: &MemoryRecord, now: SystemTime) -> String {
+    let time = format_duration(record.left(now));
     format!("Saved to working memory as `{}` ({} chars, expires in {time}).", record.key, record.chars)
 }
 
@@ -24,7 +24,7 @@ pub(super) fn missing(key: &str) -> String {
     format!("Working memory entry '{}' not found or has expired.", key.trim())
 }
 
-pub(super) fn deleted(record: &Record) -> String {
+pub(super) fn deleted(record: &MemoryRecord) -> String {
     format!("Deleted working memory entry '{}'.", record.key)
 }
 
@@ -35,37 +35,47 @@ pub(super) fn incomplete(base: &str, number: usize) -> String {
     )
 }
 
-pub(super) fn listed(records: &[Record], now: SystemTime, wanted: Option<&str>, own: &Namespace) -> String {
+pub(super) fn entry_list(
+    records: &[MemoryRecord],
+    now: SystemTime,
+    prefix: Option<&str>,
+    own: &MemoryNamespace,
+) -> String {
     if records.is_empty() {
-        return nothing("There is nothing in working memory", wanted, own);
+        return nothing("There is nothing in working memory", prefix, own);
     }
     let mut text = format!("{}:\n", counted(records.len()));
-    for record in records.iter().take(MOST_SHOWN) {
+    for record in records.iter().take(MAX_SHOWN) {
         let _ = writeln!(text, "- `{}` ({})", record.key, about(record, now));
     }
-    if records.len() > MOST_SHOWN {
-        let more = records.len() - MOST_SHOWN;
+    if records.len() > MAX_SHOWN {
+        let more = records.len() - MAX_SHOWN;
         let _ = writeln!(text, "… and {more} more: say a namespace, or use search_working_memory.");
     }
     text.truncate(text.trim_end().len());
     text
 }
 
-pub(super) fn found(hits: &[Hit], now: SystemTime, wanted: Option<&str>, own: &Namespace) -> String {
+pub(super) fn search_result(
+    hits: &[MemoryHit],
+    now: SystemTime,
+    prefix: Option<&str>,
+    own: &MemoryNamespace,
+) -> String {
     if hits.is_empty() {
-        return nothing("No working memory entries found", wanted, own);
+        return nothing("No working memory entries found", prefix, own);
     }
     let mut text = format!("{}:\n", counted(hits.len()));
-    for Hit { record, preview } in hits {
+    for MemoryHit { record, preview } in hits {
         let _ = writeln!(text, "- `{}` ({}): {preview}", record.key, about(record, now));
     }
     text.truncate(text.trim_end().len());
     text
 }
 
-fn nothing(what: &str, wanted: Option<&str>, own: &Namespace) -> String {
-    match wanted {
-        Some(wanted) => format!("{what} under '{wanted}'. Your own entries are under `{own}`."),
+fn nothing(what: &str, prefix: Option<&str>, own: &MemoryNamespace) -> String {
+    match prefix {
+        Some(prefix) => format!("{what} under '{prefix}'. Your own entries are under `{own}`."),
         None => format!("{what}. Your own entries are under `{own}`."),
     }
 }
@@ -77,9 +87,9 @@ fn counted(entries: usize) -> String {
     }
 }
 
-/// How long it lives, how much it is, and what it can be found by.
-fn about(record: &Record, now: SystemTime) -> String {
-    let mut about = format!("{} left, {} chars", shown_time(record.left(now)), record.chars);
+/// Describes an entry: its remaining time, its length, its category and its tags.
+fn about(record: &MemoryRecord, now: SystemTime) -> String {
+    let mut about = format!("{} left, {} chars", format_duration(record.left(now)), record.chars);
     if let Some(category) = &record.category {
         let _ = write!(about, ", category: {category}");
     }

@@ -1,17 +1,17 @@
-//! What the records are in the yard, and back.
+//! Conversions between records and the types of the gateway.
 
-use toolyard_core::{Call, Code, Json, Object, Outcome, Output, Target, Tool};
+use toolyard_core::{Call, CallOutput, CallTarget, ErrorCode, Json, Object, Outcome, Tool};
 
 use super::wire::{ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, codes};
 use crate::memory::SESSION_META;
 
-/// What the ids of sessions begin with where they are the beginning of keys of working memory, too.
+/// Prefix of session ids that are also the beginning of keys of working memory.
 const SESSION_PREFIX: &str = "session/";
 
 // === impl ToolRegistration ===
 
 impl ToolRegistration {
-    /// A tool of the yard. The source says whose it is: `mcp:weather`.
+    /// Returns the record of a tool. The source names its origin, such as `mcp:weather`.
     #[must_use]
     pub fn of(tool: &Tool, source: &str) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl ToolRegistration {
         }
     }
 
-    /// The tool as the yard publishes it.
+    /// Returns the tool as the gateway publishes it.
     #[must_use]
     pub fn to_tool(&self) -> Tool {
         let rest = Object::new()
@@ -31,7 +31,7 @@ impl ToolRegistration {
         Tool::named(&self.name, rest)
     }
 
-    /// What the API of a model takes for a function: name, description, parameters.
+    /// Returns the function definition for the API of a model: name, description, parameters.
     #[must_use]
     pub fn to_llm_tool_definition(&self) -> Json {
         Object::new()
@@ -41,23 +41,23 @@ impl ToolRegistration {
             .to_json()
     }
 
-    /// The schema of the arguments: any object, where the record has none.
+    /// Returns the schema of the arguments: that of any object if the record has none.
     fn schema(&self) -> Json {
-        let said = self.parameters_schema.as_deref().and_then(|text| Object::parse(text.to_owned()).ok());
+        let schema = self.parameters_schema.as_deref().and_then(|text| Object::parse(text.to_owned()).ok());
         let any =
             || Object::new().with("type", Json::string("object")).with("properties", Object::new().to_json());
-        said.unwrap_or_else(any).to_json()
+        schema.unwrap_or_else(any).to_json()
     }
 }
 
 // === impl ToolInvokeRequest ===
 
 impl ToolInvokeRequest {
-    /// The record of a call of a tool; `None` for a call of something else. The session is the one that the call names: the id of
-    /// a connection's session is known to nobody but its client.
+    /// Returns the record of a tool call; `None` for another call. The session is the one that the call names, because
+    /// the id of a connection's session is known to its client only.
     #[must_use]
     pub fn of(call: &Call, tool_call_id: impl Into<String>) -> Option<Self> {
-        let Target::Tool(name) = &call.target else { return None };
+        let CallTarget::Tool(name) = &call.target else { return None };
         Some(Self {
             tool_call_id: tool_call_id.into(),
             tool_name: name.to_string(),
@@ -66,10 +66,10 @@ impl ToolInvokeRequest {
         })
     }
 
-    /// The call, by nobody in particular: whoever makes it says for whom.
+    /// Returns the call, without a caller: the executor sets it.
     ///
     /// # Errors
-    /// [`codes::INVALID_ARGUMENTS`] where the arguments are not a JSON object.
+    /// Returns [`codes::INVALID_ARGUMENTS`] if the arguments are not a JSON object.
     pub fn to_call(&self) -> Result<Call, ToolError> {
         let mut call = Call::tool(&*self.tool_name, self.arguments()?.to_json());
         if let Some(session) = self.session() {
@@ -78,10 +78,11 @@ impl ToolInvokeRequest {
         Ok(call)
     }
 
-    /// The answer to it.
+    /// Returns the response to the request.
     ///
     /// # Errors
-    /// Where the yard says no, or the tool wants to ask its client or to go on later, which no record can say.
+    /// Returns an error if the gateway refuses the call, or if the tool requests input or starts a task, which no
+    /// record can represent.
     pub fn answer(
         &self,
         answer: Result<Outcome, toolyard_core::ToolError>,
@@ -90,26 +91,26 @@ impl ToolInvokeRequest {
             Ok(Outcome::Done(output)) => Ok(self.response(text_of(&output), output.is_error)),
             Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(self.error(
                 codes::EXECUTION_FAILED,
-                "The tool has questions for its client, or goes on later: nobody waits for it here.",
+                "The tool requests input from its client or continues as a task, which a host does not support.",
             )),
             Err(error) => Err(self.refusal(&error)),
         }
     }
 
-    /// What the tool says.
+    /// Returns a response with this content.
     #[must_use]
     pub fn response(&self, content: Option<String>, is_error: bool) -> ToolInvokeResponse {
         let (tool_call_id, tool_name) = (self.tool_call_id.clone(), self.tool_name.clone());
         ToolInvokeResponse { tool_call_id, tool_name, content, is_error }
     }
 
-    /// What is said where no tool of this name is registered.
+    /// Returns the error for a tool that is not registered.
     #[must_use]
     pub fn not_registered(&self) -> ToolError {
         self.error(codes::TOOL_NOT_FOUND, format!("Tool '{}' is not registered.", self.tool_name))
     }
 
-    /// An error that the same call would meet again.
+    /// Returns an error that is not retryable.
     fn error(&self, code: &str, message: impl Into<String>) -> ToolError {
         ToolError {
             tool_call_id: self.tool_call_id.clone(),
@@ -121,18 +122,18 @@ impl ToolInvokeRequest {
     }
 
     fn refusal(&self, error: &toolyard_core::ToolError) -> ToolError {
-        if error.code() == Code::ToolNotFound {
+        if error.code() == ErrorCode::ToolNotFound {
             return self.not_registered();
         }
-        // What a server has said of the call is for whoever made it.
+        // The message of the upstream server is for the caller.
         let peer = error.peer().and_then(|peer| peer.to_object().ok());
         let peer = peer.as_ref().and_then(|peer| peer.get_str("message"));
         let message = peer.map_or_else(|| error.message().to_owned(), std::borrow::Cow::into_owned);
         let is_retryable = error.code().row().retryable;
-        ToolError { is_retryable, ..self.error(written(error.code()), message) }
+        ToolError { is_retryable, ..self.error(record_code(error.code()), message) }
     }
 
-    /// None is said by leaving them out, by `null`, and by the empty text.
+    /// Returns the arguments. An absent value, `null` and the empty text mean no arguments.
     fn arguments(&self) -> Result<Object, ToolError> {
         match self.arguments.as_deref().map(str::trim) {
             None | Some("" | "null") => Ok(Object::new()),
@@ -142,7 +143,7 @@ impl ToolInvokeRequest {
         }
     }
 
-    /// The name of the session by itself.
+    /// Returns the name of the session without its prefix.
     fn session(&self) -> Option<&str> {
         let session = self.session_id.as_deref()?.trim();
         Some(session.strip_prefix(SESSION_PREFIX).unwrap_or(session)).filter(|session| !session.is_empty())
@@ -152,39 +153,39 @@ impl ToolInvokeRequest {
 // === impl ToolInvokeResponse, ToolError ===
 
 impl ToolInvokeResponse {
-    /// The result as the yard has it.
+    /// Returns the result of the gateway.
     #[must_use]
-    pub fn to_output(&self) -> Output {
+    pub fn to_output(&self) -> CallOutput {
         let text = self.content.as_deref().unwrap_or_default();
-        if self.is_error { Output::failure(text) } else { Output::text(text) }
+        if self.is_error { CallOutput::failure(text) } else { CallOutput::text(text) }
     }
 }
 
 impl From<ToolError> for toolyard_core::ToolError {
     fn from(error: ToolError) -> Self {
         let code = match (&*error.code, error.is_retryable) {
-            (codes::TOOL_NOT_FOUND, _) => Code::ToolNotFound,
-            (codes::INVALID_ARGUMENTS, _) => Code::InvalidArguments,
-            (codes::TIMEOUT, _) => Code::Timeout,
-            (_, true) => Code::Unavailable,
-            (_, false) => Code::ExecutionFailed,
+            (codes::TOOL_NOT_FOUND, _) => ErrorCode::ToolNotFound,
+            (codes::INVALID_ARGUMENTS, _) => ErrorCode::InvalidArguments,
+            (codes::TIMEOUT, _) => ErrorCode::Timeout,
+            (_, true) => ErrorCode::Unavailable,
+            (_, false) => ErrorCode::ExecutionFailed,
         };
         Self::new(code, error.message)
     }
 }
 
-/// A code as records write it: they have four.
-const fn written(code: Code) -> &'static str {
+/// Maps an error code to one of the four codes of records.
+const fn record_code(code: ErrorCode) -> &'static str {
     match code {
-        Code::ToolNotFound => codes::TOOL_NOT_FOUND,
-        Code::InvalidArguments => codes::INVALID_ARGUMENTS,
-        Code::Timeout => codes::TIMEOUT,
+        ErrorCode::ToolNotFound => codes::TOOL_NOT_FOUND,
+        ErrorCode::InvalidArguments => codes::INVALID_ARGUMENTS,
+        ErrorCode::Timeout => codes::TIMEOUT,
         _ => codes::EXECUTION_FAILED,
     }
 }
 
-/// The text of a result: that of its blocks, one in a line of its own, else its structured content. What is no text is left out.
-fn text_of(output: &Output) -> Option<String> {
+/// Returns the text blocks of a result, one per line, or else its structured content. Leaves out other blocks.
+fn text_of(output: &CallOutput) -> Option<String> {
     let blocks = output.body.get("content").and_then(|content| content.to_items().ok()).unwrap_or_default();
     let texts: Vec<_> = blocks.iter().filter_map(text_of_block).collect();
     if texts.is_empty() {

@@ -1,38 +1,38 @@
-//! A registered tool as the function that a model calls.
+//! A registered tool as a function that a model calls.
 
 use std::sync::Arc;
 
-use super::registry::Executor;
+use super::registry::ToolExecutor;
 use super::wire::{ToolInvokeRequest, ToolRegistration};
-use crate::memory::working::random_hex;
+use crate::memory::working_memory::random_hex;
 
-/// A tool on the side of the host. It never fails: what goes wrong is a text, which the model reads.
+/// A tool on the side of the host. It never fails: an error is a text that the model reads.
 #[derive(Clone)]
 pub struct HostFunction {
     registration: ToolRegistration,
-    executor: Arc<dyn Executor>,
+    executor: Arc<dyn ToolExecutor>,
     session_id: Option<String>,
 }
 
 impl HostFunction {
-    /// The function of a tool in a session.
+    /// Returns the function of a tool in a session.
     #[must_use]
     pub const fn new(
         registration: ToolRegistration,
-        executor: Arc<dyn Executor>,
+        executor: Arc<dyn ToolExecutor>,
         session_id: Option<String>,
     ) -> Self {
         Self { registration, executor, session_id }
     }
 
-    /// What the model is told of it.
+    /// Returns the registration of the tool.
     #[must_use]
     pub const fn registration(&self) -> &ToolRegistration {
         &self.registration
     }
 
-    /// Calls it, under an id that no other call has, with the arguments as the model wrote them. What the model reads: the
-    /// tool's answer, or `Error: ` and what went wrong.
+    /// Calls the tool under a new id, with the arguments as the model wrote them. Returns the text for the model: the
+    /// tool's response, or `Error: ` and the message of the error.
     pub async fn call(&self, arguments: Option<&str>) -> String {
         let request = ToolInvokeRequest {
             tool_call_id: random_hex::<16>(),

@@ -1,9 +1,9 @@
-//! Tools and their calls as records of JSON, for hosts that find tools in a registry and send calls over a bus.
+//! Tools and their calls as JSON records, for hosts that find tools in a registry and send calls over a message bus.
 //!
-//! - [`wire`]: the records, as they are written and read;
-//! - [`convert`]: what they are in the yard: tools, calls, outcomes, errors;
-//! - [`registry`]: which tools a host has, and who runs them; one that runs them all is the gateway;
-//! - [`host`]: a registered tool as the function that a model calls.
+//! - [`wire`]: the records, and their serialization;
+//! - [`convert`]: conversions to tools, calls, results and errors of the gateway;
+//! - [`registry`]: the tools of a host and their executors; the gateway is an executor for all its tools;
+//! - [`host`]: a registered tool as a function that a model calls.
 //!
 //! ```text
 //! ToolInvokeRequest ──to_call──▶ Call ──Gateway::invoke──▶ Outcome | ToolError ──answer──▶ ToolInvokeResponse | ToolError
@@ -18,5 +18,5 @@ pub mod wire;
 mod tests;
 
 pub use host::HostFunction;
-pub use registry::{AlreadyRegistered, Executor, GatewayExecutor, ToolRegistry};
+pub use registry::{AlreadyRegistered, GatewayExecutor, ToolExecutor, ToolRegistry};
 pub use wire::{BadRecord, ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, codes};

@@ -1,4 +1,4 @@
-//! Which tools a host has, and who runs them.
+//! The tools of a host and their executors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,78 +9,77 @@ use toolyard_core::{Caller, Gateway};
 
 use super::wire::{ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration};
 
-/// Runs calls of a registered tool.
-pub trait Executor: Send + Sync {
-    /// Runs a call. Dropping the future withdraws it.
+/// Executor of the calls of a registered tool.
+pub trait ToolExecutor: Send + Sync {
+    /// Executes a call. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// Where there is no answer of the tool. One that ran and failed answers.
+    /// Returns an error if there is no response of the tool. A tool that ran and failed has a response.
     fn execute(&self, request: ToolInvokeRequest) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolError>>;
 }
 
-/// A tool of this name is there already.
+/// A tool of this name is already registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Tool '{0}' is already registered.")]
 pub struct AlreadyRegistered(pub String);
 
-/// The tools of a host, by their names, which are told apart by their case, too. It may be shared, and changed by
-/// several at a time.
+/// The tools of a host by their names, which are case-sensitive. Safe for concurrent use.
 #[derive(Default)]
 pub struct ToolRegistry {
-    tools: RwLock<BTreeMap<String, Registered>>,
+    tools: RwLock<BTreeMap<String, RegisteredTool>>,
 }
 
 #[derive(Clone)]
-struct Registered {
+struct RegisteredTool {
     registration: ToolRegistration,
-    executor: Arc<dyn Executor>,
+    executor: Arc<dyn ToolExecutor>,
 }
 
 impl ToolRegistry {
-    /// A registry without tools.
+    /// Returns an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool.
+    /// Registers a tool.
     ///
     /// # Errors
-    /// Where there is one of its name; that one stays.
+    /// Returns an error if there is a tool of this name, which stays registered.
     pub fn register(
         &self,
         registration: ToolRegistration,
-        executor: Arc<dyn Executor>,
+        executor: Arc<dyn ToolExecutor>,
     ) -> Result<(), AlreadyRegistered> {
         let mut tools = self.write();
         if tools.contains_key(&registration.name) {
             return Err(AlreadyRegistered(registration.name));
         }
-        tools.insert(registration.name.clone(), Registered { registration, executor });
+        tools.insert(registration.name.clone(), RegisteredTool { registration, executor });
         Ok(())
     }
 
-    /// Removes a tool. Whether there was one.
+    /// Unregisters a tool. Returns `true` if it was registered.
     pub fn unregister(&self, name: &str) -> bool {
         self.write().remove(name).is_some()
     }
 
-    /// The tools that there are now, in the order of their names.
+    /// Returns the registered tools in the order of their names.
     #[must_use]
     pub fn get_tools(&self) -> Vec<ToolRegistration> {
         self.read().values().map(|tool| tool.registration.clone()).collect()
     }
 
-    /// Who runs the calls of a tool.
+    /// Returns the executor of a tool.
     #[must_use]
-    pub fn get_executor(&self, name: &str) -> Option<Arc<dyn Executor>> {
+    pub fn get_executor(&self, name: &str) -> Option<Arc<dyn ToolExecutor>> {
         self.read().get(name).map(|tool| tool.executor.clone())
     }
 
-    /// Runs a call, whoever does that.
+    /// Executes a call with the executor of its tool.
     ///
     /// # Errors
-    /// Where nobody does, or as [`Executor::execute`].
+    /// Returns an error if the tool is not registered, or as [`ToolExecutor::execute`] does.
     pub async fn invoke(&self, request: ToolInvokeRequest) -> Result<ToolInvokeResponse, ToolError> {
         match self.get_executor(&request.tool_name) {
             Some(executor) => executor.execute(request).await,
@@ -88,37 +87,37 @@ impl ToolRegistry {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Registered>> {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, RegisteredTool>> {
         self.tools.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Registered>> {
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, RegisteredTool>> {
         self.tools.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Shows the names.
+/// Shows the names only.
 impl fmt::Debug for ToolRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.read().keys()).finish()
     }
 }
 
-/// Has calls run by the gateway, through its one door.
+/// Executes calls through the gateway, with all of its layers.
 pub struct GatewayExecutor {
     gateway: Arc<Gateway>,
     caller: Caller,
 }
 
 impl GatewayExecutor {
-    /// Who runs calls for this caller: with its rights, at its expense.
+    /// Returns an executor that calls tools as this caller, with its permissions and quotas.
     #[must_use]
     pub const fn new(gateway: Arc<Gateway>, caller: Caller) -> Self {
         Self { gateway, caller }
     }
 }
 
-impl Executor for GatewayExecutor {
+impl ToolExecutor for GatewayExecutor {
     fn execute(&self, request: ToolInvokeRequest) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolError>> {
         async move {
             let mut call = request.to_call()?;

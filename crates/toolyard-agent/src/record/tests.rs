@@ -7,19 +7,19 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::layers::Arguments;
-use toolyard_core::names::Names;
-use toolyard_core::registry::{Handler, Limits, Registry};
-use toolyard_core::{Call, Caller, Code, Gateway, Json, Object, Outcome, Output, Tool};
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::layers::ArgumentValidation;
+use toolyard_core::names::NameRegistry;
+use toolyard_core::registry::{CallLimits, HandlerEntry, Registry};
+use toolyard_core::{Call, CallOutput, Caller, ErrorCode, Gateway, Json, Object, Outcome, Tool};
 use toolyard_sdk::{Context, Server, ToolFailure};
 
 use super::*;
-use crate::memory::{SESSION_META, Who};
+use crate::memory::{MemoryCaller, SESSION_META};
 
-/// A record as it is written, and that it is read again, in any case.
+/// Serializes a record, and checks that it can be read back with names in any case.
 #[track_caller]
-fn written<T: Serialize + DeserializeOwned + PartialEq + Debug>(record: &T) -> String {
+fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(record: &T) -> String {
     let text = serde_json::to_string(record).expect("JSON");
     let Ok(Value::Object(members)) = serde_json::from_str(&text) else { panic!("{text}") };
     let loud: serde_json::Map<_, _> =
@@ -40,7 +40,7 @@ fn request(arguments: Option<&str>) -> ToolInvokeRequest {
 }
 
 #[test]
-fn records_are_written_as_they_are_documented_and_read_in_any_case() {
+fn records_are_written_as_documented_and_read_in_any_case() {
     let registration = ToolRegistration {
         name: "web_search".into(),
         description: "Searches".into(),
@@ -48,24 +48,25 @@ fn records_are_written_as_they_are_documented_and_read_in_any_case() {
         source: "brave".into(),
     };
     let bare = ToolRegistration { parameters_schema: None, ..registration.clone() };
-    let asked = request(Some(r#"{"query":"x"}"#));
-    let not_asked = ToolInvokeRequest { session_id: None, ..request(None) };
-    let timeout = ToolError { code: codes::TIMEOUT.into(), is_retryable: true, ..asked.not_registered() };
+    let with_arguments = request(Some(r#"{"query":"x"}"#));
+    let bare_request = ToolInvokeRequest { session_id: None, ..request(None) };
+    let timeout =
+        ToolError { code: codes::TIMEOUT.into(), is_retryable: true, ..with_arguments.not_registered() };
     let lines = [
-        written(&registration),
-        written(&bare),
-        written(&asked),
-        written(&not_asked),
-        written(&asked.response(Some("1. …".into()), false)),
-        written(&asked.response(None, true)),
-        written(&asked.not_registered()),
-        written(&timeout),
+        round_trip(&registration),
+        round_trip(&bare),
+        round_trip(&with_arguments),
+        round_trip(&bare_request),
+        round_trip(&with_arguments.response(Some("1. …".into()), false)),
+        round_trip(&with_arguments.response(None, true)),
+        round_trip(&with_arguments.not_registered()),
+        round_trip(&timeout),
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }
 
 #[test]
-fn what_is_missing_or_strange_is_named() {
+fn missing_and_invalid_members_are_named() {
     #[track_caller]
     fn check<T: DeserializeOwned + Debug>(text: &str, expected: &str) {
         let read = serde_json::from_str::<T>(text);
@@ -80,7 +81,7 @@ fn what_is_missing_or_strange_is_named() {
     );
     check::<ToolInvokeRequest>(
         r#"{"toolCallId": "1", "toolName": "t", "arguments": "{}", "Arguments": null}"#,
-        "a member stands twice",
+        "duplicate member",
     );
     check::<ToolInvokeRequest>(r#"["1", "t"]"#, "invalid type: sequence, expected an object");
     check::<ToolInvokeRequest>(
@@ -100,7 +101,7 @@ fn what_is_missing_or_strange_is_named() {
 }
 
 #[test]
-fn a_registration_is_a_tool_and_back() {
+fn registration_round_trips_through_a_tool() {
     let definition = json!({
         "name": "calculate",
         "title": "not told",
@@ -112,7 +113,7 @@ fn a_registration_is_a_tool_and_back() {
     assert_eq!(registration.source, "mcp:math");
     assert_eq!(ToolRegistration::of(&registration.to_tool(), "mcp:math"), registration);
     insta::assert_snapshot!(registration.to_llm_tool_definition().as_text(), @r#"{"name":"calculate","description":"Adds","parameters":{"type":"object","properties":{"a":{"type":"number"}}}}"#);
-    // What is no schema of an object says nothing: any object will do.
+    // A schema that is not an object counts as that of any object.
     for schema in [None, Some(""), Some("{"), Some("[]"), Some("null")] {
         let bare = ToolRegistration { parameters_schema: schema.map(str::to_owned), ..registration.clone() };
         let definition = bare.to_llm_tool_definition().to_value();
@@ -121,7 +122,7 @@ fn a_registration_is_a_tool_and_back() {
 }
 
 #[test]
-fn arguments_are_a_text_with_an_object_in_it() {
+fn arguments_must_be_the_text_of_an_object() {
     #[track_caller]
     fn check(arguments: Option<&str>, expected: &str) {
         let call = request(arguments).to_call();
@@ -143,33 +144,33 @@ fn arguments_are_a_text_with_an_object_in_it() {
 }
 
 #[test]
-fn a_call_is_a_request_and_back() {
-    let asked = request(Some(r#"{"query":"x"}"#));
-    let call = asked.to_call().expect("a call");
+fn request_round_trips_through_a_call() {
+    let request = request(Some(r#"{"query":"x"}"#));
+    let call = request.to_call().expect("a call");
     let back = ToolInvokeRequest::of(&call, "c1").expect("a call of a tool");
-    assert_eq!(back, ToolInvokeRequest { session_id: Some("abc123".into()), ..asked });
+    assert_eq!(back, ToolInvokeRequest { session_id: Some("abc123".into()), ..request });
     let named = call.meta.get_str(SESSION_META).map(std::borrow::Cow::into_owned);
-    let namespace = Who::new(&call.caller, named).namespace().expect("a namespace");
+    let namespace = MemoryCaller::new(&call.caller, named).namespace().expect("a namespace");
     assert_eq!(namespace.as_str(), "session/abc123");
     let connected = Caller { session: Some("secret".into()), ..Caller::default() };
     let call = Call { caller: connected, ..Call::tool("t", Json::null()) };
     let bare = ToolInvokeRequest::of(&call, "c2").expect("a call of a tool");
     assert_eq!((bare.arguments, bare.session_id), (None, None));
-    let prompt = Call { target: toolyard_core::Target::Prompt("p".into()), ..call };
+    let prompt = Call { target: toolyard_core::CallTarget::Prompt("p".into()), ..call };
     assert_eq!(ToolInvokeRequest::of(&prompt, "c3"), None);
 }
 
 #[test]
-fn answers_are_responses_and_errors() {
+fn results_become_responses_or_errors() {
     #[track_caller]
     fn check(answer: Result<Outcome, toolyard_core::ToolError>, expected: &str) {
         let answer = request(None).answer(answer);
-        let shown = match &answer {
+        let text = match &answer {
             Ok(response) => format!("{:?} {}", response.content, response.is_error),
             Err(error) => format!("{} {} {}", error.code, error.is_retryable, error.message),
         };
-        assert_eq!(shown, expected);
-        // And back, as far as four codes tell it.
+        assert_eq!(text, expected);
+        // Convert back, as far as four codes permit.
         match answer {
             Ok(response) => assert_eq!(response.to_output().is_error, response.is_error),
             Err(error) => {
@@ -183,7 +184,7 @@ fn answers_are_responses_and_errors() {
     }
     let done = |body: Value| {
         let body = Json::from_value(&body).to_object().expect("an object");
-        Ok(Outcome::Done(Output { is_error: false, body }))
+        Ok(Outcome::Done(CallOutput { is_error: false, body }))
     };
     let text = |text: &str| json!({"type": "text", "text": text});
     let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
@@ -191,41 +192,41 @@ fn answers_are_responses_and_errors() {
     check(done(json!({"content": [image]})), "None false");
     check(done(json!({})), "None false");
     check(done(json!({"content": [], "structuredContent": {"a": 1}})), r#"Some("{\"a\":1}") false"#);
-    check(Ok(Outcome::Done(Output::failure("no such city"))), r#"Some("no such city") true"#);
-    let refused = |code: Code, message: &'static str| Err(toolyard_core::ToolError::new(code, message));
-    check(refused(Code::Timeout, "late"), "timeout true late");
-    check(refused(Code::InvalidArguments, "a: missing"), "invalid_arguments false a: missing");
-    check(refused(Code::ExecutionFailed, "broken"), "execution_failed false broken");
-    check(refused(Code::Unavailable, "away"), "execution_failed true away");
-    check(refused(Code::Overloaded, "busy"), "execution_failed true busy");
-    check(refused(Code::Denied, "no"), "execution_failed false no");
-    check(refused(Code::ToolNotFound, "x"), "tool_not_found false Tool 'web_search' is not registered.");
+    check(Ok(Outcome::Done(CallOutput::failure("no such city"))), r#"Some("no such city") true"#);
+    let refused = |code: ErrorCode, message: &'static str| Err(toolyard_core::ToolError::new(code, message));
+    check(refused(ErrorCode::Timeout, "late"), "timeout true late");
+    check(refused(ErrorCode::InvalidArguments, "a: missing"), "invalid_arguments false a: missing");
+    check(refused(ErrorCode::ExecutionFailed, "broken"), "execution_failed false broken");
+    check(refused(ErrorCode::Unavailable, "away"), "execution_failed true away");
+    check(refused(ErrorCode::Overloaded, "busy"), "execution_failed true busy");
+    check(refused(ErrorCode::Denied, "no"), "execution_failed false no");
+    check(refused(ErrorCode::ToolNotFound, "x"), "tool_not_found false Tool 'web_search' is not registered.");
     let peer = Json::from_value(&json!({"code": -32000, "message": "quota"}));
-    let peer = toolyard_core::ToolError::new(Code::ExecutionFailed, "An error").from_peer(peer);
+    let peer = toolyard_core::ToolError::new(ErrorCode::ExecutionFailed, "An error").from_peer(peer);
     check(Err(peer), "execution_failed false quota");
-    let later = "execution_failed false The tool has questions for its client, or goes on later: nobody waits for it here.";
+    let later = "execution_failed false The tool requests input from its client or continues as a task, which a host does not support.";
     check(Ok(Outcome::Task(Object::new().into())), later);
 }
 
-/// Answers each call in the same way, and remembers the last one.
-struct Fixed {
+/// Answers each call in the same way, and records the last one.
+struct FixedToolExecutor {
     answer: Result<(Option<&'static str>, bool), &'static str>,
     last: Mutex<Option<ToolInvokeRequest>>,
 }
 
-impl Fixed {
+impl FixedToolExecutor {
     fn new(answer: Result<(Option<&'static str>, bool), &'static str>) -> Arc<Self> {
         Arc::new(Self { answer, last: Mutex::default() })
     }
 }
 
-impl Executor for Fixed {
-    fn execute(&self, asked: ToolInvokeRequest) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolError>> {
+impl ToolExecutor for FixedToolExecutor {
+    fn execute(&self, request: ToolInvokeRequest) -> BoxFuture<'_, Result<ToolInvokeResponse, ToolError>> {
         let answer = match self.answer {
-            Ok((content, is_error)) => Ok(asked.response(content.map(str::to_owned), is_error)),
-            Err(message) => Err(ToolError { message: message.into(), ..asked.not_registered() }),
+            Ok((content, is_error)) => Ok(request.response(content.map(str::to_owned), is_error)),
+            Err(message) => Err(ToolError { message: message.into(), ..request.not_registered() }),
         };
-        *self.last.lock().unwrap() = Some(asked);
+        *self.last.lock().unwrap() = Some(request);
         ready(answer).boxed()
     }
 }
@@ -236,12 +237,12 @@ fn registration(name: &str) -> ToolRegistration {
 }
 
 #[tokio::test]
-async fn a_registry_has_each_name_once() {
+async fn duplicate_registration_is_refused() {
     let registry = ToolRegistry::new();
-    let [one, other] = ["one", "other"].map(|content| Fixed::new(Ok((Some(content), false))));
+    let [one, other] = ["one", "other"].map(|content| FixedToolExecutor::new(Ok((Some(content), false))));
     registry.register(registration("web_search"), one).expect("a free name");
-    let taken = registry.register(registration("web_search"), other.clone()).unwrap_err();
-    assert_eq!(taken.to_string(), "Tool 'web_search' is already registered.");
+    let error = registry.register(registration("web_search"), other.clone()).unwrap_err();
+    assert_eq!(error.to_string(), "Tool 'web_search' is already registered.");
     registry.register(registration("Web_Search"), other).expect("another name");
     let names: Vec<_> = registry.get_tools().into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["Web_Search", "web_search"]);
@@ -250,23 +251,23 @@ async fn a_registry_has_each_name_once() {
     assert!(registry.get_executor("web_search").is_some());
     assert!(registry.unregister("web_search") && !registry.unregister("web_search"));
     assert!(registry.get_executor("web_search").is_none());
-    let refused = registry.invoke(request(None)).await.expect_err("nobody runs it");
-    assert_eq!(written(&refused), written(&request(None).not_registered()));
+    let refused = registry.invoke(request(None)).await.expect_err("not registered");
+    assert_eq!(round_trip(&refused), round_trip(&request(None).not_registered()));
 }
 
 #[tokio::test]
-async fn a_model_reads_what_went_wrong() {
+async fn host_function_returns_errors_as_text() {
     async fn check(answer: Result<(Option<&'static str>, bool), &'static str>, expected: &str) {
-        let executor = Fixed::new(answer);
+        let executor = FixedToolExecutor::new(answer);
         let function = HostFunction::new(registration("t"), executor.clone(), Some("abc".into()));
         assert_eq!(function.call(None).await, expected);
         let bare = executor.last.lock().unwrap().take().expect("a call");
         assert_eq!((bare.arguments, bare.session_id.as_deref()), (None, Some("abc")));
         function.call(Some(r#"{"a":1}"#)).await;
-        let asked = executor.last.lock().unwrap().take().expect("a call");
-        assert_eq!(asked.arguments.as_deref(), Some(r#"{"a":1}"#));
-        assert!(asked.tool_call_id.len() == 32 && asked.tool_call_id != bare.tool_call_id);
-        assert!(asked.tool_call_id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let request = executor.last.lock().unwrap().take().expect("a call");
+        assert_eq!(request.arguments.as_deref(), Some(r#"{"a":1}"#));
+        assert!(request.tool_call_id.len() == 32 && request.tool_call_id != bare.tool_call_id);
+        assert!(request.tool_call_id.bytes().all(|byte| byte.is_ascii_hexdigit()));
     }
     check(Ok((Some("sunny"), false)), "sunny").await;
     check(Ok((None, false)), "").await;
@@ -279,7 +280,7 @@ struct Greet {
     name: String,
 }
 
-/// A gateway with one tool.
+/// Returns a gateway with one tool.
 fn gateway() -> Arc<Gateway> {
     let greet = async |context: Context, args: Greet| match &*args.name {
         "" => Err(ToolFailure::new("nobody to greet")),
@@ -288,14 +289,18 @@ fn gateway() -> Arc<Gateway> {
     let server = Server::new("greetings", "1.0.0").tool("greet", "Greets.", greet).expect("a tool");
     let backend = server.into_backend();
     let catalog = backend.catalog().borrow().clone();
-    let gate = Gate::new(GateSize { running: 1, waiting: 0 });
-    let handler = Handler::new("greetings", backend, Limits { timeout: Duration::from_secs(30), gate });
-    let registry = Registry::assemble(&[(handler, catalog)], &mut Names::default());
-    Arc::new(Gateway::new(watch::Sender::new(Arc::new(registry)).subscribe(), vec![Box::new(Arguments)]))
+    let gate = CallGate::new(GateSize { running: 1, waiting: 0 });
+    let handler =
+        HandlerEntry::new("greetings", backend, CallLimits { timeout: Duration::from_secs(30), gate });
+    let registry = Registry::assemble(&[(handler, catalog)], &mut NameRegistry::default());
+    Arc::new(Gateway::new(
+        watch::Sender::new(Arc::new(registry)).subscribe(),
+        vec![Box::new(ArgumentValidation::new(None))],
+    ))
 }
 
 #[tokio::test]
-async fn a_host_calls_the_tools_of_a_gateway() {
+async fn gateway_executor_calls_tools() {
     let caller = Caller { principal: Some("k7".into()), ..Caller::default() };
     let executor = Arc::new(GatewayExecutor::new(gateway(), caller));
     let check = async |tool: &str, arguments: Option<&str>, expected: &str| {

@@ -1,5 +1,5 @@
-//! The records, as they are written and read. Names of members are written in camel case and read in any; what is not
-//! known is passed over, and `null` is as good as nothing.
+//! The records and their serialization. Names of members are written in camel case and read in any case; unknown
+//! members are ignored, and `null` counts as absent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,98 +8,98 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The codes of a [`ToolError`], as they are written.
+/// Codes of a [`ToolError`].
 pub mod codes {
-    /// There is no such tool.
+    /// No tool has this name.
     pub const TOOL_NOT_FOUND: &str = "tool_not_found";
-    /// The tool failed, or whoever runs it cannot be reached: see [`is_retryable`](super::ToolError::is_retryable).
+    /// The tool failed, or its executor cannot be reached: see [`is_retryable`](super::ToolError::is_retryable).
     pub const EXECUTION_FAILED: &str = "execution_failed";
-    /// It took too long.
+    /// The call took too long.
     pub const TIMEOUT: &str = "timeout";
-    /// The arguments are none, or do not fit.
+    /// The arguments are missing or invalid.
     pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 }
 
-/// A tool, as its host knows it and tells a model of it.
+/// A tool, as its host describes it to a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", try_from = "Members")]
+#[serde(rename_all = "camelCase", try_from = "RecordMembers")]
 pub struct ToolRegistration {
-    /// What it is called by.
+    /// Name of the tool.
     pub name: String,
-    /// For a model.
+    /// Description for a model.
     pub description: String,
-    /// The JSON Schema of its arguments, as a text. None, or one that is no schema of an object: it takes an object.
+    /// JSON Schema of the arguments as a text. If it is absent or not an object, the tool takes any object.
     pub parameters_schema: Option<String>,
-    /// Where it comes from, such as `mcp:weather`, `script` or `web`.
+    /// Origin of the tool, such as `mcp:weather`, `script` or `web`.
     pub source: String,
 }
 
 /// A call of a tool.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", try_from = "Members")]
+#[serde(rename_all = "camelCase", try_from = "RecordMembers")]
 pub struct ToolInvokeRequest {
-    /// What tells its answer from others.
+    /// Id of the call, which its response repeats.
     pub tool_call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// The arguments: a text with a JSON object in it. `None` and the empty text: there are none.
+    /// Arguments as the text of a JSON object. `None` and the empty text: no arguments.
     pub arguments: Option<String>,
-    /// The session that the call belongs to, as its host names it: `abc123`, or `session/abc123`.
+    /// Session of the call, as its host names it: `abc123`, or `session/abc123`.
     pub session_id: Option<String>,
 }
 
-/// What a tool has answered.
+/// The response of a tool.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", try_from = "Members")]
+#[serde(rename_all = "camelCase", try_from = "RecordMembers")]
 pub struct ToolInvokeResponse {
-    /// The call's.
+    /// Id of the call.
     pub tool_call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// Its answer, plain text or JSON. `None` where it has none that is text.
+    /// Content of the response, plain text or JSON. `None` if no content is text.
     pub content: Option<String>,
-    /// The tool says that it failed; the content says why.
+    /// True if the tool reports that it failed; the content gives the reason.
     pub is_error: bool,
 }
 
-/// Why a tool has not answered.
+/// Reason why there is no response of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(rename_all = "camelCase", try_from = "Members")]
+#[serde(rename_all = "camelCase", try_from = "RecordMembers")]
 #[error("{message}")]
 pub struct ToolError {
-    /// The call's.
+    /// Id of the call.
     pub tool_call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
     /// One of [`codes`].
     pub code: String,
-    /// For whoever made the call.
+    /// Message for the caller.
     pub message: String,
-    /// Whether the same call may succeed later.
+    /// True if the same call may succeed later.
     pub is_retryable: bool,
 }
 
-/// Why an object is no such record.
+/// Reason why an object is not such a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
-    /// It has to have this member.
+    /// A required member is missing.
     #[error("{0}: is missing")]
     Missing(&'static str),
-    /// The member has to be a text.
+    /// The member is not a text.
     #[error("{0}: is not a text")]
     NotText(&'static str),
-    /// The member has to be `true` or `false`.
+    /// The member is not a boolean.
     #[error("{0}: is neither true nor false")]
     NotFlag(&'static str),
 }
 
-// === impl Members ===
+// === impl RecordMembers ===
 
-/// The members of an object by their names in lower case. One that stands twice, in whatever case, is refused: two readers
-/// could take it for two values.
-struct Members(BTreeMap<String, Value>);
+/// The members of an object by their names in lower case. A duplicate name in any case is refused, because two readers
+/// could use different values.
+struct RecordMembers(BTreeMap<String, Value>);
 
-impl Members {
+impl RecordMembers {
     fn text(&mut self, name: &'static str) -> Result<String, BadRecord> {
         self.optional(name)?.ok_or(BadRecord::Missing(name))
     }
@@ -112,7 +112,7 @@ impl Members {
         }
     }
 
-    /// What is not said is false.
+    /// Returns a boolean; `false` if it is absent.
     fn flag(&mut self, name: &'static str) -> Result<bool, BadRecord> {
         match self.take(name) {
             None => Ok(false),
@@ -126,38 +126,38 @@ impl Members {
     }
 }
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for RecordMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ReadMembers)
+        deserializer.deserialize_map(RecordMembersVisitor)
     }
 }
 
-struct ReadMembers;
+struct RecordMembersVisitor;
 
-impl<'de> Visitor<'de> for ReadMembers {
-    type Value = Members;
+impl<'de> Visitor<'de> for RecordMembersVisitor {
+    type Value = RecordMembers;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Members, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<RecordMembers, A::Error> {
         let mut members = BTreeMap::new();
         while let Some((name, value)) = object.next_entry::<String, Value>()? {
             if members.insert(name.to_ascii_lowercase(), value).is_some() {
-                return Err(serde::de::Error::custom("a member stands twice"));
+                return Err(serde::de::Error::custom("duplicate member"));
             }
         }
-        Ok(Members(members))
+        Ok(RecordMembers(members))
     }
 }
 
 // === from members ===
 
-impl TryFrom<Members> for ToolRegistration {
+impl TryFrom<RecordMembers> for ToolRegistration {
     type Error = BadRecord;
 
-    fn try_from(mut members: Members) -> Result<Self, BadRecord> {
+    fn try_from(mut members: RecordMembers) -> Result<Self, BadRecord> {
         Ok(Self {
             name: members.text("name")?,
             description: members.optional("description")?.unwrap_or_default(),
@@ -167,10 +167,10 @@ impl TryFrom<Members> for ToolRegistration {
     }
 }
 
-impl TryFrom<Members> for ToolInvokeRequest {
+impl TryFrom<RecordMembers> for ToolInvokeRequest {
     type Error = BadRecord;
 
-    fn try_from(mut members: Members) -> Result<Self, BadRecord> {
+    fn try_from(mut members: RecordMembers) -> Result<Self, BadRecord> {
         Ok(Self {
             tool_call_id: members.text("toolCallId")?,
             tool_name: members.text("toolName")?,
@@ -180,10 +180,10 @@ impl TryFrom<Members> for ToolInvokeRequest {
     }
 }
 
-impl TryFrom<Members> for ToolInvokeResponse {
+impl TryFrom<RecordMembers> for ToolInvokeResponse {
     type Error = BadRecord;
 
-    fn try_from(mut members: Members) -> Result<Self, BadRecord> {
+    fn try_from(mut members: RecordMembers) -> Result<Self, BadRecord> {
         Ok(Self {
             tool_call_id: members.text("toolCallId")?,
             tool_name: members.text("toolName")?,
@@ -193,10 +193,10 @@ impl TryFrom<Members> for ToolInvokeResponse {
     }
 }
 
-impl TryFrom<Members> for ToolError {
+impl TryFrom<RecordMembers> for ToolError {
     type Error = BadRecord;
 
-    fn try_from(mut members: Members) -> Result<Self, BadRecord> {
+    fn try_from(mut members: RecordMembers) -> Result<Self, BadRecord> {
         Ok(Self {
             tool_call_id: members.text("toolCallId")?,
             tool_name: members.text("toolName")?,
@@ -207,7 +207,7 @@ impl TryFrom<Members> for ToolError {
     }
 }
 
-/// Shows which call it is, and nothing that anybody said.
+/// Shows the call without its content.
 impl fmt::Debug for ToolInvokeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tool_call_id, tool_name, .. } = self;
@@ -218,7 +218,7 @@ impl fmt::Debug for ToolInvokeRequest {
     }
 }
 
-/// Shows which call it is, and nothing that anybody said.
+/// Shows the call without its content.
 impl fmt::Debug for ToolInvokeResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tool_call_id, tool_name, is_error, .. } = self;

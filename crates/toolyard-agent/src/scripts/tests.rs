@@ -2,20 +2,20 @@ use std::sync::Mutex;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
-use toolyard_core::{Call, Code, Json, Outcome, ToolError};
+use toolyard_core::{Call, ErrorCode, Json, Outcome, ToolError};
 
 use super::*;
 
-/// Ends each script in the same way, and remembers the last one.
-struct Fixed {
+/// Ends each script in the same way, and records the last one.
+struct FixedScriptExecutor {
     ended: Result<ScriptOutcome, &'static str>,
-    last: Mutex<Option<Script>>,
+    last: Mutex<Option<PythonScript>>,
 }
 
-impl Runner for Fixed {
-    fn run(&self, script: Script) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
+impl ScriptExecutor for FixedScriptExecutor {
+    fn run(&self, script: PythonScript) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
         *self.last.lock().unwrap() = Some(script);
-        ready(self.ended.clone().map_err(|why| ToolError::new(Code::Unavailable, why))).boxed()
+        ready(self.ended.clone().map_err(|why| ToolError::new(ErrorCode::Unavailable, why))).boxed()
     }
 }
 
@@ -24,12 +24,12 @@ fn ended(output: &str, stderr: &str, exit_code: i32) -> Result<ScriptOutcome, &'
     Ok(ScriptOutcome { output, stderr, exit_code, elapsed: Duration::from_millis(2_040) })
 }
 
-/// Calls the tool with these arguments; gives the result's text, whether it is an error, and what was run.
+/// Calls the tool. Returns the text of the result, whether it is an error, and the script that was run.
 async fn call(
     ended: Result<ScriptOutcome, &'static str>,
     arguments: Value,
-) -> (String, bool, Option<Script>) {
-    let runner = Arc::new(Fixed { ended, last: Mutex::default() });
+) -> (String, bool, Option<PythonScript>) {
+    let runner = Arc::new(FixedScriptExecutor { ended, last: Mutex::default() });
     let server = add(Server::new("scripts", "1.0.0"), runner.clone()).expect("a tool").into_backend();
     match server.call(Call::tool(TOOL, Json::from_value(&arguments))).await {
         Ok(Outcome::Done(output)) => {
@@ -43,7 +43,7 @@ async fn call(
 }
 
 #[tokio::test]
-async fn a_result_is_what_was_printed_or_why_it_failed() {
+async fn result_is_the_output_or_the_failure() {
     async fn check(outcome: Result<ScriptOutcome, &'static str>, expected: &str, is_error: bool) {
         let (text, was_error, _) = call(outcome, json!({"script": "x"})).await;
         assert_eq!((text.as_str(), was_error), (expected, is_error));
@@ -65,7 +65,7 @@ async fn a_result_is_what_was_printed_or_why_it_failed() {
 }
 
 #[tokio::test]
-async fn a_script_is_run_as_its_call_says() {
+async fn arguments_are_passed_to_the_script() {
     async fn check(arguments: Value, seconds: f64, input: Option<&str>, packages: &[&str]) {
         let (_, _, script) = call(ended("", "", 0), arguments.clone()).await;
         let script = script.unwrap_or_else(|| panic!("{arguments} was not run"));
@@ -87,7 +87,7 @@ async fn a_script_is_run_as_its_call_says() {
 }
 
 #[tokio::test]
-async fn what_is_no_script_is_not_run() {
+async fn empty_script_is_not_run() {
     for script in ["", " \n"] {
         let (text, is_error, ran) = call(ended("", "", 0), json!({"script": script})).await;
         assert!(is_error && ran.is_none(), "{script:?}");
@@ -96,8 +96,8 @@ async fn what_is_no_script_is_not_run() {
 }
 
 #[test]
-fn the_tool_describes_itself() {
-    let runner = Arc::new(Fixed { ended: ended("", "", 0), last: Mutex::default() });
+fn tool_definition() {
+    let runner = Arc::new(FixedScriptExecutor { ended: ended("", "", 0), last: Mutex::default() });
     let backend = add(Server::new("scripts", "1.0.0"), runner).expect("a tool").into_backend();
     let catalog = backend.catalog().borrow().clone();
     let definition = catalog.tools[0].definition.to_json().to_value();

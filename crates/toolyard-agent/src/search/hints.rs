@@ -1,66 +1,67 @@
-//! The services that a message seems to be about, told without being asked.
+//! Suggests the services that a message seems to be about.
 
 use std::fmt::Write;
 
 use toolyard_core::Registry;
 
 use super::english;
-use super::services::{FoundService, Services, found};
+use super::services::{FoundService, ServiceIndex, top_services};
 use super::tools::SERVICES;
 
-/// The prompt that gives a hint.
+/// Name of the prompt that returns a hint.
 pub const PROMPT: &str = "service_hints";
 
-/// How many services a hint names.
-const MOST: usize = 2;
-/// Shorter messages say too little.
+/// Maximum number of services in a hint.
+const MAX_RESULTS: usize = 2;
+/// Minimum number of words of a message.
 const FEWEST_WORDS: usize = 3;
-/// How long a summary may be in a hint, in characters.
-const LONGEST_SUMMARY: usize = 300;
+/// Maximum length of a summary in a hint, in characters.
+const MAX_SUMMARY_LENGTH: usize = 300;
 
-/// A service is spoken of if it counts that much, beside a word that it alone has, and once. Scores grow with the number of
-/// services, so they are divided by what such a word counts. Messages to agents with the 70 servers of LiveMCPBench, and with samples
-/// of recorded ones: at 1.5 the hint stays for 24 of the 27 tasks whose server comes first, and for 21 of 23 where summaries are
-/// missing; of 40 messages that want no service (thanks, poems, arithmetic) none has one among the 70, 2 % have among 8, and 15 %
-/// among 450, where a server may be about poems. At 1 that is 33 %, 7 % and 65 %; at 2 nine tasks lose theirs. Words that say nothing
-/// are not looked at: with them, 13 % of those messages have a hint among the 70, and 42 % among 450.
+/// Minimum score of a service in a hint, relative to the score of a service that alone has one word of the message,
+/// once. Scores grow with the number of services, so they are divided by the score of such a word. Measured with
+/// messages to agents, with the 70 servers of LiveMCPBench and with samples of recorded ones: at 1.5, the hint remains
+/// for 24 of the 27 tasks whose server ranks first, and for 21 of 23 without summaries; of 40 messages that need no
+/// service (thanks, poems, arithmetic) none has a hint among the 70, 2 % have one among 8, and 15 % among 450, where
+/// one server may be about poems. At 1 these are 33 %, 7 % and 65 %; at 2 nine tasks lose their hint. Stop words are
+/// removed first: with them, 13 % of these messages have a hint among the 70, and 42 % among 450.
 const LEAST: f64 = 1.5;
 
 /// A hint.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hint {
-    /// What a model reads.
+pub struct ServiceHint {
+    /// Text for a model.
     pub text: String,
-    /// The services that it names, the best first.
+    /// Services that the text names, the best first.
     pub services: Vec<FoundService>,
 }
 
-impl Services {
-    /// The services that a message is about, as a caller sees them; `None` where none stands out.
+impl ServiceIndex {
+    /// Returns the services that a message is about, as a caller sees them; `None` if none stands out.
     #[must_use]
-    pub fn hint(&self, view: &Registry, message: &str) -> Option<Hint> {
+    pub fn hint(&self, view: &Registry, message: &str) -> Option<ServiceHint> {
         if message.split_whitespace().take(FEWEST_WORDS).count() < FEWEST_WORDS {
             return None;
         }
         let read = self.read(view);
         let least = LEAST * of_one_word(read.len());
-        let mut fit = read.ranked(&english().telling(message));
+        let mut fit = read.ranked(&english().content_words(message));
         fit.retain(|(_, score)| *score >= least);
-        let services = found(&fit, MOST);
+        let services = top_services(&fit, MAX_RESULTS);
         if services.is_empty() {
             return None;
         }
         let may_search = view.tool(SERVICES).is_ok();
-        Some(Hint { text: told(&services, may_search), services })
+        Some(ServiceHint { text: hint_text(&services, may_search), services })
     }
 }
 
-/// What a word counts that one of so many services has once, if it is as long as others are.
+/// Returns the score of a word that one of so many services has once, if its text is of average length.
 fn of_one_word(services: usize) -> f64 {
     ((services as f64 - 0.5) / 1.5 + 1.0).ln()
 }
 
-fn told(services: &[FoundService], may_search: bool) -> String {
+fn hint_text(services: &[FoundService], may_search: bool) -> String {
     let more = if may_search { " (call search_known_services for full search)" } else { "" };
     let mut text = format!("Potentially relevant services for this request{more}:");
     for service in services {
@@ -68,7 +69,7 @@ fn told(services: &[FoundService], may_search: bool) -> String {
             super::ServiceKind::A2a => "a2a",
             super::ServiceKind::Mcp => "mcp",
         };
-        let summary: String = service.summary.chars().take(LONGEST_SUMMARY).collect();
+        let summary: String = service.summary.chars().take(MAX_SUMMARY_LENGTH).collect();
         let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
         let _ = write!(text, "\n- {} ({kind}): {}", service.id, summary.trim_end_matches('.'));
         let (word, names) = service.top();

@@ -1,21 +1,21 @@
-//! Finding tools and services among more than a model can be shown.
+//! Finds tools and services among more than a model can be shown.
 //!
-//! - [`finder`], `reading`: an index of all tools, kept up with what there is;
-//! - `found`: what a model reads of the tools that fit;
-//! - [`calling`], `nearest`: calls of tools that were found, by their names;
-//! - [`services`]: which services fit, in the form that agents know;
-//! - [`hints`]: the services that a message is about, without being asked;
-//! - [`tools`]: what a model calls.
+//! - [`tool_finder`], `indexed_tool`: the index of all tools, which follows the registry;
+//! - `search_reply`: the result of `search_tools`;
+//! - [`call_tool`], `nearest`: calls of tools by their names;
+//! - [`services`]: the search for services, with results in the form that agents know;
+//! - [`hints`]: suggests the services that a message is about;
+//! - [`tools`]: the tools themselves.
 //!
-//! Each search looks at the registry as its caller sees it: what a caller may not use is not found, and no name of it is told.
+//! Each search uses the registry as its caller sees it: it neither finds nor names what a caller may not use.
 
-pub mod calling;
-pub mod finder;
-mod found;
+pub mod call_tool;
 pub mod hints;
+mod indexed_tool;
 mod nearest;
-mod reading;
+mod search_reply;
 pub mod services;
+pub mod tool_finder;
 pub mod tools;
 
 #[cfg(test)]
@@ -25,16 +25,16 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-use toolyard_rank::Lexicon;
+use toolyard_rank::SearchLexicon;
 
-pub use calling::Calling;
-pub use finder::Finder;
-pub use hints::{Hint, PROMPT};
-pub use services::{FoundService, Service, ServiceKind, Services};
-pub use tools::{CALL, NAMES, SEARCH, SERVICES, Search, add};
+pub use call_tool::CallToolBackend;
+pub use hints::{PROMPT, ServiceHint};
+pub use services::{FoundService, KnownService, ServiceIndex, ServiceKind};
+pub use tool_finder::ToolFinder;
+pub use tools::{CALL, NAMES, SEARCH, SERVICES, ToolSearch, add};
 
-/// What is known of English. It is read once, when somebody first needs it.
-fn english() -> Arc<Lexicon> {
-    static ENGLISH: LazyLock<Arc<Lexicon>> = LazyLock::new(|| Arc::new(Lexicon::english()));
+/// Returns the English lexicon, which is loaded on first use.
+fn english() -> Arc<SearchLexicon> {
+    static ENGLISH: LazyLock<Arc<SearchLexicon>> = LazyLock::new(|| Arc::new(SearchLexicon::english()));
     ENGLISH.clone()
 }

@@ -1,30 +1,30 @@
-//! Which services fit, ranked and told as agents know it.
+//! Searches services and renders the results in the form that agents know.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use toolyard_core::Registry;
-use toolyard_core::registry::{Handler, Kind};
+use toolyard_core::registry::{EntryKind, HandlerEntry};
 use toolyard_rank::{Bm25Ranker, Bm25Texts};
 
-use crate::summary::Summaries;
+use crate::summary::SummarySource;
 
-/// How many are given.
-const MOST: usize = 5;
-/// How many tools or skills are named of each.
-const MOST_NAMED: usize = 3;
-/// How much of a query is read, in characters and in words.
-const LONGEST_QUERY: usize = 4096;
-const MOST_WORDS: usize = 64;
-/// How many sets of services are kept read: callers of one scope see the same.
-const MOST_READ: usize = 8;
+/// Maximum number of results.
+const MAX_RESULTS: usize = 5;
+/// Maximum number of tools or skills that a result names.
+const MAX_NAMED: usize = 3;
+/// Maximum length of a query in characters and in words.
+const MAX_QUERY_LENGTH: usize = 4096;
+const MAX_WORDS: usize = 64;
+/// Maximum number of indexed sets of services. Callers of one scope see the same set.
+const MAX_READ: usize = 8;
 
-/// What a service is, which says how it is called.
+/// Kind of a service, which determines how it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceKind {
-    /// Another agent. Its skills are what it can do.
+    /// Another agent, with skills.
     A2a,
     /// A server with tools.
     Mcp,
@@ -32,23 +32,23 @@ pub enum ServiceKind {
 
 /// A service that can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Service {
-    /// What it is.
+pub struct KnownService {
+    /// Kind of the service.
     pub kind: ServiceKind,
-    /// What it is called by.
+    /// Name of the service.
     pub name: Arc<str>,
-    /// What people call it, where that is something else.
+    /// Name for people, if it differs.
     pub display_name: Option<Arc<str>>,
-    /// What it is for.
+    /// Summary of its purpose.
     pub summary: String,
-    /// The names of its tools, or of its skills, in its order.
+    /// Names of its tools or skills, in the order of the service.
     pub abilities: Vec<Arc<str>>,
-    /// What else is said of it that a query may speak of, such as what its skills do.
+    /// Additional texts that a query may match, such as descriptions of its skills.
     pub texts: Vec<String>,
 }
 
-impl Service {
-    /// All that is read of it.
+impl KnownService {
+    /// Returns all text that is indexed.
     fn text(&self) -> String {
         let words = [&*self.name, self.display_name.as_deref().unwrap_or_default(), &self.summary];
         let abilities = self.abilities.iter().map(|ability| &**ability);
@@ -57,30 +57,30 @@ impl Service {
     }
 }
 
-/// A service that fits, as a model is told of it.
+/// A matching service, as a model reads it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FoundService {
-    /// What it is called by.
+    /// Name of the service.
     pub id: Arc<str>,
-    /// What it is.
+    /// Kind of the service.
     pub r#type: ServiceKind,
-    /// What it is for.
+    /// Summary of its purpose.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// How well it fits, as a part of how well the best one does, rounded to two decimals.
+    /// Relevance relative to that of the best result, rounded to two decimals.
     pub relevance_score: f64,
-    /// The first skills of an agent.
+    /// First skills of an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_skills: Option<Vec<Arc<str>>>,
-    /// The first tools of a server.
+    /// First tools of a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_tools: Option<Vec<Arc<str>>>,
 }
 
 impl FoundService {
-    fn new(service: &Service, relevance_score: f64) -> Self {
-        let Service { kind, name, summary, abilities, .. } = service.clone();
-        let abilities = abilities.into_iter().take(MOST_NAMED).collect();
+    fn new(service: &KnownService, relevance_score: f64) -> Self {
+        let KnownService { kind, name, summary, abilities, .. } = service.clone();
+        let abilities = abilities.into_iter().take(MAX_NAMED).collect();
         let (top_skills, top_tools) = match kind {
             ServiceKind::A2a => (Some(abilities), None),
             ServiceKind::Mcp => (None, Some(abilities)),
@@ -88,7 +88,7 @@ impl FoundService {
         Self { id: name, r#type: kind, summary, relevance_score, top_skills, top_tools }
     }
 
-    /// What is named of it.
+    /// Returns its first tools or skills, and a word for them.
     pub(super) fn top(&self) -> (&'static str, &[Arc<str>]) {
         match (&self.top_skills, &self.top_tools) {
             (Some(skills), _) => ("top skills", skills),
@@ -98,26 +98,26 @@ impl FoundService {
     }
 }
 
-/// Services whose texts were read, which takes longer than to rank them.
-pub(super) struct ReadServices {
-    services: Vec<Service>,
+/// Indexed services. Indexing takes longer than ranking.
+pub(super) struct IndexedServices {
+    services: Vec<KnownService>,
     texts: Bm25Texts,
 }
 
-impl ReadServices {
-    pub(super) fn new(services: Vec<Service>) -> Self {
-        let texts = Bm25Texts::new(services.iter().map(Service::text));
+impl IndexedServices {
+    pub(super) fn new(services: Vec<KnownService>) -> Self {
+        let texts = Bm25Texts::new(services.iter().map(KnownService::text));
         Self { services, texts }
     }
 
-    /// How many there are.
+    /// Returns the number of services.
     pub(super) const fn len(&self) -> usize {
         self.services.len()
     }
 
-    /// Those that have something of a query, with their scores, the best first. More than the first words are not read: each pair
-    /// of them is looked for in all texts.
-    pub(super) fn ranked(&self, query: &str) -> Vec<(&Service, f64)> {
+    /// Returns the services that match a query, with their scores, the best first. Uses only the first words of the
+    /// query, because every pair of words is searched for in all texts.
+    pub(super) fn ranked(&self, query: &str) -> Vec<(&KnownService, f64)> {
         let scores = self.texts.scores(&Bm25Ranker::default(), &beginning(query));
         let mut ranked: Vec<_> = self.services.iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
         ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
@@ -125,39 +125,39 @@ impl ReadServices {
     }
 }
 
-/// Knows the services that there are.
+/// Index of the services of a gateway.
 #[derive(Clone)]
-pub struct Services {
-    summaries: Arc<dyn Summaries>,
-    /// The handler that is the gateway itself, and no service.
+pub struct ServiceIndex {
+    summaries: Arc<dyn SummarySource>,
+    /// Handler of the gateway's own tools, which is not a service.
     own: Arc<str>,
-    /// What was read last, the latest first.
-    read: Arc<Mutex<VecDeque<Arc<ReadServices>>>>,
+    /// Sets of services that were indexed last, the latest first.
+    read: Arc<Mutex<VecDeque<Arc<IndexedServices>>>>,
 }
 
-impl Services {
-    /// The services of registries, without the handler `own`.
+impl ServiceIndex {
+    /// Returns an index of the services of registries, without the handler `own`.
     #[must_use]
-    pub fn new(summaries: Arc<dyn Summaries>, own: &str) -> Self {
+    pub fn new(summaries: Arc<dyn SummarySource>, own: &str) -> Self {
         Self { summaries, own: own.into(), read: Arc::default() }
     }
 
-    /// The services that a caller sees: the handlers that it sees a tool of.
+    /// Returns the services that a caller sees: the handlers with at least one visible tool.
     #[must_use]
-    pub fn of(&self, view: &Registry) -> Vec<Service> {
+    pub fn of(&self, view: &Registry) -> Vec<KnownService> {
         let mut tools: BTreeMap<&str, Vec<Arc<str>>> = BTreeMap::new();
-        let mut handlers: Vec<&Handler> = Vec::new();
-        for entry in view.entries(Kind::Tools).iter().filter(|entry| entry.handler.name != self.own) {
+        let mut handlers: Vec<&HandlerEntry> = Vec::new();
+        for entry in view.entries(EntryKind::Tools).iter().filter(|entry| entry.handler.name != self.own) {
             let of_handler = tools.entry(&entry.handler.name).or_default();
             if of_handler.is_empty() {
                 handlers.push(&entry.handler);
             }
             of_handler.push(entry.name.clone());
         }
-        let service = |handler: &Handler| {
+        let service = |handler: &HandlerEntry| {
             let abilities = tools.remove(&*handler.name).unwrap_or_default();
             let names: Vec<_> = abilities.iter().map(|name| &**name).collect();
-            Service {
+            KnownService {
                 kind: ServiceKind::Mcp,
                 name: handler.name.clone(),
                 display_name: handler.display_name.clone(),
@@ -169,46 +169,46 @@ impl Services {
         handlers.into_iter().map(service).collect()
     }
 
-    /// The services that fit a query best, five at most, the best first.
+    /// Returns the best matches of a query, at most five, the best first.
     #[must_use]
     pub fn search(&self, view: &Registry, query: &str) -> Vec<FoundService> {
-        found(&self.read(view).ranked(query), MOST)
+        top_services(&self.read(view).ranked(query), MAX_RESULTS)
     }
 
-    /// The services that a caller sees, read. Summaries may change while nothing else does, so that it is what is read that is
-    /// compared.
-    pub(super) fn read(&self, view: &Registry) -> Arc<ReadServices> {
+    /// Returns the indexed services that a caller sees. Compares whole services, because a summary may change while the
+    /// registry does not.
+    pub(super) fn read(&self, view: &Registry) -> Arc<IndexedServices> {
         let services = self.of(view);
         if let Some(known) = self.last().iter().find(|read| read.services == services) {
             return known.clone();
         }
-        let read = Arc::new(ReadServices::new(services));
+        let read = Arc::new(IndexedServices::new(services));
         let mut last = self.last();
         last.push_front(read.clone());
-        last.truncate(MOST_READ);
+        last.truncate(MAX_READ);
         read
     }
 
-    fn last(&self) -> MutexGuard<'_, VecDeque<Arc<ReadServices>>> {
+    fn last(&self) -> MutexGuard<'_, VecDeque<Arc<IndexedServices>>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// As much of a query as is read.
+/// Returns the part of a query that is used.
 fn beginning(query: &str) -> String {
-    let end = query.char_indices().nth(LONGEST_QUERY).map_or(query.len(), |(end, _)| end);
-    query[..end].split_whitespace().take(MOST_WORDS).collect::<Vec<_>>().join(" ")
+    let end = query.char_indices().nth(MAX_QUERY_LENGTH).map_or(query.len(), |(end, _)| end);
+    query[..end].split_whitespace().take(MAX_WORDS).collect::<Vec<_>>().join(" ")
 }
 
-/// The first of them, as they are told.
-pub(super) fn found(ranked: &[(&Service, f64)], most: usize) -> Vec<FoundService> {
+/// Returns the first results as a model reads them.
+pub(super) fn top_services(ranked: &[(&KnownService, f64)], most: usize) -> Vec<FoundService> {
     let best = ranked.first().map_or(1.0, |(_, score)| *score);
     let relative = |score: f64| (score / best * 100.0).round() / 100.0;
     ranked.iter().take(most).map(|(service, score)| FoundService::new(service, relative(*score))).collect()
 }
 
-/// What a model reads: JSON as agents know it.
-pub(super) fn told(results: &[FoundService]) -> Result<String, serde_json::Error> {
+/// Renders the results as JSON in the form that agents know.
+pub(super) fn results_json(results: &[FoundService]) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Results<'a> {
         results: &'a [FoundService],
@@ -224,10 +224,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_long_query_the_beginning_is_read() {
+    fn long_query_is_cut() {
         assert_eq!(beginning("  open an\tissue "), "open an issue");
-        assert_eq!(beginning(&"word ".repeat(1000)).split(' ').count(), MOST_WORDS);
-        assert_eq!(beginning(&"é".repeat(5000)).chars().count(), LONGEST_QUERY);
+        assert_eq!(beginning(&"word ".repeat(1000)).split(' ').count(), MAX_WORDS);
+        assert_eq!(beginning(&"é".repeat(5000)).chars().count(), MAX_QUERY_LENGTH);
         assert_eq!(beginning(""), "");
     }
 }

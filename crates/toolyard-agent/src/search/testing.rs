@@ -1,4 +1,4 @@
-//! A yard of a few handlers, for tests of search.
+//! A gateway with a few handlers, for tests of the search.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,122 +7,130 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toolyard_core::access::{Grant, Pattern, Scope};
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::names::Names;
-use toolyard_core::registry::{Handler, Limits};
+use toolyard_core::access::{AccessGrant, AccessScope, ScopePattern};
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::names::NameRegistry;
+use toolyard_core::registry::{CallLimits, HandlerEntry};
 use toolyard_core::{
-    Backend, Call, Caller, Catalog, Gateway, Json, Object, Outcome, Output, Phase, Registry, Tool, ToolError,
+    Backend, BackendPhase, Call, CallOutput, Caller, Catalog, Gateway, Json, Object, Outcome, Registry, Tool,
+    ToolError,
 };
 use toolyard_sdk::Server;
 
-use super::{Calling, Finder, Search, Services, add};
-use crate::summary::Summaries;
+use super::{CallToolBackend, ServiceIndex, ToolFinder, ToolSearch, add};
+use crate::summary::SummarySource;
 
-/// The handler of the tools that are tested.
+/// Name of the handler of the tools under test.
 pub(super) const OWN: &str = "builtins";
 
-/// Offers tools, and answers each call with what it is asked.
-struct Echo(watch::Sender<Arc<Catalog>>);
+/// Publishes tools, and answers each call with its name and arguments.
+struct NamedEchoBackend(watch::Sender<Arc<Catalog>>);
 
-impl Backend for Echo {
+impl Backend for NamedEchoBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.0.subscribe()
     }
 
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Outcome, ToolError>> {
-        let said = format!("{} {}", call.target.name(), call.arguments().map_or("", Json::as_text));
-        let content = json!([{"type": "text", "text": said}]);
+        let text = format!("{} {}", call.target.name(), call.arguments().map_or("", Json::as_text));
+        let content = json!([{"type": "text", "text": text}]);
         let body = Object::new().with("content", Json::from_value(&content));
-        ready(Ok(Outcome::Done(Output { body, is_error: false }))).boxed()
+        ready(Ok(Outcome::Done(CallOutput { body, is_error: false }))).boxed()
     }
 }
 
-/// Says what it is told to say of each handler.
-struct Said(Vec<(&'static str, &'static str)>);
+/// Returns fixed summaries by the names of handlers.
+struct FixedSummaries(Vec<(&'static str, &'static str)>);
 
-impl Summaries for Said {
-    fn of(&self, handler: &Handler, tools: &[&str]) -> String {
-        let said = self.0.iter().find(|(name, _)| **name == *handler.name);
-        said.map_or_else(|| format!("Provides {} tool(s).", tools.len()), |(_, said)| (*said).to_owned())
+impl SummarySource for FixedSummaries {
+    fn of(&self, handler: &HandlerEntry, tools: &[&str]) -> String {
+        let summary = self.0.iter().find(|(name, _)| **name == *handler.name);
+        summary.map_or_else(|| format!("Provides {} tool(s).", tools.len()), |(_, text)| (*text).to_owned())
     }
 }
 
-/// A handler with tools: name, description, and the names of its arguments.
-pub(super) type Offer = (&'static str, Vec<(&'static str, &'static str, &'static str)>);
+/// A handler with its tools: name, description, and the names of the arguments.
+pub(super) type HandlerOffer = (&'static str, Vec<(&'static str, &'static str, &'static str)>);
 
-/// What can be found, and the tools that find it.
-pub(super) struct Yard {
+/// A gateway, and the tools that search it.
+pub(super) struct SearchHarness {
     registry: watch::Sender<Arc<Registry>>,
-    names: Names,
-    own: Handler,
-    handlers: Vec<(Handler, Arc<Catalog>)>,
-    pub(super) search: Search,
+    names: NameRegistry,
+    own: HandlerEntry,
+    handlers: Vec<(HandlerEntry, Arc<Catalog>)>,
+    pub(super) search: ToolSearch,
     pub(super) backend: Arc<dyn Backend>,
     pub(super) gateway: Arc<Gateway>,
 }
 
-impl Yard {
-    pub(super) fn new(offers: &[Offer], summaries: &[(&'static str, &'static str)]) -> Self {
+impl SearchHarness {
+    pub(super) fn new(offers: &[HandlerOffer], summaries: &[(&'static str, &'static str)]) -> Self {
         let (registry, now) = watch::channel(Arc::default());
         let gateway = Arc::new(Gateway::new(now, Vec::new()));
-        let search = Search {
-            finder: Arc::new(Finder::new(Arc::downgrade(&gateway), OWN)),
-            services: Services::new(Arc::new(Said(summaries.to_vec())), OWN),
+        let search = ToolSearch {
+            finder: Arc::new(ToolFinder::new(Arc::downgrade(&gateway), OWN)),
+            services: ServiceIndex::new(Arc::new(FixedSummaries(summaries.to_vec())), OWN),
         };
         let server = add(Server::new(OWN, "1.0.0"), search.clone()).expect("tools");
-        let backend: Arc<dyn Backend> = Arc::new(Calling::new(server.into_backend(), JoinSet::new()));
+        let backend: Arc<dyn Backend> = Arc::new(CallToolBackend::new(server.into_backend(), JoinSet::new()));
         let own = handler(OWN, backend.clone());
-        let mut yard =
-            Self { registry, names: Names::default(), own, handlers: Vec::new(), search, backend, gateway };
+        let mut harness = Self {
+            registry,
+            names: NameRegistry::default(),
+            own,
+            handlers: Vec::new(),
+            search,
+            backend,
+            gateway,
+        };
         for (name, tools) in offers {
-            yard.put(name, tools);
+            harness.put(name, tools);
         }
-        yard.publish();
-        yard
+        harness.publish();
+        harness
     }
 
-    /// These are the tools of a handler now.
+    /// Sets the tools of a handler.
     pub(super) fn put(&mut self, name: &str, tools: &[(&str, &str, &str)]) {
         let tools =
             tools.iter().map(|(name, description, arguments)| Arc::new(tool(name, description, arguments)));
-        let catalog = Catalog { phase: Phase::Ready, tools: tools.collect(), ..Catalog::default() };
+        let catalog = Catalog { phase: BackendPhase::Ready, tools: tools.collect(), ..Catalog::default() };
         let catalog = Arc::new(catalog);
         match self.handlers.iter_mut().find(|(handler, _)| &*handler.name == name) {
             Some((_, offered)) => *offered = catalog,
             None => {
-                let backend = Arc::new(Echo(watch::channel(catalog.clone()).0));
+                let backend = Arc::new(NamedEchoBackend(watch::channel(catalog.clone()).0));
                 self.handlers.push((handler(name, backend), catalog));
             }
         }
     }
 
-    /// A handler is gone.
+    /// Removes a handler.
     pub(super) fn remove(&mut self, name: &str) {
         self.handlers.retain(|(handler, _)| &*handler.name != name);
     }
 
-    /// Says what there is now.
+    /// Publishes the current handlers.
     pub(super) fn publish(&mut self) {
         let own = (self.own.clone(), self.own.backend.catalog().borrow().clone());
         let parts: Vec<_> = [own].into_iter().chain(self.handlers.iter().cloned()).collect();
         self.registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
     }
 
-    /// What a caller sees with this scope.
+    /// Returns the registry as a caller with this scope sees it.
     pub(super) fn view(&self, scope: &[&str]) -> Arc<Registry> {
         Registry::seen_by(self.registry.borrow().clone(), &caller(scope))
     }
 
-    /// The call that another one stands for, as `name arguments`.
+    /// Returns the call that `call_tool` forwards, as `name arguments`.
     pub(super) fn forwarded(&self, arguments: Value) -> Option<String> {
         let call = Call::tool("call_tool", Json::from_value(&arguments));
-        let meant = self.backend.forward("call_tool", &call, &self.registry.borrow().clone())?;
-        let arguments = meant.arguments().map(|arguments| arguments.as_text().to_owned());
-        Some(format!("{} {}", meant.target.name(), arguments.unwrap_or_default()))
+        let forwarded = self.backend.forward("call_tool", &call, &self.registry.borrow().clone())?;
+        let arguments = forwarded.arguments().map(|arguments| arguments.as_text().to_owned());
+        Some(format!("{} {}", forwarded.target.name(), arguments.unwrap_or_default()))
     }
 
-    /// What the model of a caller reads.
+    /// Calls a tool and returns its text, as a model reads it.
     pub(super) async fn read(&self, scope: &[&str], tool: &str, arguments: Value) -> String {
         let call = Call { caller: caller(scope), ..Call::tool(tool, Json::from_value(&arguments)) };
         match self.gateway.invoke(call).await {
@@ -136,23 +144,29 @@ impl Yard {
         }
     }
 
-    /// The names of the tools that a search gives.
-    pub(super) async fn found(&self, scope: &[&str], query: &str, limit: usize) -> Vec<String> {
-        let found = self.search.finder.search(&self.view(scope), query, limit).await;
-        found.iter().map(|entry| entry.name.to_string()).collect()
+    /// Returns the names of the tools that match a query.
+    pub(super) async fn search_names(&self, scope: &[&str], query: &str, limit: usize) -> Vec<String> {
+        let entries = self.search.finder.search(&self.view(scope), query, limit).await;
+        entries.iter().map(|entry| entry.name.to_string()).collect()
     }
 }
 
 fn caller(scope: &[&str]) -> Caller {
-    let scope: Scope = scope.iter().map(|pattern| pattern.parse::<Pattern>().expect("a pattern")).collect();
-    let grant =
-        Grant { scope, allowance: None, memory: Scope::default(), model: None, chunk_threshold: None };
+    let scope: AccessScope =
+        scope.iter().map(|pattern| pattern.parse::<ScopePattern>().expect("a pattern")).collect();
+    let grant = AccessGrant {
+        scope,
+        allowance: None,
+        memory: AccessScope::default(),
+        model: None,
+        chunk_threshold: None,
+    };
     Caller { grant: Some(Arc::new(grant)), ..Caller::default() }
 }
 
-fn handler(name: &str, backend: Arc<dyn Backend>) -> Handler {
-    let gate = Gate::new(GateSize { running: 10, waiting: 10 });
-    Handler::new(name, backend, Limits { timeout: Duration::from_secs(30), gate })
+fn handler(name: &str, backend: Arc<dyn Backend>) -> HandlerEntry {
+    let gate = CallGate::new(GateSize { running: 10, waiting: 10 });
+    HandlerEntry::new(name, backend, CallLimits { timeout: Duration::from_secs(30), gate })
 }
 
 fn tool(name: &str, description: &str, arguments: &str) -> Tool {
@@ -166,9 +180,9 @@ fn tool(name: &str, description: &str, arguments: &str) -> Tool {
     Tool::from_definition(&Json::from_value(&definition)).expect("a definition")
 }
 
-/// A yard with a calendar, a shop, and two forges.
-pub(super) fn town() -> Yard {
-    let offers: [Offer; 4] = [
+/// Returns a gateway with a calendar, a shop and two forges.
+pub(super) fn sample() -> SearchHarness {
+    let offers: [HandlerOffer; 4] = [
         (
             "calendar",
             vec![
@@ -192,5 +206,5 @@ pub(super) fn town() -> Yard {
         ("calendar", "Meetings and events of people: creates, moves and deletes them."),
         ("github", "Repositories and their issues on GitHub."),
     ];
-    Yard::new(&offers, &summaries)
+    SearchHarness::new(&offers, &summaries)
 }

@@ -2,43 +2,44 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use serde_json::{Value, json};
-use toolyard_core::registry::Kind;
+use toolyard_core::registry::EntryKind;
 use toolyard_core::tokens;
 
-use super::services::{ReadServices, found, told};
-use super::testing::{Offer, Yard, town};
+use super::services::{IndexedServices, results_json, top_services};
+use super::testing::{HandlerOffer, SearchHarness, sample};
 use super::*;
 use crate::testing::definitions;
 
 #[test]
-fn the_tools_describe_themselves() {
-    insta::assert_snapshot!(definitions(&town().backend));
+fn tool_definitions() {
+    insta::assert_snapshot!(definitions(&sample().backend));
 }
 
-/// What a model that searches has always before it.
+/// A model that searches always has these definitions in its context.
 #[test]
-fn the_tools_are_short() {
-    let list: usize = definitions_of(&town()).iter().map(|definition| definition.to_string().len() + 1).sum();
+fn tool_definitions_are_short() {
+    let list: usize =
+        definitions_of(&sample()).iter().map(|definition| definition.to_string().len() + 1).sum();
     let tokens = tokens::estimate(list);
     assert!(tokens < 450, "{tokens} tokens");
 }
 
-fn definitions_of(yard: &Yard) -> Vec<Value> {
-    let catalog = yard.backend.catalog().borrow().clone();
+fn definitions_of(harness: &SearchHarness) -> Vec<Value> {
+    let catalog = harness.backend.catalog().borrow().clone();
     catalog.tools.iter().map(|tool| tool.definition.to_json().to_value()).collect()
 }
 
-/// Calls tools one after the other; what the model of a caller reads of it all.
-async fn read_all(yard: &Yard, scope: &[&str], calls: &[(&str, Value)]) -> String {
+/// Calls several tools in order and returns their texts.
+async fn read_all(harness: &SearchHarness, scope: &[&str], calls: &[(&str, Value)]) -> String {
     let mut all = Vec::new();
     for (tool, arguments) in calls {
-        all.push(format!("> {tool} {arguments}\n{}", yard.read(scope, tool, arguments.clone()).await));
+        all.push(format!("> {tool} {arguments}\n{}", harness.read(scope, tool, arguments.clone()).await));
     }
     all.join("\n\n")
 }
 
 #[tokio::test]
-async fn what_a_model_reads_of_tools() {
+async fn search_tools_results() {
     let calls = [
         (SEARCH, json!({"query": "reschedule a meeting", "limit": 2})),
         (SEARCH, json!({"query": "gitlab_create_issue", "limit": 1})),
@@ -47,11 +48,11 @@ async fn what_a_model_reads_of_tools() {
         (SEARCH, json!({"query": "issue", "limit": -3})),
         (SEARCH, json!({"limit": 3})),
     ];
-    insta::assert_snapshot!(read_all(&town(), &["*"], &calls).await);
+    insta::assert_snapshot!(read_all(&sample(), &["*"], &calls).await);
 }
 
 #[tokio::test]
-async fn what_a_model_reads_whose_call_is_not_made() {
+async fn errors_of_invalid_calls() {
     let calls = [
         (CALL, json!({"name": "create_isue"})),
         (CALL, json!({"name": "calendar_event_create", "arguments": {}})),
@@ -68,38 +69,38 @@ async fn what_a_model_reads_whose_call_is_not_made() {
         (CALL, json!({"name": 7})),
         (CALL, json!({})),
     ];
-    insta::assert_snapshot!(read_all(&town(), &["*"], &calls).await);
+    insta::assert_snapshot!(read_all(&sample(), &["*"], &calls).await);
 }
 
-/// It is compared with each name that there is, which takes long for long ones.
+/// Comparing a long name with all names would take long.
 #[tokio::test]
-async fn of_a_name_that_is_too_long_the_beginning_is_looked_at() {
+async fn long_name_is_cut_before_comparison() {
     let name = format!("create_isue{}", "x".repeat(1_000_000));
-    let read = read_all(&town(), &["*"], &[(CALL, json!({"name": name}))]).await;
-    let told = read.lines().last().unwrap_or_default();
-    assert!(told.contains("There is no tool `create_isuexxx") && told.len() < 500, "{} bytes", told.len());
+    let read = read_all(&sample(), &["*"], &[(CALL, json!({"name": name}))]).await;
+    let line = read.lines().last().unwrap_or_default();
+    assert!(line.contains("There is no tool `create_isuexxx") && line.len() < 500, "{} bytes", line.len());
 }
 
 #[tokio::test]
-async fn what_a_model_reads_of_services() {
+async fn search_services_results() {
     let calls = [
         (SERVICES, json!({"query": "open an issue on GitHub"})),
         (SERVICES, json!({"query": "chess"})),
         (SERVICES, json!({"query": ""})),
         (SERVICES, json!({})),
     ];
-    insta::assert_snapshot!(read_all(&town(), &["*"], &calls).await);
+    insta::assert_snapshot!(read_all(&sample(), &["*"], &calls).await);
 }
 
-/// What is found is called by its own owner, in the caller's own scope.
+/// The call runs with the scope of the caller.
 #[tokio::test]
-async fn calls_reach_the_tool_that_is_meant() {
+async fn call_runs_within_the_callers_scope() {
     let calls = [
         (CALL, json!({"name": "gitlab_create_issue", "arguments": {"title": "x"}})),
         (CALL, json!({"name": "list_orders", "arguments": {"customer": "7"}})),
         (CALL, json!({"name": SERVICES, "arguments": {"query": "chess"}})),
     ];
-    insta::assert_snapshot!(read_all(&town(), &["builtins/*", "gitlab/*"], &calls).await, @r#"
+    insta::assert_snapshot!(read_all(&sample(), &["builtins/*", "gitlab/*"], &calls).await, @r#"
     > call_tool {"name":"gitlab_create_issue","arguments":{"title":"x"}}
     create_issue {"title":"x"}
 
@@ -112,10 +113,10 @@ async fn calls_reach_the_tool_that_is_meant() {
 }
 
 #[test]
-fn the_call_that_is_meant() {
-    let yard = town();
+fn call_tool_arguments_are_parsed() {
+    let harness = sample();
     let check = |arguments: Value, expected: Option<&str>| {
-        assert_eq!(yard.forwarded(arguments.clone()).as_deref(), expected, "{arguments}");
+        assert_eq!(harness.forwarded(arguments.clone()).as_deref(), expected, "{arguments}");
     };
     let day = json!({"day": "today"});
     check(json!({"name": "list_events", "arguments": day}), Some(r#"list_events {"day":"today"}"#));
@@ -141,19 +142,22 @@ fn the_call_that_is_meant() {
 }
 
 #[tokio::test]
-async fn what_a_caller_may_not_use_is_not_found() {
-    let yard = town();
-    assert_eq!(yard.found(&["*"], "open an issue", 10).await[..2], ["create_issue", "gitlab_create_issue"]);
-    assert_eq!(yard.found(&["gitlab/*"], "open an issue", 10).await, ["gitlab_create_issue"]);
-    // The best ones are not there, so others are.
-    assert_eq!(yard.found(&["list_*"], "open an issue", 1).await, ["list_issues"]);
-    assert_eq!(yard.found(&["nothing"], "open an issue", 10).await, [""; 0]);
+async fn forbidden_tools_are_not_returned() {
+    let harness = sample();
+    assert_eq!(
+        harness.search_names(&["*"], "open an issue", 10).await[..2],
+        ["create_issue", "gitlab_create_issue"]
+    );
+    assert_eq!(harness.search_names(&["gitlab/*"], "open an issue", 10).await, ["gitlab_create_issue"]);
+    // The caller cannot see the best matches, so others are returned.
+    assert_eq!(harness.search_names(&["list_*"], "open an issue", 1).await, ["list_issues"]);
+    assert_eq!(harness.search_names(&["nothing"], "open an issue", 10).await, [""; 0]);
     let calls = [
         (SEARCH, json!({"query": "create_issue"})),
         (CALL, json!({"name": "create_isue"})),
         (SERVICES, json!({"query": "issue github calendar"})),
     ];
-    insta::assert_snapshot!(read_all(&yard, &["builtins/*", "shop/*", "gitlab/*"], &calls).await, @r#"
+    insta::assert_snapshot!(read_all(&harness, &["builtins/*", "shop/*", "gitlab/*"], &calls).await, @r#"
     > search_tools {"query":"create_issue"}
     {"tools":[{"name":"gitlab_create_issue","server":"gitlab","description":"Opens an issue in a project.","inputSchema":{"type":"object","properties":{"project":{"type":"string"},"title":{"type":"string"}}}}]}
 
@@ -178,50 +182,50 @@ async fn what_a_caller_may_not_use_is_not_found() {
 }
 
 #[tokio::test]
-async fn only_what_has_changed_is_read() {
-    let mut yard = town();
-    let mut check = async |change: fn(&mut Yard), tools: usize, read: usize| {
-        change(&mut yard);
-        yard.publish();
-        assert_eq!(yard.search.finder.read().await, (tools, read));
-        assert_eq!(yard.search.finder.read().await, (tools, read), "nothing is read again");
+async fn only_changed_handlers_are_indexed() {
+    let mut harness = sample();
+    let mut check = async |change: fn(&mut SearchHarness), tools: usize, read: usize| {
+        change(&mut harness);
+        harness.publish();
+        assert_eq!(harness.search.finder.read().await, (tools, read));
+        assert_eq!(harness.search.finder.read().await, (tools, read), "nothing is read again");
     };
     check(|_| {}, 8, 4).await;
     check(|_| {}, 8, 0).await;
-    check(|yard| yard.put("chess", &[("play_move", "Plays a move.", "move")]), 9, 1).await;
-    // The same definition in another place is the same tool.
-    check(|yard| yard.put("chess", &[("play_move", "Plays a move.", "move")]), 9, 0).await;
-    check(|yard| yard.put("chess", &[("play_move", "Makes a move.", "move")]), 9, 1).await;
-    check(|yard| yard.remove("calendar"), 5, 0).await;
-    assert_eq!(yard.found(&["*"], "reschedule a meeting", 3).await, [""; 0]);
-    assert_eq!(yard.found(&["*"], "move", 3).await, ["play_move"]);
+    check(|harness| harness.put("chess", &[("play_move", "Plays a move.", "move")]), 9, 1).await;
+    // An equal definition in another allocation is the same tool.
+    check(|harness| harness.put("chess", &[("play_move", "Plays a move.", "move")]), 9, 0).await;
+    check(|harness| harness.put("chess", &[("play_move", "Makes a move.", "move")]), 9, 1).await;
+    check(|harness| harness.remove("calendar"), 5, 0).await;
+    assert_eq!(harness.search_names(&["*"], "reschedule a meeting", 3).await, [""; 0]);
+    assert_eq!(harness.search_names(&["*"], "move", 3).await, ["play_move"]);
 }
 
-/// Whoever follows makes the index without being asked, and ends with the registry.
+/// `follow` builds the index without a search, and ends with the gateway.
 #[tokio::test]
-async fn a_finder_follows() {
-    let mut yard = town();
-    let finder = yard.search.finder.clone();
+async fn finder_follows_the_registry() {
+    let mut harness = sample();
+    let finder = harness.search.finder.clone();
     let following = Box::pin(finder.follow());
     let adding = Box::pin(async move {
-        yard.put("chess", &[("play_move", "Plays a move.", "move")]);
-        yard.publish();
-        (yard.found(&["*"], "chess move", 1).await, yard)
+        harness.put("chess", &[("play_move", "Plays a move.", "move")]);
+        harness.publish();
+        (harness.search_names(&["*"], "chess move", 1).await, harness)
     });
     match select(following, adding).await {
-        Either::Right(((found, yard), following)) => {
-            assert_eq!(found, ["play_move"]);
-            drop(yard);
+        Either::Right(((names, harness), following)) => {
+            assert_eq!(names, ["play_move"]);
+            drop(harness);
             following.await;
         }
         Either::Left(_) => panic!("the registry is still there"),
     }
 }
 
-/// Services in the form that agents know: the sample of their documentation.
+/// Compares with the sample in the documentation of agents.
 #[test]
-fn services_are_told_as_agents_know_them() {
-    let service = |kind, name: &str, summary: &str, abilities: &[&str]| Service {
+fn services_have_the_documented_form() {
+    let service = |kind, name: &str, summary: &str, abilities: &[&str]| KnownService {
         kind,
         name: name.into(),
         display_name: None,
@@ -244,31 +248,34 @@ fn services_are_told_as_agents_know_them() {
         ),
         service(ServiceKind::Mcp, "bare", "", &[]),
     ];
-    let found = found(&ReadServices::new(services).ranked("sales workflows and leads of a bare report"), 5);
-    insta::assert_snapshot!(told(&found).expect("JSON"));
-    assert_eq!(told(&[]).expect("JSON"), r#"{"results": []}"#);
+    let results =
+        top_services(&IndexedServices::new(services).ranked("sales workflows and leads of a bare report"), 5);
+    insta::assert_snapshot!(results_json(&results).expect("JSON"));
+    assert_eq!(results_json(&[]).expect("JSON"), r#"{"results": []}"#);
 }
 
-/// What was read is used again as long as nothing of it has changed.
+/// An index is used again until one of its services changes.
 #[test]
-fn services_are_read_once() {
-    let mut yard = town();
-    let read = |yard: &Yard, scope: &[&str]| yard.search.services.read(&yard.view(scope));
-    let (all, some) = (read(&yard, &["*"]), read(&yard, &["github/*"]));
-    yard.publish();
-    assert!(Arc::ptr_eq(&all, &read(&yard, &["*"])) && Arc::ptr_eq(&some, &read(&yard, &["github/*"])));
+fn services_are_indexed_once() {
+    let mut harness = sample();
+    let read = |harness: &SearchHarness, scope: &[&str]| harness.search.services.read(&harness.view(scope));
+    let (all, some) = (read(&harness, &["*"]), read(&harness, &["github/*"]));
+    harness.publish();
+    assert!(Arc::ptr_eq(&all, &read(&harness, &["*"])) && Arc::ptr_eq(&some, &read(&harness, &["github/*"])));
     assert_eq!((all.len(), some.len()), (4, 1));
-    yard.put("shop", &[("cancel_order", "Cancels an order.", "id")]);
-    yard.publish();
-    assert!(!Arc::ptr_eq(&all, &read(&yard, &["*"])) && Arc::ptr_eq(&some, &read(&yard, &["github/*"])));
+    harness.put("shop", &[("cancel_order", "Cancels an order.", "id")]);
+    harness.publish();
+    assert!(
+        !Arc::ptr_eq(&all, &read(&harness, &["*"])) && Arc::ptr_eq(&some, &read(&harness, &["github/*"]))
+    );
 }
 
 #[test]
-fn a_message_has_a_hint_where_a_service_stands_out() {
-    let yard = town();
-    let view = yard.view(&["*"]);
+fn hint_names_services_that_stand_out() {
+    let harness = sample();
+    let view = harness.view(&["*"]);
     let check = |message: &str, expected: &[&str]| {
-        let hint = yard.search.services.hint(&view, message);
+        let hint = harness.search.services.hint(&view, message);
         let services = hint.iter().flat_map(|hint| &hint.services);
         assert_eq!(services.map(|service| &*service.id).collect::<Vec<_>>(), expected, "{message}");
     };
@@ -279,22 +286,22 @@ fn a_message_has_a_hint_where_a_service_stands_out() {
         "List the issues of my GitHub repositories, and create an event in the calendar",
         &["github", "calendar"],
     );
-    // Nothing that a service is for.
+    // No service fits these messages.
     check("thanks, that is exactly what I wanted", &[]);
     check("write a short poem about autumn leaves", &[]);
     check("could you list the three primary colours", &[]);
     check("", &[]);
     check("   ", &[]);
-    // Too short to say anything.
+    // These messages are too short.
     check("GitHub issues", &[]);
     check("github", &[]);
 }
 
 #[test]
-fn hints_as_a_model_reads_them() {
-    let yard = town();
+fn hint_text() {
+    let harness = sample();
     let hint = |scope: &[&str], message: &str| {
-        let hint = yard.search.services.hint(&yard.view(scope), message);
+        let hint = harness.search.services.hint(&harness.view(scope), message);
         hint.map_or_else(|| "nothing".to_owned(), |hint| hint.text)
     };
     let message = "List the issues of my GitHub repositories, and create an event in the calendar";
@@ -303,27 +310,27 @@ fn hints_as_a_model_reads_them() {
     - github (mcp): Repositories and their issues on GitHub, top tools: create_issue, list_issues
     - calendar (mcp): Meetings and events of people: creates, moves and deletes them, top tools: create_event, list_events, move_event
     ");
-    // Who has no tool to search with is not told to.
+    // A caller that cannot use the search tool is not line about it.
     insta::assert_snapshot!(hint(&["github/*", "shop/*"], message), @"
     Potentially relevant services for this request:
     - github (mcp): Repositories and their issues on GitHub, top tools: create_issue, list_issues
     ");
     assert_eq!(hint(&["shop/*"], message), "nothing");
     assert!(hint(&["*"], &message.repeat(10_000)).lines().count() == 3);
-    let view = yard.view(&["*"]);
-    assert!(view.entries(Kind::Tools).iter().any(|entry| &*entry.name == SERVICES));
+    let view = harness.view(&["*"]);
+    assert!(view.entries(EntryKind::Tools).iter().any(|entry| &*entry.name == SERVICES));
 }
 
-/// However long schemas are, an answer has an end; what a tool takes is found by its name.
+/// Schemas that are too long are left out, and available by searching for the tool's name.
 #[tokio::test]
-async fn an_answer_is_bounded() {
+async fn reply_length_is_limited() {
     let arguments: String = (0..600).map(|number| format!("long_parameter_of_a_tool_{number} ")).collect();
     let arguments: &'static str = Box::leak(arguments.into_boxed_str());
     let long: &'static str = Box::leak("Paints a wall. ".repeat(200).into_boxed_str());
     let tools = ["paint_wall_a", "paint_wall_b", "paint_wall_c"].map(|name| (name, long, arguments));
-    let offers: [Offer; 1] = [("painter", tools.to_vec())];
-    let yard = Yard::new(&offers, &[]);
-    let text = yard.read(&["*"], SEARCH, json!({"query": "paint a wall"})).await;
+    let offers: [HandlerOffer; 1] = [("painter", tools.to_vec())];
+    let harness = SearchHarness::new(&offers, &[]);
+    let text = harness.read(&["*"], SEARCH, json!({"query": "paint a wall"})).await;
     let answer: Value = serde_json::from_str(&text).expect("JSON");
     let has_schema: Vec<_> = answer["tools"]
         .as_array()
@@ -334,7 +341,7 @@ async fn an_answer_is_bounded() {
     assert_eq!(has_schema, [true, false, false]);
     assert!(answer["note"].as_str().is_some_and(|note| note.contains("by its name")), "{}", answer["note"]);
     assert_eq!(answer["tools"][0]["description"].as_str().map(|text| text.chars().count()), Some(501));
-    let text = yard.read(&["*"], SEARCH, json!({"query": "paint_wall_c", "limit": 1})).await;
+    let text = harness.read(&["*"], SEARCH, json!({"query": "paint_wall_c", "limit": 1})).await;
     let answer: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(answer["tools"][0]["name"], "paint_wall_c");
     assert!(answer["tools"][0]["inputSchema"]["properties"].as_object().is_some_and(|all| all.len() == 600));

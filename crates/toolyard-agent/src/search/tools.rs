@@ -1,4 +1,4 @@
-//! The tools of search.
+//! The tools for searching.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use serde::Deserialize;
 use serde_json::json;
 use toolyard_core::Registry;
 use toolyard_sdk::{
-    Context, Prompt, RegisterError, Reply, Server, Tool, ToolAnnotations, ToolCall, ToolFailure,
+    Context, Prompt, RegisterError, Server, Tool, ToolAnnotations, ToolCall, ToolFailure, ToolReply,
 };
 
-use super::calling::Wanted;
-use super::finder::Finder;
-use super::found::Answer;
+use super::call_tool::CallToolArgs;
 use super::hints::PROMPT;
 use super::nearest::nearest;
-use super::services::{self, Services};
+use super::search_reply::ToolSearchReply;
+use super::services::{self, ServiceIndex};
+use super::tool_finder::ToolFinder;
 
-/// The names of the tools, as agents know them.
+/// Names of the tools, as agents know them.
 pub const SEARCH: &str = "search_tools";
 /// See [`SEARCH`].
 pub const CALL: &str = "call_tool";
 /// See [`SEARCH`].
 pub const SERVICES: &str = "search_known_services";
-/// All of them.
+/// Names of all tools.
 pub const NAMES: [&str; 3] = [SEARCH, CALL, SERVICES];
 
 const ABOUT_SEARCH: &str = "\
@@ -41,89 +41,89 @@ const ABOUT_PROMPT: &str =
 
 const NO_HINT: &str = "No service stands out for this request.";
 
-/// How many tools are given where a call does not say, and at most.
+/// Default and maximum number of tools in a result.
 const LIMIT: usize = 10;
-const MOST: usize = 50;
+const MAX_RESULTS: usize = 50;
 
-/// How long a name may be that is repeated, in characters.
-const LONGEST_NAME: usize = 128;
+/// Maximum length in characters of a name that an error message repeats.
+const MAX_NAME_LENGTH: usize = 128;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct SearchArgs {
-    /// What the tool is to do, such as "create calendar event"
+struct SearchToolsArgs {
+    /// Task of the tool, such as "create calendar event"
     query: String,
-    /// How many tools to return; 10 if left out, 50 at most
+    /// Number of tools to return; 10 if left out, 50 at most
     #[serde(default)]
     limit: Option<f64>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct ServicesArgs {
+struct SearchServicesArgs {
     /// Keywords describing the task, such as "reschedule meeting"
     query: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct HintArgs {
-    /// What the user says
+struct ServiceHintArgs {
+    /// The user's message
     message: String,
 }
 
-/// What the tools need.
+/// Dependencies of the tools.
 #[derive(Clone)]
-pub struct Search {
-    /// Finds tools.
-    pub finder: Arc<Finder>,
-    /// Finds services.
-    pub services: Services,
+pub struct ToolSearch {
+    /// Finder of tools.
+    pub finder: Arc<ToolFinder>,
+    /// Index of services.
+    pub services: ServiceIndex,
 }
 
-/// Adds the tools, and the prompt, to a server. Its backend is to stand in a [`Calling`](super::Calling).
+/// Adds the tools and the prompt to a server. [`CallToolBackend`](super::CallToolBackend) must wrap its backend.
 ///
 /// # Errors
-/// When there is a tool or a prompt of one of their names already.
-pub fn add(server: Server, search: Search) -> Result<Server, RegisterError> {
+/// Returns an error if the server already has a tool or a prompt of one of these names.
+pub fn add(server: Server, search: ToolSearch) -> Result<Server, RegisterError> {
     let [finding, calling, asking, hinting] = [(); 4].map(|()| search.clone());
     server
         .register_tool(
             read_only(SEARCH, "Search tools", ABOUT_SEARCH),
-            async move |context: Context, args: SearchArgs| finding.tools(&context, args).await,
+            async move |context: Context, args: SearchToolsArgs| finding.tools(&context, args).await,
         )?
         .register_tool(call_tool(), async move |context: Context, call: ToolCall| {
-            Err::<Reply, _>(calling.refusal(&context, &call).await)
+            Err::<ToolReply, _>(calling.refusal(&context, &call).await)
         })?
         .register_tool(
             read_only(SERVICES, "Search services", ABOUT_SERVICES),
-            async move |context: Context, args: ServicesArgs| asking.services(&context, &args.query),
+            async move |context: Context, args: SearchServicesArgs| asking.services(&context, &args.query),
         )?
         .register_prompt(
             Prompt::new(PROMPT, ABOUT_PROMPT).title("Service hints"),
-            async move |context: Context, args: HintArgs| hinting.hint(&context, &args.message),
+            async move |context: Context, args: ServiceHintArgs| hinting.hint(&context, &args.message),
         )
 }
 
-impl Search {
-    /// What there is for the caller.
+impl ToolSearch {
+    /// Returns the registry as the caller sees it.
     fn view(&self, context: &Context) -> Arc<Registry> {
         self.finder.view(context.caller())
     }
 
-    async fn tools(&self, context: &Context, args: SearchArgs) -> Result<Reply, ToolFailure> {
-        let (query, view) = (said(&args.query)?, self.view(context));
-        let limit = args.limit.map_or(LIMIT, |limit| limit.clamp(1.0, MOST as f64) as usize);
-        let mut found = self.finder.search(&view, query, limit).await;
-        // Who knows a name wants that tool, whatever else has its words.
+    async fn tools(&self, context: &Context, args: SearchToolsArgs) -> Result<ToolReply, ToolFailure> {
+        let (query, view) = (required_query(&args.query)?, self.view(context));
+        let limit = args.limit.map_or(LIMIT, |limit| limit.clamp(1.0, MAX_RESULTS as f64) as usize);
+        let mut entries = self.finder.search(&view, query, limit).await;
+        // A query that is exactly the name of a tool returns that tool first.
         if let Some(named) = view.tool(query).ok().filter(|entry| self.finder.finds(entry)) {
-            found.retain(|entry| entry.name != named.name);
-            found.insert(0, named.clone());
-            found.truncate(limit);
+            entries.retain(|entry| entry.name != named.name);
+            entries.insert(0, named.clone());
+            entries.truncate(limit);
         }
-        Reply::new().structured(&Answer::of(&found))
+        ToolReply::new().structured(&ToolSearchReply::of(&entries))
     }
 
     fn services(&self, context: &Context, query: &str) -> Result<String, ToolFailure> {
-        let found = self.services.search(&self.view(context), said(query)?);
-        Ok(services::told(&found)?)
+        let services = self.services.search(&self.view(context), required_query(query)?);
+        Ok(services::results_json(&services)?)
     }
 
     fn hint(&self, context: &Context, message: &str) -> String {
@@ -131,9 +131,9 @@ impl Search {
         hint.map_or_else(|| NO_HINT.to_owned(), |hint| hint.text)
     }
 
-    /// Why a call is not made.
+    /// Returns the reason why a call cannot be made.
     async fn refusal(&self, context: &Context, call: &ToolCall) -> ToolFailure {
-        let name = match Wanted::read(Some(&call.arguments.to_json())) {
+        let name = match CallToolArgs::read(Some(&call.arguments.to_json())) {
             Ok(wanted) => wanted.name,
             Err(unclear) => return unclear.into(),
         };
@@ -154,18 +154,18 @@ impl Search {
 }
 
 fn unknown(name: &str, near: &[Arc<str>]) -> String {
-    let shown: String = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
+    let excerpt: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME_LENGTH).collect();
     let quoted: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
-    let meant = match quoted.as_slice() {
+    let suggestion = match quoted.as_slice() {
         [] => String::new(),
         [one] => format!(" Did you mean {one}?"),
         [others @ .., last] => format!(" Did you mean {} or {last}?", others.join(", ")),
     };
-    format!("There is no tool `{shown}`.{meant} Take a name exactly as {SEARCH} shows it.")
+    format!("There is no tool `{excerpt}`.{suggestion} Take a name exactly as {SEARCH} shows it.")
 }
 
-/// A query that says something.
-fn said(query: &str) -> Result<&str, ToolFailure> {
+/// Returns the trimmed query, or an error if it is blank.
+fn required_query(query: &str) -> Result<&str, ToolFailure> {
     let query = query.trim();
     match query.is_empty() {
         true => Err(ToolFailure::new("query: is empty, where a few keywords are expected")),
@@ -178,7 +178,7 @@ fn read_only(name: &str, title: &str, about: &str) -> Tool {
     Tool::new(name, about).title(title).annotations(hints)
 }
 
-/// What is wrong with a call is said by the tool itself, so that it can name tools that may be meant.
+/// Builds a tool that accepts any object: it reports invalid arguments itself and suggests similar tools.
 fn call_tool() -> Tool {
     let schema = json!({
         "type": "object",

@@ -1,15 +1,15 @@
-//! How much there may be, and what is said where there is no more room.
+//! Limits of skills, and their errors.
 
 use toolyard_core::store::StoreError;
 
-/// How much one owner may keep.
+/// Limits of one owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillLimits {
-    /// Skills.
+    /// Maximum number of skills.
     pub skills: usize,
-    /// Bytes of all skills together: names, summaries and contents.
+    /// Maximum bytes of all skills: names, summaries and contents.
     pub bytes: usize,
-    /// Bytes of the content of one.
+    /// Maximum bytes of the content of one skill.
     pub content_bytes: usize,
 }
 
@@ -19,61 +19,61 @@ impl Default for SkillLimits {
     }
 }
 
-/// Why a skill is not kept, or not found. The texts are for a model.
+/// Error of skills. A model reads the texts.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
-    /// That cannot be a name.
+    /// The name is invalid.
     #[error(
-        "{0}: is no name of a skill. Names are made of letters, digits, `-` and `_`, with `/` between parts, such as \
+        "{0}: is not a valid skill name. Names consist of letters, digits, `-` and `_`, with `/` between parts, such as \
          `plan-meeting` or `research/summarize`; 128 characters at most."
     )]
     BadName(&'static str),
-    /// There is nothing to keep.
+    /// The content is empty.
     #[error("content: is empty, where instructions in Markdown are expected")]
     Empty,
-    /// One skill is larger than skills may be.
+    /// The content is too long.
     #[error(
         "The skill has {bytes} bytes, and a skill may have {limit}. Keep what is needed to do the task again, or divide it into \
          several skills."
     )]
     TooLong {
-        /// The skill's.
+        /// Bytes of the content.
         bytes: usize,
-        /// The bound.
+        /// Maximum number of bytes.
         limit: usize,
     },
-    /// There would be more skills than there may be.
+    /// The owner has too many skills.
     #[error(
         "The skill is not kept: there are {limit} skills, and there may be no more. Delete one that is no longer used, or add to \
          one that there is."
     )]
     TooMany {
-        /// The bound.
+        /// Maximum number of skills.
         limit: usize,
     },
-    /// There would be more bytes than there may be.
+    /// The owner's skills have too many bytes.
     #[error(
-        "The skill is not kept: all skills together may have {limit} bytes, {held} are taken, and this one needs {needed}. \
+        "The skill is not kept: all skills together may have {limit} bytes, {used} are taken, and this one needs {needed}. \
          Delete or shorten others."
     )]
     TooManyBytes {
-        /// The bound.
+        /// Maximum number of bytes.
         limit: usize,
-        /// What the other skills take.
-        held: usize,
-        /// What this one would take.
+        /// Bytes of the other skills.
+        used: usize,
+        /// Bytes of this skill.
         needed: usize,
     },
-    /// A skill names more others than it may.
+    /// The skill names too many related skills.
     #[error("see_also: names more than {limit} skills")]
     TooManyNames {
-        /// The bound.
+        /// Maximum number of related skills.
         limit: usize,
     },
-    /// Others write all the time.
-    #[error("The skills are being changed by others all the time. Try again.")]
+    /// Concurrent writers change the skills too often.
+    #[error("The skills are being changed by others at the same time. Try again.")]
     Contended,
-    /// The store does not do its part.
+    /// The store failed.
     #[error("Skills cannot be used now: {0}. Try again later.")]
     Store(#[from] StoreError),
 }

@@ -1,20 +1,21 @@
-//! What a model has learned and keeps for later sessions: skills, each a short document with a name.
+//! Skills: short documents in which a model keeps for later sessions how to do a kind of task.
 //!
-//! - [`name`]: what a skill may be called;
-//! - [`skill`]: a skill, and the one line that it is found by;
-//! - [`limits`]: how much there may be, and what is said where there is no more room;
-//! - [`store`]: where skills are kept;
-//! - [`tools`]: what a model calls, and what it reads.
+//! - [`name`]: names of skills;
+//! - [`skill`]: a skill and its summary;
+//! - [`limits`]: limits and errors;
+//! - [`store`]: the skills in a store;
+//! - [`tools`]: the tools and their results.
 //!
-//! # Whose they are
+//! # Ownership
 //!
-//! A skill belongs to the key that its caller has shown: all sessions of a key share its skills, and no other key sees them.
-//! Callers without a key, where the gateway asks for none, are one owner together.
+//! A skill belongs to the key of its caller: all sessions of a key share its skills, and no other key sees them.
+//! Callers without a key, if the gateway requires none, share one owner.
 //!
-//! # How they are kept
+//! # Storage
 //!
-//! All skills of an owner are one value in the space `skills`, which is changed by compare-and-swap: so the bounds hold and nothing
-//! is half there, by however many gateways on one store. That is why the bounds are low: skills are instructions, not data.
+//! All skills of an owner are one value in the key space `skills`, which is changed by compare-and-swap, so that limits
+//! hold and changes are atomic with any number of gateways on one store. The limits are therefore low: skills are
+//! instructions, not data.
 
 pub mod limits;
 pub mod name;
@@ -27,14 +28,14 @@ mod tests;
 
 pub use limits::{SkillError, SkillLimits};
 pub use name::SkillName;
-pub use skill::{NewSkill, Skill};
-pub use store::{Owner, Skills};
+pub use skill::{NewSkill, StoredSkill};
+pub use store::{SkillOwner, SkillStore};
 pub use tools::{DELETE, GET, LIST, NAMES, SAVE, add};
 
-use crate::guides::Guide;
+use crate::guides::GuideDocument;
 
-/// How to keep and use skills, for a model.
-pub const GUIDE: Guide = Guide::new(
+/// Guide to saving and using skills.
+pub const GUIDE: GuideDocument = GuideDocument::new(
     "skills",
     "Keep what you have learned about doing a kind of task, and find it again in later sessions",
     include_str!("guide.md"),

@@ -1,38 +1,38 @@
-//! What a skill may be called.
+//! Names of skills.
 
 use std::fmt;
 
 use super::limits::SkillError;
 
-/// How long a name may be, in characters.
-const LONGEST: usize = 128;
+/// Maximum length of a name in characters.
+const MAX_LENGTH: usize = 128;
 
-/// A name: segments of letters, digits, `-` and `_`, with `/` between them. Names that differ in their case only are the same.
+/// A name: segments of letters, digits, `-` and `_`, separated by `/`. Names that differ only in case are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillName(String);
 
 impl SkillName {
-    /// Reads a name that is given as the argument `argument`.
+    /// Parses a name, which is the value of the argument `argument`.
     ///
     /// # Errors
-    /// [`SkillError::BadName`].
+    /// Returns [`SkillError::BadName`] if the name is invalid.
     pub fn parse(argument: &'static str, text: &str) -> Result<Self, SkillError> {
         let text = text.trim();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let is_segment = |segment: &str| !segment.is_empty() && segment.chars().all(is_plain);
-        match text.len() <= LONGEST && text.split('/').all(is_segment) {
+        match text.len() <= MAX_LENGTH && text.split('/').all(is_segment) {
             true => Ok(Self(text.to_owned())),
             false => Err(SkillError::BadName(argument)),
         }
     }
 
-    /// The text, in the case in which it was written.
+    /// Returns the text in its original case.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a skill of this name is meant.
+    /// Returns `true` if this is the name of a skill, ignoring case.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.0.eq_ignore_ascii_case(name)

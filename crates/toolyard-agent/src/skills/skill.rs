@@ -1,54 +1,54 @@
-//! A skill, and the one line that it is found by.
+//! A skill and its summary.
 
 use serde::{Deserialize, Serialize};
 
 use super::name::SkillName;
 
-/// How many words a summary has, at most, and how many characters.
-const MOST_WORDS: usize = 15;
-const MOST_CHARS: usize = 160;
+/// Maximum number of words and of characters of a summary.
+const MAX_WORDS: usize = 15;
+const MAX_CHARS: usize = 160;
 
-/// What is said where there is nothing that could be said.
+/// Summary of a text without words.
 const NO_SUMMARY: &str = "(no summary)";
 
-/// A skill that is to be kept.
+/// A skill to save.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSkill<'a> {
-    /// What to call it.
+    /// Name of the skill.
     pub name: &'a SkillName,
-    /// Instructions, as Markdown.
+    /// Instructions as Markdown.
     pub content: &'a str,
-    /// What it is for. `None`: what it begins with.
+    /// Summary. `None`: the beginning of the content.
     pub summary: Option<&'a str>,
-    /// Names of others that go with it. `None`: those that it had.
+    /// Names of related skills. `None`: unchanged.
     pub see_also: Option<&'a [String]>,
 }
 
-/// A skill as it is kept. Times are in milliseconds since 1970.
+/// A stored skill. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Skill {
-    /// What it is called.
+pub struct StoredSkill {
+    /// Name of the skill.
     pub name: String,
-    /// What it is for, in one line.
+    /// Summary in one line.
     pub summary: String,
-    /// Instructions, as Markdown.
+    /// Instructions as Markdown.
     pub content: String,
-    /// When it was saved first.
+    /// Time of the first save.
     pub created_at: u64,
-    /// When it was saved again.
+    /// Time of the last save after the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<u64>,
-    /// When it was read last, to the minute.
+    /// Time of the last use, to the minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<u64>,
-    /// Names of others that go with it.
+    /// Names of related skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub see_also: Vec<String>,
 }
 
-impl Skill {
-    /// The skill after it was saved, in the place of what there was.
+impl StoredSkill {
+    /// Returns the skill after a save that may replace an existing one.
     #[must_use]
     pub fn saved(new: &NewSkill<'_>, before: Option<&Self>, now: u64) -> Self {
         let see_also = new.see_also.map(<[String]>::to_vec);
@@ -63,7 +63,7 @@ impl Skill {
         }
     }
 
-    /// What it takes of what its owner may keep, in bytes.
+    /// Returns the bytes that count towards the limit of its owner.
     #[must_use]
     pub fn size(&self) -> usize {
         let others = self.see_also.iter().map(String::len).sum::<usize>();
@@ -71,7 +71,7 @@ impl Skill {
     }
 }
 
-/// What a text is about: what it says so itself, else its first heading or sentence.
+/// Summarizes a text by its front matter, or else by its first heading or sentence.
 #[must_use]
 pub fn summary_of(content: &str) -> String {
     let (front, body) = front_matter(content);
@@ -80,20 +80,20 @@ pub fn summary_of(content: &str) -> String {
         let value = value.trim().trim_matches(['"', '\'']);
         (matches!(name.trim(), "description" | "summary") && !value.is_empty()).then_some(value)
     });
-    let begun = || body.lines().map(plain).find(|line| !line.is_empty());
-    match described.map(str::to_owned).or_else(begun) {
+    let first_line = || body.lines().map(plain).find(|line| !line.is_empty());
+    match described.map(str::to_owned).or_else(first_line) {
         Some(line) => shortened(first_sentence(&line)),
         None => NO_SUMMARY.to_owned(),
     }
 }
 
-/// What stands between two lines of dashes at the beginning, and the rest.
+/// Splits a text into its front matter, between two lines of dashes, and the rest.
 fn front_matter(content: &str) -> (&str, &str) {
     let divided = content.trim_start().strip_prefix("---\n").and_then(|rest| rest.split_once("\n---"));
     divided.unwrap_or(("", content))
 }
 
-/// A line without the signs of Markdown; nothing of one that has no word, or begins a block of code.
+/// Returns a line without Markdown syntax; an empty text if it has no word or begins a code block.
 fn plain(line: &str) -> String {
     let line = line.trim();
     if line.starts_with("```") || !line.contains(char::is_alphanumeric) {
@@ -111,12 +111,12 @@ fn first_sentence(line: &str) -> &str {
     line[..end].trim_end_matches(['.', ':'])
 }
 
-/// In one line, and not longer than summaries are.
+/// Returns a text in one line, cut to the length of a summary.
 fn shortened(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
-    let line = words.iter().take(MOST_WORDS).copied().collect::<Vec<_>>().join(" ");
-    let cut: String = line.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect();
-    match words.len() > MOST_WORDS || cut.len() < line.len() {
+    let line = words.iter().take(MAX_WORDS).copied().collect::<Vec<_>>().join(" ");
+    let cut: String = line.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
+    match words.len() > MAX_WORDS || cut.len() < line.len() {
         true => format!("{cut} …"),
         false => cut,
     }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_is_what_a_text_begins_with() {
+    fn summary_is_the_beginning_of_the_text() {
         #[track_caller]
         fn check(content: &str, expected: &str) {
             assert_eq!(summary_of(content), expected, "{content:?}");

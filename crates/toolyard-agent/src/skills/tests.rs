@@ -6,54 +6,57 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::task::yield_now;
 use toolyard_core::Backend;
-use toolyard_core::store::{Kv, Put, Space, Stored, Value};
+use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreFuture, StoredValue};
 use toolyard_sdk::Server;
 
 use super::*;
-use crate::memory::testing::Kept;
-use crate::memory::{MemoryLimits, Who};
+use crate::memory::testing::ManualStore;
+use crate::memory::{MemoryCaller, MemoryLimits};
 use crate::testing::{definitions, read, read_all};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-struct Yard {
-    kept: Arc<Kept>,
-    skills: Skills,
+struct SkillsHarness {
+    store: Arc<ManualStore>,
+    skills: SkillStore,
     backend: Arc<dyn Backend>,
 }
 
-impl Yard {
+impl SkillsHarness {
     fn new(limits: SkillLimits) -> Self {
-        let (kept, _) = Kept::memory(MemoryLimits::default());
-        let skills = Skills::new(kept.clone(), limits).with_clock(kept.clock());
+        let (store, _) = ManualStore::memory(MemoryLimits::default());
+        let skills = SkillStore::new(store.clone(), limits).with_clock(store.clock());
         let server = add(Server::new("skills", "1.0.0"), skills.clone()).expect("tools");
-        Self { kept, skills, backend: server.into_backend() }
+        Self { store, skills, backend: server.into_backend() }
     }
 }
 
-fn owner(principal: &str) -> Owner {
-    Owner::of(&Who { principal: (!principal.is_empty()).then(|| principal.to_owned()), ..Who::default() })
+fn owner(principal: &str) -> SkillOwner {
+    SkillOwner::of(&MemoryCaller {
+        principal: (!principal.is_empty()).then(|| principal.to_owned()),
+        ..MemoryCaller::default()
+    })
 }
 
 fn name(name: &str) -> SkillName {
     SkillName::parse("name", name).expect("a name")
 }
 
-async fn save(skills: &Skills, named: &str, content: &str) -> Result<Skill, SkillError> {
+async fn save(skills: &SkillStore, named: &str, content: &str) -> Result<StoredSkill, SkillError> {
     let name = name(named);
     skills.save(&owner(""), NewSkill { name: &name, content, summary: None, see_also: None }).await
 }
 
 #[test]
-fn the_tools_describe_themselves() {
-    insta::assert_snapshot!(definitions(&Yard::new(SkillLimits::default()).backend));
+fn tool_definitions() {
+    insta::assert_snapshot!(definitions(&SkillsHarness::new(SkillLimits::default()).backend));
 }
 
 #[tokio::test]
-async fn what_a_model_reads() {
-    let yard = Yard::new(SkillLimits::default());
+async fn skill_tool_results() {
+    let harness = SkillsHarness::new(SkillLimits::default());
     let first = read_all(
-        &yard.backend,
+        &harness.backend,
         None,
         &[
             (LIST, json!({})),
@@ -63,9 +66,9 @@ async fn what_a_model_reads() {
         ],
     )
     .await;
-    yard.kept.pass(2 * DAY);
+    harness.store.pass(2 * DAY);
     let second = read_all(
-        &yard.backend,
+        &harness.backend,
         None,
         &[
             (LIST, json!({})),
@@ -74,9 +77,9 @@ async fn what_a_model_reads() {
         ],
     )
     .await;
-    yard.kept.pass(DAY);
+    harness.store.pass(DAY);
     let third = read_all(
-        &yard.backend,
+        &harness.backend,
         None,
         &[
             (SAVE, json!({"name": "research/summarize", "content": "Read it twice. Say it."})),
@@ -97,12 +100,12 @@ async fn what_a_model_reads() {
 }
 
 #[tokio::test]
-async fn what_a_model_reads_of_bad_input() {
-    let yard = Yard::new(SkillLimits { skills: 2, bytes: 60, content_bytes: 40 });
+async fn errors_of_invalid_arguments() {
+    let harness = SkillsHarness::new(SkillLimits { skills: 2, bytes: 60, content_bytes: 40 });
     let long = "x".repeat(41);
     let names: Vec<_> = (0..11).map(|number| format!("n{number}")).collect();
     let read = read_all(
-        &yard.backend,
+        &harness.backend,
         None,
         &[
             (SAVE, json!({"name": "a"})),
@@ -123,8 +126,8 @@ async fn what_a_model_reads_of_bad_input() {
     )
     .await;
     insta::assert_snapshot!(read);
-    yard.kept.go_away();
-    let away = read_all(&yard.backend, None, &[(LIST, json!({})), (GET, json!({"name": "a"}))]).await;
+    harness.store.go_away();
+    let away = read_all(&harness.backend, None, &[(LIST, json!({})), (GET, json!({"name": "a"}))]).await;
     insta::assert_snapshot!(away, @r#"
     > list_skills {}
     error: Skills cannot be used now: the store cannot be reached. Try again later.
@@ -135,7 +138,7 @@ async fn what_a_model_reads_of_bad_input() {
 }
 
 #[test]
-fn names_are_segments_of_plain_characters() {
+fn name_consists_of_plain_segments() {
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
         let parsed = SkillName::parse("name", text).ok();
@@ -153,109 +156,110 @@ fn names_are_segments_of_plain_characters() {
 }
 
 #[tokio::test]
-async fn skills_belong_to_the_key_of_their_caller() {
-    let yard = Yard::new(SkillLimits::default());
+async fn skills_belong_to_the_callers_key() {
+    let harness = SkillsHarness::new(SkillLimits::default());
     for (caller, content) in [(Some("k1"), "of k1"), (Some("k2"), "of k2"), (None, "of everybody")] {
-        read(&yard.backend, caller, SAVE, json!({"name": "x", "content": content})).await;
+        read(&harness.backend, caller, SAVE, json!({"name": "x", "content": content})).await;
     }
     for (caller, content) in [(Some("k1"), "of k1"), (Some("k2"), "of k2"), (None, "of everybody")] {
-        assert_eq!(read(&yard.backend, caller, GET, json!({"name": "x"})).await, content);
+        assert_eq!(read(&harness.backend, caller, GET, json!({"name": "x"})).await, content);
     }
-    let nobodys = read(&yard.backend, Some("everybody"), GET, json!({"name": "x"})).await;
-    assert_eq!(nobodys, "Skill 'x' not found. Call list_skills to see available skills.");
-    read(&yard.backend, Some("k1"), DELETE, json!({"name": "x"})).await;
-    assert_eq!(read(&yard.backend, Some("k2"), GET, json!({"name": "x"})).await, "of k2");
-    assert_eq!(read(&yard.backend, Some("k1"), LIST, json!({})).await, "No skills saved yet.");
+    let answer = read(&harness.backend, Some("everybody"), GET, json!({"name": "x"})).await;
+    assert_eq!(answer, "Skill 'x' not found. Call list_skills to see available skills.");
+    read(&harness.backend, Some("k1"), DELETE, json!({"name": "x"})).await;
+    assert_eq!(read(&harness.backend, Some("k2"), GET, json!({"name": "x"})).await, "of k2");
+    assert_eq!(read(&harness.backend, Some("k1"), LIST, json!({})).await, "No skills saved yet.");
 }
 
 #[tokio::test]
-async fn it_is_known_when_a_skill_was_made_changed_and_used() {
-    let yard = Yard::new(SkillLimits::default());
-    let start = yard.skills.now();
-    save(&yard.skills, "x", "one").await.expect("room");
+async fn creation_update_and_use_times_are_recorded() {
+    let harness = SkillsHarness::new(SkillLimits::default());
+    let start = harness.skills.now();
+    save(&harness.skills, "x", "one").await.expect("room");
     let times = async || {
-        let skill = yard.skills.list(&owner("")).await.expect("a store").remove(0);
+        let skill = harness.skills.list(&owner("")).await.expect("a store").remove(0);
         let since = |time: u64| (time - start) / 1000;
         (since(skill.created_at), skill.updated_at.map(since), skill.last_used_at.map(since))
     };
     assert_eq!(times().await, (0, None, None));
-    // Uses are noted once a minute: a note is a write.
-    for (passed, noted) in [(10, 10), (30, 10), (29, 10), (1, 70), (3600, 3670)] {
-        yard.kept.pass(Duration::from_secs(passed));
-        yard.skills.get(&owner(""), &name("X")).await.expect("a store").expect("a skill");
-        assert_eq!(times().await, (0, None, Some(noted)));
+    // Uses are recorded once a minute, because each costs a write.
+    for (passed, recorded) in [(10, 10), (30, 10), (29, 10), (1, 70), (3600, 3670)] {
+        harness.store.pass(Duration::from_secs(passed));
+        harness.skills.get(&owner(""), &name("X")).await.expect("a store").expect("a skill");
+        assert_eq!(times().await, (0, None, Some(recorded)));
     }
-    save(&yard.skills, "X", "two").await.expect("room");
+    save(&harness.skills, "X", "two").await.expect("room");
     assert_eq!(times().await, (0, Some(3670), Some(3670)));
 }
 
 #[tokio::test]
-async fn a_full_shelf_takes_changes_of_what_it_holds() {
-    let yard = Yard::new(SkillLimits { skills: 2, bytes: 1000, content_bytes: 1000 });
+async fn existing_skill_can_be_changed_at_the_limit() {
+    let harness = SkillsHarness::new(SkillLimits { skills: 2, bytes: 1000, content_bytes: 1000 });
     for named in ["a", "b", "A"] {
-        save(&yard.skills, named, "x").await.expect("room");
+        save(&harness.skills, named, "x").await.expect("room");
     }
-    assert!(matches!(save(&yard.skills, "c", "x").await, Err(SkillError::TooMany { limit: 2 })));
+    assert!(matches!(save(&harness.skills, "c", "x").await, Err(SkillError::TooMany { limit: 2 })));
     let large = "x".repeat(700);
-    save(&yard.skills, "a", &large).await.expect("room");
-    save(&yard.skills, "a", &large).await.expect("room, as it takes its own place");
-    assert!(matches!(save(&yard.skills, "b", &large).await, Err(SkillError::TooManyBytes { .. })));
-    let kept = yard.skills.get(&owner(""), &name("b")).await.expect("a store").expect("a skill");
-    assert_eq!(kept.content, "x");
+    save(&harness.skills, "a", &large).await.expect("room");
+    save(&harness.skills, "a", &large).await.expect("room, as it takes its own place");
+    assert!(matches!(save(&harness.skills, "b", &large).await, Err(SkillError::TooManyBytes { .. })));
+    let skill = harness.skills.get(&owner(""), &name("b")).await.expect("a store").expect("a skill");
+    assert_eq!(skill.content, "x");
 }
 
-/// A store that takes its time: others get in between.
-struct Slow(Arc<Kept>);
+/// A store that yields before each operation, so that others run in between.
+struct SlowStore(Arc<ManualStore>);
 
-impl Kv for Slow {
-    fn get<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, Option<Value>> {
+impl KeyValueStore for SlowStore {
+    fn get<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, Option<StoredValue>> {
         yield_now().then(move |()| self.0.get(space, key)).boxed()
     }
 
-    fn put<'a>(&'a self, space: Space, key: &'a str, put: Put) -> Stored<'a, Option<u64>> {
+    fn put<'a>(&'a self, space: KeySpace, key: &'a str, put: PutRequest) -> StoreFuture<'a, Option<u64>> {
         yield_now().then(move |()| self.0.put(space, key, put)).boxed()
     }
 
-    fn delete<'a>(&'a self, space: Space, key: &'a str) -> Stored<'a, bool> {
+    fn delete<'a>(&'a self, space: KeySpace, key: &'a str) -> StoreFuture<'a, bool> {
         self.0.delete(space, key)
     }
 
     fn list<'a>(
         &'a self,
-        space: Space,
+        space: KeySpace,
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> Stored<'a, Vec<(String, Value)>> {
+    ) -> StoreFuture<'a, Vec<(String, StoredValue)>> {
         self.0.list(space, prefix, after, limit)
     }
 
-    fn size(&self, space: Space) -> Stored<'_, u64> {
+    fn size(&self, space: KeySpace) -> StoreFuture<'_, u64> {
         self.0.size(space)
     }
 
-    fn revision(&self, space: Space) -> Stored<'_, u64> {
+    fn revision(&self, space: KeySpace) -> StoreFuture<'_, u64> {
         self.0.revision(space)
     }
 }
 
 #[tokio::test]
-async fn writers_at_the_same_time_lose_nothing_and_keep_the_bound() {
-    let (kept, _) = Kept::memory(MemoryLimits::default());
+async fn concurrent_writers_lose_nothing_and_respect_the_limit() {
+    let (store, _) = ManualStore::memory(MemoryLimits::default());
     let limits = SkillLimits { skills: 20, ..SkillLimits::default() };
-    let gateways = [(); 2].map(|()| Skills::new(Arc::new(Slow(kept.clone())), limits));
+    let gateways = [(); 2].map(|()| SkillStore::new(Arc::new(SlowStore(store.clone())), limits));
     let names: Vec<_> = (0..30).map(|number| format!("skill-{number:02}")).collect();
     let writers = names.iter().zip(gateways.iter().cycle());
     let saved = join_all(writers.map(|(name, skills)| save(skills, name, name))).await;
-    let full = |saved: &Result<Skill, SkillError>| matches!(saved, Err(SkillError::TooMany { limit: 20 }));
+    let full =
+        |saved: &Result<StoredSkill, SkillError>| matches!(saved, Err(SkillError::TooMany { limit: 20 }));
     assert!(saved.iter().all(|saved| saved.is_ok() || full(saved)), "{saved:?}");
-    let said: Vec<_> = saved.iter().flatten().map(|skill| &*skill.name).collect();
-    let listed = gateways[1].list(&owner("")).await.expect("a store");
-    assert_eq!(listed.iter().map(|skill| &*skill.name).collect::<Vec<_>>(), said);
-    assert_eq!(said.len(), 20);
+    let names: Vec<_> = saved.iter().flatten().map(|skill| &*skill.name).collect();
+    let skills = gateways[1].list(&owner("")).await.expect("a store");
+    assert_eq!(skills.iter().map(|skill| &*skill.name).collect::<Vec<_>>(), names);
+    assert_eq!(names.len(), 20);
 
-    // Who reads while others write gets the one or the other, and no use that is noted takes back what was written.
-    let (first, last) = (name("skill-00"), name(said[19]));
+    // A concurrent reader gets one version or the other, and recording a use reverts no write.
+    let (first, last) = (name("skill-00"), name(names[19]));
     let rewriting = join_all((0..10).map(|number| {
         let content = if number % 2 == 0 { "even" } else { "odd" };
         save(&gateways[number % 2], first.as_str(), content)

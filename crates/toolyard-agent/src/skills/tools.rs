@@ -1,4 +1,4 @@
-//! The tools of skills.
+//! The tools for skills.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations, ToolFa
 
 use super::limits::SkillError;
 use super::name::SkillName;
-use super::skill::{NewSkill, Skill};
-use super::store::{Owner, Skills};
-use crate::memory::Who;
-use crate::memory::tools::args::{Tags, said, tags};
+use super::skill::{NewSkill, StoredSkill};
+use super::store::{SkillOwner, SkillStore};
+use crate::memory::MemoryCaller;
+use crate::memory::tools::args::{TagList, non_blank, tags};
 
-/// The names of the tools, as agents know them.
+/// Names of the tools, as agents know them.
 pub const SAVE: &str = "save_skill";
 /// See [`SAVE`].
 pub const GET: &str = "get_skill";
@@ -21,7 +21,7 @@ pub const GET: &str = "get_skill";
 pub const LIST: &str = "list_skills";
 /// See [`SAVE`].
 pub const DELETE: &str = "delete_skill";
-/// All of them.
+/// Names of all tools.
 pub const NAMES: [&str; 4] = [SAVE, GET, LIST, DELETE];
 
 const ABOUT_SAVE: &str = "\
@@ -35,27 +35,27 @@ const ABOUT_LIST: &str = "Lists the skills that are kept, each with what it is f
 
 const ABOUT_DELETE: &str = "Deletes a skill that is wrong or no longer needed.";
 
-/// How many others a skill may name.
-const MOST_SEE_ALSO: usize = 10;
+/// Maximum number of related skills.
+const MAX_SEE_ALSO: usize = 10;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct SaveArgs {
-    /// What to call it: letters, digits, "-" and "_", with "/" between parts, such as "plan-meeting" or "research/summarize"
+struct SaveSkillArgs {
+    /// Name: letters, digits, "-" and "_", with "/" between parts, such as "plan-meeting" or "research/summarize"
     name: String,
     /// The whole instructions, as Markdown
     content: String,
-    /// What it is for, in 15 words at most; its first heading or sentence if left out
+    /// Purpose, in 15 words at most; its first heading or sentence if left out
     #[serde(default)]
     summary: Option<String>,
     /// Names of skills that go with it, separated by commas, or as a list; if left out, those that it had
     #[serde(default)]
-    see_also: Tags,
+    see_also: TagList,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct NameArgs {
+struct SkillNameArgs {
     /// The name of the skill as list_skills shows it
     name: String,
 }
@@ -63,32 +63,38 @@ struct NameArgs {
 /// Adds the tools to a server.
 ///
 /// # Errors
-/// When there is a tool of one of their names already.
-pub fn add(server: Server, skills: Skills) -> Result<Server, RegisterError> {
+/// Returns an error if the server already has a tool of one of these names.
+pub fn add(server: Server, skills: SkillStore) -> Result<Server, RegisterError> {
     let [save, get, list, delete] = [(); 4].map(|()| skills.clone());
     server
-        .register_tool(save_tool(), async move |context: Context, args: SaveArgs| {
-            saved(&save, &owner(&context), args).await
+        .register_tool(save_tool(), async move |context: Context, args: SaveSkillArgs| {
+            save_skill(&save, &owner(&context), args).await
         })?
         .register_tool(
             read_only(GET, "Get a skill", ABOUT_GET),
-            async move |context: Context, args: NameArgs| got(&get, &owner(&context), &args.name).await,
+            async move |context: Context, args: SkillNameArgs| {
+                get_skill(&get, &owner(&context), &args.name).await
+            },
         )?
         .register_tool(read_only(LIST, "List skills", ABOUT_LIST), async move |context: Context| {
-            listed(&list, &owner(&context)).await
+            list_skills(&list, &owner(&context)).await
         })?
-        .register_tool(delete_tool(), async move |context: Context, args: NameArgs| {
-            deleted(&delete, &owner(&context), &args.name).await
+        .register_tool(delete_tool(), async move |context: Context, args: SkillNameArgs| {
+            delete_skill(&delete, &owner(&context), &args.name).await
         })
 }
 
-fn owner(context: &Context) -> Owner {
-    Owner::of(&Who::of_context(context))
+fn owner(context: &Context) -> SkillOwner {
+    SkillOwner::of(&MemoryCaller::of_context(context))
 }
 
-async fn saved(skills: &Skills, owner: &Owner, args: SaveArgs) -> Result<String, ToolFailure> {
+async fn save_skill(
+    skills: &SkillStore,
+    owner: &SkillOwner,
+    args: SaveSkillArgs,
+) -> Result<String, ToolFailure> {
     let name = SkillName::parse("name", &args.name)?;
-    let (summary, see_also) = (said(args.summary), see_also(args.see_also)?);
+    let (summary, see_also) = (non_blank(args.summary), see_also(args.see_also)?);
     let new = NewSkill {
         name: &name,
         content: &args.content,
@@ -100,9 +106,9 @@ async fn saved(skills: &Skills, owner: &Owner, args: SaveArgs) -> Result<String,
     Ok(format!("Skill '{}' {done}. Its summary: {}", skill.name, skill.summary))
 }
 
-async fn got(skills: &Skills, owner: &Owner, name: &str) -> Result<String, ToolFailure> {
+async fn get_skill(skills: &SkillStore, owner: &SkillOwner, name: &str) -> Result<String, ToolFailure> {
     let name = SkillName::parse("name", name)?;
-    let Some(Skill { mut content, see_also, .. }) = skills.get(owner, &name).await? else {
+    let Some(StoredSkill { mut content, see_also, .. }) = skills.get(owner, &name).await? else {
         return Ok(missing(&name));
     };
     if !see_also.is_empty() {
@@ -111,13 +117,13 @@ async fn got(skills: &Skills, owner: &Owner, name: &str) -> Result<String, ToolF
     Ok(content)
 }
 
-async fn listed(skills: &Skills, owner: &Owner) -> Result<String, ToolFailure> {
-    let (listed, now) = (skills.list(owner).await?, skills.now());
-    if listed.is_empty() {
+async fn list_skills(skills: &SkillStore, owner: &SkillOwner) -> Result<String, ToolFailure> {
+    let (skill_list, now) = (skills.list(owner).await?, skills.now());
+    if skill_list.is_empty() {
         return Ok("No skills saved yet.".to_owned());
     }
-    let mut text = format!("Available skills ({}):", listed.len());
-    for Skill { name, summary, created_at, last_used_at, .. } in &listed {
+    let mut text = format!("Available skills ({}):", skill_list.len());
+    for StoredSkill { name, summary, created_at, last_used_at, .. } in &skill_list {
         let age = now.saturating_sub(*created_at) / DAY;
         let used = last_used_at.map_or_else(
             || "never used".to_owned(),
@@ -128,7 +134,7 @@ async fn listed(skills: &Skills, owner: &Owner) -> Result<String, ToolFailure> {
     Ok(text)
 }
 
-async fn deleted(skills: &Skills, owner: &Owner, name: &str) -> Result<String, ToolFailure> {
+async fn delete_skill(skills: &SkillStore, owner: &SkillOwner, name: &str) -> Result<String, ToolFailure> {
     let name = SkillName::parse("name", name)?;
     let deleted = skills.delete(owner, &name).await?;
     Ok(deleted.map_or_else(|| missing(&name), |skill| format!("Skill '{}' deleted.", skill.name)))
@@ -138,14 +144,14 @@ fn missing(name: &SkillName) -> String {
     format!("Skill '{name}' not found. Call list_skills to see available skills.")
 }
 
-/// The names that a call gives; `None` where it says nothing of them.
-fn see_also(given: Tags) -> Result<Option<Vec<String>>, SkillError> {
-    if matches!(given, Tags::None) {
+/// Parses the names of related skills; `None` if the call has none.
+fn see_also(names: TagList) -> Result<Option<Vec<String>>, SkillError> {
+    if matches!(names, TagList::None) {
         return Ok(None);
     }
-    let names = tags(given);
-    if names.len() > MOST_SEE_ALSO {
-        return Err(SkillError::TooManyNames { limit: MOST_SEE_ALSO });
+    let names = tags(names);
+    if names.len() > MAX_SEE_ALSO {
+        return Err(SkillError::TooManyNames { limit: MAX_SEE_ALSO });
     }
     let names = names.iter().map(|name| SkillName::parse("see_also", name).map(|name| name.to_string()));
     names.collect::<Result<_, _>>().map(Some)

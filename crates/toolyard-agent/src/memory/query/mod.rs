@@ -1,10 +1,10 @@
-//! A part of a stored JSON value: what `query_working_memory` selects.
+//! Selects a part of a stored JSON value, for `query_working_memory`.
 //!
-//! Nothing can stop an expression once it runs, so what it may come to is known before: `growth` says how many times over it
-//! may copy the data, and that times the size of the data is bounded. What it gives is written into a bounded text.
+//! A running expression cannot be cancelled, so its cost is limited in advance: [`GrowthBound`] tells how many copies
+//! of the data it may make, and that number times the size of the data is limited. The length of the result is limited
+//! too.
 
-mod bounded;
-mod growth;
+mod bounded_writer;
 #[cfg(test)]
 mod tests;
 
@@ -15,23 +15,24 @@ use jmespath::Variable;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use toolyard_core::growth::GrowthBound;
 
-use bounded::Bounded;
+use bounded_writer::BoundedTextWriter;
 
-/// What queries may take.
+/// Limits of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// Bytes of the JSON that is looked into.
+    /// Maximum bytes of the JSON text.
     pub input_bytes: usize,
-    /// Characters of what is given.
+    /// Maximum characters of the result.
     pub result_chars: usize,
-    /// Values and names in it: what takes memory once it is read, some hundred bytes each.
+    /// Maximum number of values and names in the JSON text. Each takes some hundred bytes of memory once it is parsed.
     pub input_values: usize,
-    /// Values that an expression may make.
+    /// Maximum number of values that an expression may create.
     pub values: usize,
-    /// How long anybody waits for one.
+    /// Maximum time for one query, including the wait for a permit.
     pub time: Duration,
-    /// How many run at a time; each has a thread for itself.
+    /// Maximum number of concurrent queries. Each has a thread of its own.
     pub at_once: usize,
 }
 
@@ -48,88 +49,88 @@ impl Default for QueryLimits {
     }
 }
 
-/// How long an expression may be, in bytes.
-const LONGEST_EXPRESSION: usize = 500;
-/// How many characters it may have that begin something within something. Who reads it, runs it, and drops it goes as deep as it
-/// does, on a stack that ends.
-const MOST_NESTED: usize = 64;
+/// Maximum length of an expression in bytes.
+const MAX_EXPRESSION_LENGTH: usize = 500;
+/// Maximum number of characters that open a nested expression. Parsing, running and dropping an expression recurse as
+/// deep as it is nested, on a stack of limited size.
+const MAX_NESTED: usize = 64;
 const NESTS: &[u8] = b"([{!&*.|";
 
-/// Why there is no result. The texts are for a model.
+/// Error of a query. A model reads the texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
-    /// The expression is too long to be read.
+    /// The expression is too long or too deeply nested.
     #[error(
-        "expression: is longer than {LONGEST_EXPRESSION} bytes, or has more than {MOST_NESTED} dots and brackets. Ask for less at a time."
+        "expression: is longer than {MAX_EXPRESSION_LENGTH} bytes, or has more than {MAX_NESTED} dots and brackets. Ask for less at a time."
     )]
     LongExpression,
-    /// The expression is none, or does not fit the value.
+    /// The expression is invalid, or does not fit the value.
     #[error("expression: {0}")]
     Expression(String),
     /// The value is not JSON.
     #[error("The value is not JSON ({0}). Read it with get_from_working_memory.")]
     NotJson(String),
-    /// The value is too large to be looked into.
+    /// The value has too many bytes.
     #[error(
         "The value has {bytes} bytes, and a query looks into {limit} at most. Read single chunks with get_from_working_memory."
     )]
     LargeValue {
-        /// The value's.
+        /// Bytes of the value.
         bytes: usize,
-        /// The bound.
+        /// Maximum number of bytes.
         limit: usize,
     },
-    /// The value has too many parts to be looked into.
+    /// The value has too many members and items.
     #[error(
         "The value has more than {0} members and items, which is more than a query looks into. Read single chunks with \
          get_from_working_memory."
     )]
     ManyValues(usize),
-    /// The expression might come to too much.
+    /// The expression may create too many values.
     #[error(
         "expression: copies the value too many times over. Select from it in smaller steps, without nested lists."
     )]
     Costly,
-    /// What was selected is too much to be read.
+    /// The result has too many characters.
     #[error(
         "The result has more than {0} characters. Select fewer members, such as `items[*].name`, or a part, such as \
          `items[0:20]`, or count with `length(items)`."
     )]
     LargeResult(usize),
-    /// It takes longer than anybody waits.
+    /// The query takes too long.
     #[error("The query took too long. Ask for less at a time.")]
     TooSlow,
-    /// Something is wrong here.
+    /// The query failed for an internal reason, such as a panic.
     #[error("The query failed because of a fault in the server.")]
     Fault,
 }
 
-/// Runs queries, some at a time.
+/// Runs a limited number of queries at a time.
 #[derive(Debug, Clone)]
-pub struct Queries {
+pub struct QueryRunner {
     limits: QueryLimits,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-impl Queries {
-    /// Queries within these limits.
+impl QueryRunner {
+    /// Returns a runner with these limits.
     #[must_use]
     pub fn new(limits: QueryLimits) -> Self {
-        Self { limits, places: Arc::new(Semaphore::new(limits.at_once.max(1))) }
+        Self { limits, permits: Arc::new(Semaphore::new(limits.at_once.max(1))) }
     }
 
-    /// What an expression selects from a JSON text.
+    /// Returns the part of a JSON text that an expression selects.
     ///
     /// # Errors
-    /// See [`QueryError`].
+    /// Returns a [`QueryError`].
     pub async fn run(&self, text: String, expression: String) -> Result<String, QueryError> {
-        let (limits, places) = (self.limits, self.places.clone());
+        let (limits, places) = (self.limits, self.permits.clone());
         let work = async move {
-            let place = places.acquire_owned().await.map_err(|_| QueryError::Fault)?;
+            let permit = places.acquire_owned().await.map_err(|_| QueryError::Fault)?;
             let selected = spawn_blocking(move || {
                 let selected = select(&text, &expression, &limits);
-                // Kept until the work is done, also where nobody waits for it any more.
-                drop(place);
+                // Held until the work is done, even after a timeout.
+                drop(permit);
                 selected
             });
             selected.await.unwrap_or(Err(QueryError::Fault))
@@ -138,10 +139,10 @@ impl Queries {
     }
 }
 
-/// What an expression selects from a JSON text, as JSON.
+/// Returns the part of a JSON text that an expression selects, as JSON.
 ///
 /// # Errors
-/// See [`QueryError`].
+/// Returns a [`QueryError`].
 pub fn select(text: &str, expression: &str, limits: &QueryLimits) -> Result<String, QueryError> {
     if text.len() > limits.input_bytes {
         return Err(QueryError::LargeValue { bytes: text.len(), limit: limits.input_bytes });
@@ -150,32 +151,30 @@ pub fn select(text: &str, expression: &str, limits: &QueryLimits) -> Result<Stri
         return Err(QueryError::ManyValues(limits.input_values));
     }
     let nested = expression.bytes().filter(|byte| NESTS.contains(byte)).count();
-    if expression.len() > LONGEST_EXPRESSION || nested > MOST_NESTED {
+    if expression.len() > MAX_EXPRESSION_LENGTH || nested > MAX_NESTED {
         return Err(QueryError::LongExpression);
     }
     let wrong = |error: jmespath::JmespathError| QueryError::Expression(error.to_string());
     let expression = jmespath::compile(expression).map_err(wrong)?;
     let value = parse(text)?;
-    let growth = growth::of(expression.as_ast());
-    let strings = if growth.makes_strings { text.len() / 8 } else { 0 };
-    if growth.times.saturating_mul(nodes(&value) + strings) > limits.values {
+    if GrowthBound::of(expression.as_ast()).values(nodes(&value), text.len()) > limits.values {
         return Err(QueryError::Costly);
     }
     let value = Arc::new(value);
     let selected = expression.search(&value).map_err(wrong)?;
-    let mut written = Bounded::new(limits.result_chars);
-    serde_json::to_writer(&mut written, &selected)
+    let mut writer = BoundedTextWriter::new(limits.result_chars);
+    serde_json::to_writer(&mut writer, &selected)
         .map_err(|_| QueryError::LargeResult(limits.result_chars))?;
-    let mut written = written.into_text();
+    let mut result = writer.into_text();
     if selected.is_null() {
-        written.push_str("\n\nThe expression selects nothing. The value is ");
-        written.push_str(&described(&value));
-        written.push('.');
+        result.push_str("\n\nThe expression selects nothing. The value is ");
+        result.push_str(&shape_of(&value));
+        result.push('.');
     }
-    Ok(written)
+    Ok(result)
 }
 
-/// One value, or the array of all values of a text that has several: results may be made of many.
+/// Parses one value, or several values as an array: a result may consist of several JSON texts.
 fn parse(text: &str) -> Result<Variable, QueryError> {
     let values = serde_json::Deserializer::from_str(text).into_iter::<Variable>();
     let values: Result<Vec<_>, _> = values.map(|value| value.map(Arc::new)).collect();
@@ -187,13 +186,13 @@ fn parse(text: &str) -> Result<Variable, QueryError> {
     }
 }
 
-/// How many values and names there are in a JSON text at most, without reading it.
+/// Returns an upper bound of the number of values and names in a JSON text, without parsing it.
 fn parts(text: &str) -> usize {
     let (mut parts, mut rest) = (1, text.as_bytes());
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b',' | b':' | b'[' | b'{')) {
-        let found = rest[at];
+        let byte = rest[at];
         rest = &rest[at + 1..];
-        if found == b'"' {
+        if byte == b'"' {
             rest = behind_string(rest);
         } else {
             parts += 1;
@@ -202,19 +201,19 @@ fn parts(text: &str) -> usize {
     parts
 }
 
-/// What follows the string whose first quote was just read.
+/// Returns the text after a string, whose first quote precedes `text`.
 fn behind_string(mut text: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
         if text[at] == b'"' {
             return &text[at + 1..];
         }
-        // What is escaped is one character, whatever it is.
+        // Skip the escaped character.
         text = text.get(at + 2..).unwrap_or_default();
     }
     &[]
 }
 
-/// How many values there are in a value, itself included.
+/// Returns the number of values in a value, including itself.
 fn nodes(value: &Variable) -> usize {
     match value {
         Variable::Array(items) => 1 + items.iter().map(|item| nodes(item)).sum::<usize>(),
@@ -223,23 +222,25 @@ fn nodes(value: &Variable) -> usize {
     }
 }
 
-/// How many members of an object are named.
+/// Maximum number of members that a description names.
 const MEMBERS_NAMED: usize = 20;
-/// How much of the name of a member is shown, in characters.
-const NAME_SHOWN: usize = 60;
+/// Maximum length of a member's name in a description, in characters.
+const MAX_MEMBER_NAME_LENGTH: usize = 60;
 
-/// What a value looks like from outside, for who has selected nothing of it.
-fn described(value: &Variable) -> String {
+/// Describes the shape of a value, for an expression that selects nothing.
+fn shape_of(value: &Variable) -> String {
     match value {
         Variable::Array(items) => {
             let first = items.first().filter(|first| first.is_object());
-            let first = first.map(|first| format!(", the first of them {}", described(first)));
+            let first = first.map(|first| format!(", the first of them {}", shape_of(first)));
             let plural = if items.len() == 1 { "" } else { "s" };
             format!("an array of {} item{plural}{}", items.len(), first.unwrap_or_default())
         }
         Variable::Object(members) => {
-            let shown = |name: &String| format!("`{}`", name.chars().take(NAME_SHOWN).collect::<String>());
-            let names: Vec<_> = members.keys().take(MEMBERS_NAMED).map(shown).collect();
+            let quoted = |name: &String| {
+                format!("`{}`", name.chars().take(MAX_MEMBER_NAME_LENGTH).collect::<String>())
+            };
+            let names: Vec<_> = members.keys().take(MEMBERS_NAMED).map(quoted).collect();
             let more = if members.len() > MEMBERS_NAMED { ", …" } else { "" };
             format!("an object with the members {}{more}", names.join(", "))
         }

@@ -14,7 +14,7 @@ fn selected(text: &str, expression: &str) -> String {
 }
 
 #[test]
-fn what_expressions_select() {
+fn expressions_select_values() {
     #[track_caller]
     fn check(expression: &str, expected: &str) {
         assert_eq!(selected(MODELS, expression), expected, "{expression}");
@@ -30,12 +30,12 @@ fn what_expressions_select() {
     check("join(', ', data[].tags[])", r#""x, y, y""#);
     check("max_by(data, &price).to_string(price)", r#""9""#);
     check("data[0:2].tags", r#"[["x","y"],["y"]]"#);
-    // Several values are a list of them.
+    // Several values count as an array.
     assert_eq!(selected("{\"a\":1}\n\n{\"a\":2}", "[*].a"), "[1,2]");
 }
 
 #[test]
-fn what_a_model_reads_where_nothing_is_selected_or_something_is_wrong() {
+fn empty_selection_and_errors_are_explained() {
     let long = format!("[{}]", vec!["\"some words of a result\""; 20].join(","));
     let cases = [
         (MODELS, "models"),
@@ -54,7 +54,7 @@ fn what_a_model_reads_where_nothing_is_selected_or_something_is_wrong() {
 }
 
 #[test]
-fn what_would_come_to_too_much_is_refused_before_it_runs() {
+fn costly_expression_is_refused_before_it_runs() {
     #[track_caller]
     fn check(text: &str, expression: &str) {
         assert_eq!(
@@ -75,32 +75,32 @@ fn what_would_come_to_too_much_is_refused_before_it_runs() {
     assert_eq!(select(MODELS, "@", &limits), Err(QueryError::ManyValues(10)));
     let limits = QueryLimits { input_bytes: 10, ..QueryLimits::default() };
     assert_eq!(select(MODELS, "@", &limits), Err(QueryError::LargeValue { bytes: MODELS.len(), limit: 10 }));
-    for long in ["a".repeat(LONGEST_EXPRESSION + 1), "(".repeat(MOST_NESTED + 1)] {
+    for long in ["a".repeat(MAX_EXPRESSION_LENGTH + 1), "(".repeat(MAX_NESTED + 1)] {
         assert_eq!(select(MODELS, &long, &QueryLimits::default()), Err(QueryError::LongExpression));
     }
 }
 
-/// Records of common size may be picked from as models do it.
+/// The limits permit typical queries of large results.
 #[test]
-fn what_models_ask_of_large_results_is_not_refused() {
+fn typical_queries_of_large_results_are_accepted() {
     let record = r#"{"id":"vendor/model-name","name":"A model","context_length":131072,"pricing":{"prompt":"0.0000001","completion":"0.0000004"},"description":"Some hundred characters of text that say what the model is good for, how it was made, and by whom it was made."}"#;
     let text = format!(r#"{{"data":[{}]}}"#, vec![record; 12_000].join(","));
-    let asked = [
+    let expressions = [
         "data[?context_length > `200000`].id",
         "data[?contains(id, 'nobody')].{id: id, name: name, price: pricing.prompt, context: context_length}",
         "sort_by(data, &context_length)[-5:].{id: id, length: context_length, about: description}",
         "length(data)",
         "data[0:10].[id, name, pricing.prompt, pricing.completion, context_length]",
     ];
-    for expression in asked {
+    for expression in expressions {
         let selected = select(&text, expression, &QueryLimits::default());
         assert!(selected.is_ok(), "{expression}: {selected:?} in {} bytes", text.len());
     }
 }
 
-/// Who reads expressions, who runs them, and who drops them goes as deep as they are.
+/// Parsing, running and dropping an expression recurse as deep as it is nested.
 #[test]
-fn deep_expressions_end_well() {
+fn deeply_nested_expressions_do_not_overflow_the_stack() {
     const UNITS: [&str; 18] = [
         "(",
         "[",
@@ -122,11 +122,11 @@ fn deep_expressions_end_well() {
         "a&&",
     ];
     for unit in UNITS {
-        // As many as are let through, and as many as fit.
-        for times in [MOST_NESTED / 2, MOST_NESTED, LONGEST_EXPRESSION / unit.len()] {
+        // Up to the limit of nesting, and up to the limit of length.
+        for times in [MAX_NESTED / 2, MAX_NESTED, MAX_EXPRESSION_LENGTH / unit.len()] {
             for behind in ["", "@", "a"] {
                 let mut deep = unit.repeat(times);
-                deep.truncate(LONGEST_EXPRESSION - behind.len());
+                deep.truncate(MAX_EXPRESSION_LENGTH - behind.len());
                 let _any = select(MODELS, &(deep + behind), &QueryLimits::default());
             }
         }
@@ -134,8 +134,8 @@ fn deep_expressions_end_well() {
     for (open, close) in
         [("(", ")"), ("[", "]"), ("!", ""), ("[*].", ""), ("{a:", "}"), ("not_null(", ")"), ("[?", "]")]
     {
-        let times = MOST_NESTED / open.bytes().filter(|byte| NESTS.contains(byte)).count();
-        let times = times.min(LONGEST_EXPRESSION / (open.len() + close.len() + 1));
+        let times = MAX_NESTED / open.bytes().filter(|byte| NESTS.contains(byte)).count();
+        let times = times.min(MAX_EXPRESSION_LENGTH / (open.len() + close.len() + 1));
         let balanced = format!("{}@{}", open.repeat(times), close.repeat(times));
         let selected = select("[[1]]", &balanced, &QueryLimits::default());
         assert_ne!(selected, Err(QueryError::LongExpression), "{balanced}");
@@ -145,7 +145,7 @@ fn deep_expressions_end_well() {
 }
 
 #[test]
-fn parts_are_counted_outside_of_strings() {
+fn parts_inside_strings_are_not_counted() {
     let check = |text: &str, expected| assert_eq!(parts(text), expected, "{text}");
     check("1", 1);
     check("[1,2]", 3);
@@ -156,14 +156,14 @@ fn parts_are_counted_outside_of_strings() {
 
 proptest! {
     #[test]
-    fn there_are_no_more_values_than_were_counted(value in proptest::collection::vec("[a,:{\"\\\\\\[é]{0,9}", 0..20), deep in 0_usize..9) {
+    fn part_count_is_an_upper_bound(value in proptest::collection::vec("[a,:{\"\\\\\\[é]{0,9}", 0..20), deep in 0_usize..9) {
         let object: serde_json::Map<_, _> = value.iter().map(|name| (name.clone(), value.clone().into())).collect();
         let text = format!("{}{}{}", "[".repeat(deep), serde_json::Value::from(object), "]".repeat(deep));
         prop_assert!(parts(&text) >= nodes(&parse(&text).expect("JSON")));
     }
 
     #[test]
-    fn no_expression_panics_or_gives_too_much(expression in r#"([a-c@*.,|&!()\[\]{}?:<>='"`0-9 -]|data|price|length\(|sort_by\(|\[\*\]|\[\]|to_string\(|@\)){0,30}"#) {
+    fn arbitrary_expressions_neither_panic_nor_exceed_the_limit(expression in r#"([a-c@*.,|&!()\[\]{}?:<>='"`0-9 -]|data|price|length\(|sort_by\(|\[\*\]|\[\]|to_string\(|@\)){0,30}"#) {
         let limits = QueryLimits { result_chars: 100, values: 100_000, ..QueryLimits::default() };
         if let Ok(selected) = select(MODELS, &expression, &limits) {
             prop_assert!(selected.chars().count() <= 100 + 400);
@@ -172,11 +172,11 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_too_long_is_told_and_places_are_given_back() {
-    let queries = Queries::new(QueryLimits { at_once: 1, ..QueryLimits::default() });
-    let held = queries.places.clone().acquire_owned().await.expect("a place");
+async fn query_times_out_and_returns_its_permit() {
+    let queries = QueryRunner::new(QueryLimits { at_once: 1, ..QueryLimits::default() });
+    let permit = queries.permits.clone().acquire_owned().await.expect("a permit");
     assert_eq!(queries.run("1".into(), "@".into()).await, Err(QueryError::TooSlow));
-    drop(held);
+    drop(permit);
     tokio::time::resume();
     assert_eq!(queries.run("1".into(), "@".into()).await.as_deref(), Ok("1"));
 }

@@ -1,4 +1,4 @@
-//! What the tools are called with.
+//! The arguments of the tools.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use serde_json::value::RawValue;
 use crate::memory::limits::MemoryError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SaveArgs {
-    /// What to call it, such as "customer-list"; it is kept in your own namespace
+pub(super) struct SaveMemoryArgs {
+    /// Name, such as "customer-list"; kept in your own namespace
     pub(super) key: String,
     /// The text to keep; anything else than a text is kept as JSON
-    pub(super) data: Data,
-    /// How long to keep it, in minutes; 5 if left out
+    pub(super) data: SavedData,
+    /// Time to keep it, in minutes; 5 if left out
     #[serde(default)]
     pub(super) ttl_minutes: Option<f64>,
-    /// What kind of thing it is, such as "notes" or "research/prices"
+    /// Category, such as "notes" or "research/prices"
     #[serde(default)]
     pub(super) category: Option<String>,
     /// Tags to find it by, separated by commas, or as a list
     #[serde(default)]
-    pub(super) tags: Tags,
+    pub(super) tags: TagList,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct GetArgs {
+pub(super) struct GetMemoryArgs {
     /// The key that it was saved under, or a whole path such as "session/abc123/tool-search-a1b2c3-chunk0"
     pub(super) key: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct DeleteArgs {
+pub(super) struct DeleteMemoryArgs {
     /// The key that it was saved under, or its whole path
     pub(super) key: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SearchArgs {
+pub(super) struct SearchMemoryArgs {
     /// Words to look for; the newest entries if left out
     #[serde(default)]
     pub(super) query: Option<String>,
@@ -47,41 +47,41 @@ pub(super) struct SearchArgs {
     pub(super) category: Option<String>,
     /// Only with all of these tags, separated by commas, or as a list
     #[serde(default)]
-    pub(super) tags: Tags,
-    /// Where to look, such as "session/abc123"; your own namespace if left out
+    pub(super) tags: TagList,
+    /// Namespace to look in, such as "session/abc123"; your own namespace if left out
     #[serde(default)]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct ListArgs {
-    /// Where to look, such as "session/abc123"; your own namespace if left out
+pub(super) struct ListMemoryArgs {
+    /// Namespace to look in, such as "session/abc123"; your own namespace if left out
     #[serde(default)]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct QueryArgs {
+pub(super) struct QueryMemoryArgs {
     /// The key of an entry with JSON in it, or of the index or any chunk of a large result
     pub(super) key: String,
     /// A JMESPath expression, such as "data[?price < `2`].{id: id, price: price}"
     pub(super) expression: String,
 }
 
-/// What is to be kept. Models say what has a structure in its structure, which is kept as it came: numbers have more digits than
-/// could be read.
+/// The value to save. A value that is not a text is saved as the JSON text that the model sent, with all digits of its
+/// numbers.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Data(Box<RawValue>);
+pub(super) struct SavedData(Box<RawValue>);
 
-impl Data {
+impl SavedData {
     pub(super) fn into_text(self) -> String {
         let raw = self.0.get();
         serde_json::from_str(raw).unwrap_or_else(|_| raw.to_owned())
     }
 }
 
-impl JsonSchema for Data {
+impl JsonSchema for SavedData {
     fn inline_schema() -> bool {
         true
     }
@@ -95,17 +95,17 @@ impl JsonSchema for Data {
     }
 }
 
-/// Tags in one text, or each in its own.
+/// Tags in one text, separated by commas, or as a list.
 #[derive(Debug, Default, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Tags {
+#[serde(untagged, expecting = "expected a text or a list of texts")]
+pub(crate) enum TagList {
     #[default]
     None,
     One(String),
     Many(Vec<String>),
 }
 
-impl JsonSchema for Tags {
+impl JsonSchema for TagList {
     fn inline_schema() -> bool {
         true
     }
@@ -119,12 +119,12 @@ impl JsonSchema for Tags {
     }
 }
 
-/// The tags themselves, each once.
-pub(crate) fn tags(tags: Tags) -> Vec<String> {
+/// Returns the different tags.
+pub(crate) fn tags(tags: TagList) -> Vec<String> {
     let texts = match tags {
-        Tags::None => Vec::new(),
-        Tags::One(text) => vec![text],
-        Tags::Many(texts) => texts,
+        TagList::None => Vec::new(),
+        TagList::One(text) => vec![text],
+        TagList::Many(texts) => texts,
     };
     let mut tags = Vec::new();
     for tag in texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|tag| !tag.is_empty()) {
@@ -135,18 +135,18 @@ pub(crate) fn tags(tags: Tags) -> Vec<String> {
     tags
 }
 
-/// A time to live; `None` where the call does not say.
+/// Parses a time to live; `None` if it is absent.
 pub(super) fn ttl(minutes: Option<f64>) -> Result<Option<Duration>, MemoryError> {
-    /// A year: more than any memory keeps.
-    const MOST: f64 = 525_600.0;
+    /// One year, which exceeds the maximum of any memory.
+    const MAX_MINUTES: f64 = 525_600.0;
     match minutes {
         None => Ok(None),
-        Some(minutes) if minutes > 0.0 => Ok(Some(Duration::from_secs_f64(minutes.min(MOST) * 60.0))),
+        Some(minutes) if minutes > 0.0 => Ok(Some(Duration::from_secs_f64(minutes.min(MAX_MINUTES) * 60.0))),
         Some(_) => Err(MemoryError::BadKey("ttl_minutes: is not more than 0")),
     }
 }
 
-/// A text that says something.
-pub(crate) fn said(text: Option<String>) -> Option<String> {
+/// Returns the trimmed text, or `None` if it is blank.
+pub(crate) fn non_blank(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

@@ -1,32 +1,35 @@
-//! What the tools do.
+//! The handlers of the tools.
 
 use toolyard_sdk::{Context, ToolFailure};
 
-use super::args::{DeleteArgs, GetArgs, ListArgs, QueryArgs, SaveArgs, SearchArgs, said, tags, ttl};
-use crate::memory::query::Queries;
-use crate::memory::reach::{FullKey, Reach};
-use crate::memory::record::{NewEntry, Record};
-use crate::memory::search::Search;
+use super::args::{
+    DeleteMemoryArgs, GetMemoryArgs, ListMemoryArgs, QueryMemoryArgs, SaveMemoryArgs, SearchMemoryArgs,
+    non_blank, tags, ttl,
+};
+use crate::memory::access::{FullKey, MemoryAccess};
+use crate::memory::query::QueryRunner;
+use crate::memory::record::{MemoryRecord, NewEntry};
+use crate::memory::search::MemorySearch;
 use crate::memory::texts;
-use crate::memory::working::WorkingMemory;
-use crate::memory::{Namespace, Who, chunked};
+use crate::memory::working_memory::WorkingMemory;
+use crate::memory::{MemoryCaller, MemoryNamespace, chunk_keys};
 
-/// How many entries are looked at, at most, where several namespaces are.
-const MOST_LISTED: usize = 1_000;
+/// Maximum number of entries that are examined across several namespaces.
+const MAX_LISTED: usize = 1_000;
 
-pub(super) struct Memory {
+pub(super) struct MemoryHandlers {
     pub(super) memory: WorkingMemory,
-    pub(super) queries: Queries,
+    pub(super) queries: QueryRunner,
 }
 
-impl Memory {
-    fn reach(context: &Context) -> Result<Reach, ToolFailure> {
-        Reach::of(Who::of_context(context)).ok_or_else(|| ToolFailure::new(texts::NO_SESSION))
+impl MemoryHandlers {
+    fn access(context: &Context) -> Result<MemoryAccess, ToolFailure> {
+        MemoryAccess::of(MemoryCaller::of_context(context)).ok_or_else(|| ToolFailure::new(texts::NO_SESSION))
     }
 
-    pub(super) async fn save(&self, context: &Context, args: SaveArgs) -> Result<String, ToolFailure> {
-        let FullKey { namespace, path } = Self::reach(context)?.place(&args.key)?;
-        let (value, category, tags) = (args.data.into_text(), said(args.category), tags(args.tags));
+    pub(super) async fn save(&self, context: &Context, args: SaveMemoryArgs) -> Result<String, ToolFailure> {
+        let FullKey { namespace, path } = Self::access(context)?.place(&args.key)?;
+        let (value, category, tags) = (args.data.into_text(), non_blank(args.category), tags(args.tags));
         let ttl = ttl(args.ttl_minutes)?;
         let entry =
             NewEntry { category: category.as_deref(), tags: &tags, ttl, ..NewEntry::new(&path, &value) };
@@ -34,13 +37,17 @@ impl Memory {
         Ok(saved.first().map_or_else(String::new, |record| texts::saved(record, self.memory.now())))
     }
 
-    pub(super) async fn get(&self, context: &Context, args: GetArgs) -> Result<String, ToolFailure> {
-        let found = self.find(&Self::reach(context)?, &args.key).await?;
-        Ok(found.map_or_else(|| texts::missing(&args.key), |(_, _, value)| value))
+    pub(super) async fn get(&self, context: &Context, args: GetMemoryArgs) -> Result<String, ToolFailure> {
+        let entry = self.find(&Self::access(context)?, &args.key).await?;
+        Ok(entry.map_or_else(|| texts::missing(&args.key), |(_, _, value)| value))
     }
 
-    pub(super) async fn delete(&self, context: &Context, args: DeleteArgs) -> Result<String, ToolFailure> {
-        for key in Self::reach(context)?.candidates(&args.key)? {
+    pub(super) async fn delete(
+        &self,
+        context: &Context,
+        args: DeleteMemoryArgs,
+    ) -> Result<String, ToolFailure> {
+        for key in Self::access(context)?.candidates(&args.key)? {
             if let Some(record) = self.memory.delete(&key).await? {
                 return Ok(texts::deleted(&record));
             }
@@ -48,34 +55,46 @@ impl Memory {
         Ok(texts::missing(&args.key))
     }
 
-    pub(super) async fn list(&self, context: &Context, args: ListArgs) -> Result<String, ToolFailure> {
-        let reach = Self::reach(context)?;
-        let wanted = said(args.namespace);
-        let records = self.within(&reach, wanted.as_deref()).await?;
-        Ok(texts::listed(&records, self.memory.now(), wanted.as_deref(), reach.own()))
+    pub(super) async fn list(&self, context: &Context, args: ListMemoryArgs) -> Result<String, ToolFailure> {
+        let access = Self::access(context)?;
+        let prefix = non_blank(args.namespace);
+        let records = self.within(&access, prefix.as_deref()).await?;
+        Ok(texts::entry_list(&records, self.memory.now(), prefix.as_deref(), access.own()))
     }
 
-    pub(super) async fn search(&self, context: &Context, args: SearchArgs) -> Result<String, ToolFailure> {
-        let reach = Self::reach(context)?;
-        let wanted = said(args.namespace);
-        let records = self.within(&reach, wanted.as_deref()).await?;
-        let search = Search {
+    pub(super) async fn search(
+        &self,
+        context: &Context,
+        args: SearchMemoryArgs,
+    ) -> Result<String, ToolFailure> {
+        let access = Self::access(context)?;
+        let prefix = non_blank(args.namespace);
+        let records = self.within(&access, prefix.as_deref()).await?;
+        let search = MemorySearch {
             query: args.query.unwrap_or_default(),
-            category: said(args.category),
+            category: non_blank(args.category),
             tags: tags(args.tags),
         };
         let hits = search.among(&self.memory, records).await?;
-        Ok(texts::found(&hits, self.memory.now(), wanted.as_deref(), reach.own()))
+        Ok(texts::search_result(&hits, self.memory.now(), prefix.as_deref(), access.own()))
     }
 
-    pub(super) async fn query(&self, context: &Context, args: QueryArgs) -> Result<String, ToolFailure> {
-        let reach = Self::reach(context)?;
-        let Some(value) = self.whole(&reach, &args.key).await? else { return Ok(texts::missing(&args.key)) };
+    pub(super) async fn query(
+        &self,
+        context: &Context,
+        args: QueryMemoryArgs,
+    ) -> Result<String, ToolFailure> {
+        let access = Self::access(context)?;
+        let Some(value) = self.whole(&access, &args.key).await? else { return Ok(texts::missing(&args.key)) };
         Ok(self.queries.run(value, args.expression).await?)
     }
 
-    async fn find(&self, reach: &Reach, key: &str) -> Result<Option<(FullKey, Record, String)>, ToolFailure> {
-        for key in reach.candidates(key)? {
+    async fn find(
+        &self,
+        access: &MemoryAccess,
+        key: &str,
+    ) -> Result<Option<(FullKey, MemoryRecord, String)>, ToolFailure> {
+        for key in access.candidates(key)? {
             if let Some((record, value)) = self.memory.get(&key).await? {
                 return Ok(Some((key, record, value)));
             }
@@ -83,30 +102,32 @@ impl Memory {
         Ok(None)
     }
 
-    /// A value; of a part of a large result, the whole result.
-    async fn whole(&self, reach: &Reach, key: &str) -> Result<Option<String>, ToolFailure> {
+    /// Returns a value. The key of a part of a large result gives the whole result.
+    async fn whole(&self, access: &MemoryAccess, key: &str) -> Result<Option<String>, ToolFailure> {
         let key = key.trim();
-        let index = match chunked::base(key) {
-            Some(base) => self.find(reach, &chunked::index(base)).await?,
-            // A result may be asked for by what all its keys begin with.
-            None => match self.find(reach, key).await? {
+        let index = match chunk_keys::base_of(key) {
+            Some(base) => self.find(access, &chunk_keys::index_key(base)).await?,
+            // A large result can also be named by the common prefix of its keys.
+            None => match self.find(access, key).await? {
                 Some((_, _, value)) => return Ok(Some(value)),
-                None => self.find(reach, &chunked::index(key)).await?,
+                None => self.find(access, &chunk_keys::index_key(key)).await?,
             },
         };
         match index {
-            Some((key, Record { chunks: Some(chunks), .. }, _)) => self.joined(&key, chunks).await.map(Some),
-            // What looks like a part of a result may be somebody's own.
-            _ => Ok(self.find(reach, key).await?.map(|(_, _, value)| value)),
+            Some((key, MemoryRecord { chunks: Some(chunks), .. }, _)) => {
+                self.joined(&key, chunks).await.map(Some)
+            }
+            // A key that looks like that of a chunk may be the caller's own.
+            _ => Ok(self.find(access, key).await?.map(|(_, _, value)| value)),
         }
     }
 
-    /// All chunks of a result, put together. For JSON that is the result as it was.
+    /// Joins all chunks of a result. For JSON this is equivalent to the original result.
     async fn joined(&self, index: &FullKey, chunks: usize) -> Result<String, ToolFailure> {
-        let base = chunked::base(&index.path).unwrap_or(&index.path);
+        let base = chunk_keys::base_of(&index.path).unwrap_or(&index.path);
         let mut whole = String::new();
         for number in 0..chunks {
-            let path = chunked::chunk(base, number);
+            let path = chunk_keys::chunk_key(base, number);
             let chunk = self.memory.get(&FullKey { path, ..index.clone() }).await?;
             let (_, chunk) = chunk.ok_or_else(|| ToolFailure::new(texts::incomplete(base, number)))?;
             whole.push_str(&chunk);
@@ -114,39 +135,44 @@ impl Memory {
         Ok(whole)
     }
 
-    /// The entries that a call is about: those of the caller's own namespace, or whose path begins with what it says. That is a
-    /// whole path, if the caller reaches it, else one in its own namespace.
-    async fn within(&self, reach: &Reach, wanted: Option<&str>) -> Result<Vec<Record>, ToolFailure> {
-        let Some(wanted) = wanted else { return Ok(self.memory.list(reach.own()).await?) };
-        let wanted = wanted.trim_end_matches('/').to_lowercase();
-        let segments: Vec<_> = wanted.split('/').collect();
+    /// Returns the entries of a list or search: those of the caller's own namespace, or those whose path begins with
+    /// `prefix`, which is a full path that the caller can access, or else a path in its own namespace.
+    async fn within(
+        &self,
+        access: &MemoryAccess,
+        prefix: Option<&str>,
+    ) -> Result<Vec<MemoryRecord>, ToolFailure> {
+        let Some(prefix) = prefix else { return Ok(self.memory.list(access.own()).await?) };
+        let prefix = prefix.trim_end_matches('/').to_lowercase();
+        let segments: Vec<_> = prefix.split('/').collect();
         let records = match segments.as_slice() {
             [kind, owner, ..] => {
-                let reached = Namespace::named(&format!("{kind}/{owner}"));
-                match reached.filter(|namespace| reach.includes(namespace)) {
+                let reached = MemoryNamespace::from_text(&format!("{kind}/{owner}"));
+                match reached.filter(|namespace| access.includes(namespace)) {
                     Some(namespace) => self.memory.list(&namespace).await?,
                     None => Vec::new(),
                 }
             }
             _ => {
                 self.memory
-                    .list_all(&format!("{wanted}/"), |namespace| reach.includes(namespace), MOST_LISTED)
+                    .list_all(&format!("{prefix}/"), |namespace| access.includes(namespace), MAX_LISTED)
                     .await?
             }
         };
-        let begins = |records: Vec<Record>, prefix: &str| -> Vec<Record> {
+        let begins = |records: Vec<MemoryRecord>, prefix: &str| -> Vec<MemoryRecord> {
             records.into_iter().filter(|record| lies_in(&record.key, prefix)).collect()
         };
-        let found = begins(records, &wanted);
-        if !found.is_empty() {
-            return Ok(found);
+        let matches = begins(records, &prefix);
+        if !matches.is_empty() {
+            return Ok(matches);
         }
-        let own = self.memory.list(reach.own()).await?;
-        Ok(begins(own, &format!("{}/{wanted}", reach.own())))
+        let own = self.memory.list(access.own()).await?;
+        Ok(begins(own, &format!("{}/{prefix}", access.own())))
     }
 }
 
-/// Whether a path begins so, whatever its case is. Of namespaces whole segments count: `session/a` is not where `session/ab` is.
+/// Returns `true` if a path has a prefix, ignoring case. A namespace must match whole segments: `session/a` does not
+/// contain `session/ab`.
 fn lies_in(path: &str, above: &str) -> bool {
     let path = path.to_lowercase();
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/') || above.matches('/').count() > 1;

@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use toolyard_sdk::{Context, RegisterError, Server, Tool, ToolAnnotations};
 
-use super::query::{Queries, QueryLimits};
-use super::working::WorkingMemory;
-use args::{DeleteArgs, GetArgs, ListArgs, QueryArgs, SaveArgs, SearchArgs};
-use call::Memory;
+use super::query::{QueryLimits, QueryRunner};
+use super::working_memory::WorkingMemory;
+use args::{
+    DeleteMemoryArgs, GetMemoryArgs, ListMemoryArgs, QueryMemoryArgs, SaveMemoryArgs, SearchMemoryArgs,
+};
+use call::MemoryHandlers;
 
-/// The names of the tools, as agents know them.
+/// Names of the tools, as agents know them.
 pub const SAVE: &str = "save_to_working_memory";
 /// See [`SAVE`].
 pub const GET: &str = "get_from_working_memory";
@@ -27,7 +29,7 @@ pub const LIST: &str = "list_working_memory";
 /// See [`SAVE`].
 pub const QUERY: &str = "query_working_memory";
 
-/// All of them. What they give is never put into working memory itself: that would have no end.
+/// Names of all tools. Their results are never stored in working memory again.
 pub const NAMES: [&str; 6] = [SAVE, GET, DELETE, SEARCH, LIST, QUERY];
 
 const ABOUT_SAVE: &str = "\
@@ -52,17 +54,17 @@ Selects a part of JSON in working memory with a JMESPath expression, such as `da
 `data[0:20].{id: id, name: name}`. Works on a single entry, and on a whole large tool result: give the key of its index or \
 of any of its chunks. Use this rather than reading all chunks of a JSON result.";
 
-/// What the tools need.
+/// Dependencies of the tools.
 #[derive(Clone)]
 pub struct MemoryTools {
-    /// The memory.
+    /// The working memory.
     pub memory: WorkingMemory,
-    /// What queries may take.
+    /// Limits of queries.
     pub queries: QueryLimits,
 }
 
 impl MemoryTools {
-    /// The tools of a memory.
+    /// Returns the tools of a memory, with the default limits of queries.
     #[must_use]
     pub fn new(memory: WorkingMemory) -> Self {
         Self { memory, queries: QueryLimits::default() }
@@ -72,33 +74,33 @@ impl MemoryTools {
 /// Adds the tools to a server.
 ///
 /// # Errors
-/// When there is a tool of one of their names already.
+/// Returns an error if the server already has a tool of one of these names.
 pub fn add(server: Server, tools: MemoryTools) -> Result<Server, RegisterError> {
     let MemoryTools { memory, queries } = tools;
-    let memory = Arc::new(Memory { memory, queries: Queries::new(queries) });
+    let memory = Arc::new(MemoryHandlers { memory, queries: QueryRunner::new(queries) });
     let [save, get, delete, search, list, query] = [(); 6].map(|()| memory.clone());
     server
-        .register_tool(save_tool(), async move |context: Context, args: SaveArgs| {
+        .register_tool(save_tool(), async move |context: Context, args: SaveMemoryArgs| {
             save.save(&context, args).await
         })?
         .register_tool(
             read_only(GET, "Get from working memory", ABOUT_GET),
-            async move |context: Context, args: GetArgs| get.get(&context, args).await,
+            async move |context: Context, args: GetMemoryArgs| get.get(&context, args).await,
         )?
-        .register_tool(delete_tool(), async move |context: Context, args: DeleteArgs| {
+        .register_tool(delete_tool(), async move |context: Context, args: DeleteMemoryArgs| {
             delete.delete(&context, args).await
         })?
         .register_tool(
             read_only(SEARCH, "Search working memory", ABOUT_SEARCH),
-            async move |context: Context, args: SearchArgs| search.search(&context, args).await,
+            async move |context: Context, args: SearchMemoryArgs| search.search(&context, args).await,
         )?
         .register_tool(
             read_only(LIST, "List working memory", ABOUT_LIST),
-            async move |context: Context, args: ListArgs| list.list(&context, args).await,
+            async move |context: Context, args: ListMemoryArgs| list.list(&context, args).await,
         )?
         .register_tool(
             read_only(QUERY, "Query working memory", ABOUT_QUERY),
-            async move |context: Context, args: QueryArgs| query.query(&context, args).await,
+            async move |context: Context, args: QueryMemoryArgs| query.query(&context, args).await,
         )
 }
 

@@ -1,32 +1,32 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_core::access::Grant;
+use toolyard_core::access::AccessGrant;
 use toolyard_core::{Backend, Call, Json, Outcome};
 
 use super::*;
-use crate::memory::testing::Kept;
+use crate::memory::testing::ManualStore;
 use crate::memory::{MemoryLimits, NewEntry, SESSION_META};
 
-/// A caller of the tools, and the store behind them.
-struct Agent {
-    kept: Arc<Kept>,
+/// The tools with their store.
+struct MemoryHarness {
+    store: Arc<ManualStore>,
     memory: WorkingMemory,
     backend: Arc<dyn Backend>,
 }
 
-impl Agent {
+impl MemoryHarness {
     fn new(limits: MemoryLimits) -> Self {
-        let (kept, memory) = Kept::memory(limits);
+        let (store, memory) = ManualStore::memory(limits);
         let tools = MemoryTools::new(memory.clone());
         let server = add(Server::new("memory", "1.0.0"), tools).expect("tools");
-        Self { kept, memory, backend: server.into_backend() }
+        Self { store, memory, backend: server.into_backend() }
     }
 
     async fn call_as(&self, session: Option<&str>, tool: &str, arguments: Value) -> String {
         let mut call = Call::tool(tool, Json::from_value(&arguments));
         let memory = ["patrol/*".parse().expect("a pattern")].into_iter().collect();
-        call.caller.grant = Some(Arc::new(Grant { memory, ..Grant::default() }));
+        call.caller.grant = Some(Arc::new(AccessGrant { memory, ..AccessGrant::default() }));
         if let Some(session) = session {
             call.meta.set(SESSION_META, Json::string(session));
         }
@@ -41,7 +41,7 @@ impl Agent {
         }
     }
 
-    /// Calls tools one after the other; what a model reads of it.
+    /// Calls several tools in order and returns their texts.
     async fn read(&self, calls: &[(&str, Value)]) -> String {
         let mut read = Vec::new();
         for (tool, arguments) in calls {
@@ -53,8 +53,8 @@ impl Agent {
 }
 
 #[tokio::test]
-async fn the_tools_describe_themselves() {
-    let agent = Agent::new(MemoryLimits::default());
+async fn tool_definitions() {
+    let agent = MemoryHarness::new(MemoryLimits::default());
     let catalog = agent.backend.catalog().borrow().clone();
     let definitions: Vec<_> = catalog.tools.iter().map(|tool| tool.definition.to_json().to_value()).collect();
     let names: Vec<_> = definitions.iter().filter_map(|definition| definition["name"].as_str()).collect();
@@ -63,8 +63,8 @@ async fn the_tools_describe_themselves() {
 }
 
 #[tokio::test]
-async fn what_a_model_reads() {
-    let agent = Agent::new(MemoryLimits { entries: 5, ..MemoryLimits::default() });
+async fn memory_tool_results() {
+    let agent = MemoryHarness::new(MemoryLimits { entries: 5, ..MemoryLimits::default() });
     let read = agent
         .read(&[
             (LIST, json!({})),
@@ -94,10 +94,10 @@ async fn what_a_model_reads() {
     insta::assert_snapshot!(read);
 }
 
-/// Numbers and their digits among it, in the order in which it came.
+/// Includes all digits of numbers, and the order of members.
 #[tokio::test]
-async fn what_is_kept_is_as_it_came() {
-    let agent = Agent::new(MemoryLimits::default());
+async fn saved_json_is_unchanged() {
+    let agent = MemoryHarness::new(MemoryLimits::default());
     let check = async |data: &str, expected: &str| {
         let arguments = format!(r#"{{"key":"a","data":{data}}}"#);
         let mut call = Call::tool(SAVE, Json::parse(arguments).expect("JSON"));
@@ -112,8 +112,8 @@ async fn what_is_kept_is_as_it_came() {
 }
 
 #[tokio::test]
-async fn what_a_model_reads_of_bad_input() {
-    let agent = Agent::new(MemoryLimits { entries: 1, value_bytes: 100, ..MemoryLimits::default() });
+async fn errors_of_invalid_arguments() {
+    let agent = MemoryHarness::new(MemoryLimits { entries: 1, value_bytes: 100, ..MemoryLimits::default() });
     let read = agent
         .read(&[
             (SAVE, json!({"data": "x"})),
@@ -131,13 +131,13 @@ async fn what_a_model_reads_of_bad_input() {
         ])
         .await;
     insta::assert_snapshot!(read);
-    let told = agent.call_as(None, GET, json!({"key": "a"})).await;
-    insta::assert_snapshot!(told);
+    let text = agent.call_as(None, GET, json!({"key": "a"})).await;
+    insta::assert_snapshot!(text);
 }
 
 #[tokio::test]
-async fn nobody_reaches_what_is_anothers() {
-    let agent = Agent::new(MemoryLimits::default());
+async fn entries_of_another_session_are_inaccessible() {
+    let agent = MemoryHarness::new(MemoryLimits::default());
     agent.call_as(Some("one"), SAVE, json!({"key": "secret", "data": "of one"})).await;
     for key in
         ["secret", "session/one/secret", "SESSION/ONE/secret", "/session/one/secret", "session/one//secret"]
@@ -157,14 +157,14 @@ async fn nobody_reaches_what_is_anothers() {
 }
 
 #[tokio::test]
-async fn a_key_may_be_allowed_more() {
-    let agent = Agent::new(MemoryLimits::default());
+async fn key_grants_access_to_other_namespaces() {
+    let agent = MemoryHarness::new(MemoryLimits::default());
     for owner in ["night", "day"] {
-        let namespace = crate::memory::Namespace::new("patrol", owner);
+        let namespace = crate::memory::MemoryNamespace::new("patrol", owner);
         let path = format!("{namespace}/found");
         agent.memory.save(&namespace, &[NewEntry::new(&path, owner)]).await.expect("room");
     }
-    agent.kept.pass(Duration::from_secs(60));
+    agent.store.pass(Duration::from_secs(60));
     let read = agent
         .read(&[
             (GET, json!({"key": "patrol/night/found"})),

@@ -1,56 +1,57 @@
-//! What the ranker is told of the tools in a registry.
+//! The documents of tools for the ranking.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use toolyard_core::registry::Kind;
-use toolyard_core::{Entry, Registry, Tool};
+use toolyard_core::registry::EntryKind;
+use toolyard_core::{Registry, RegistryEntry, Tool};
 
-/// Deeper parameters are not read.
+/// Maximum depth of indexed parameters.
 const DEEPEST: usize = 3;
 
-/// A tool under its published name. It does not hold the tool's owner, which may go.
+/// A tool under its published name. It does not keep the tool's handler alive.
 #[derive(Debug, Clone)]
-pub(super) struct Listed {
+pub(super) struct IndexedTool {
     name: Arc<str>,
     own: Arc<str>,
     tool: Arc<Tool>,
 }
 
-/// A tool that an override changes is another one each time that the registry is made, with the same definition.
-impl PartialEq for Listed {
+/// Compares definitions, because a tool with an override is created anew with each registry.
+impl PartialEq for IndexedTool {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && (Arc::ptr_eq(&self.tool, &other.tool) || self.tool == other.tool)
     }
 }
 
-/// The tools that are listed, by their handlers, without those of the handler `own`.
-pub(super) fn by_handler(registry: &Registry, own: &str) -> BTreeMap<Arc<str>, Vec<Listed>> {
+/// Groups the advertised tools by their handlers, without those of the handler `own`.
+pub(super) fn by_handler(registry: &Registry, own: &str) -> BTreeMap<Arc<str>, Vec<IndexedTool>> {
     let mut handlers: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    let entries = registry.entries(Kind::Tools).iter();
+    let entries = registry.entries(EntryKind::Tools).iter();
     for entry in entries.filter(|entry| &*entry.handler.name != own) {
-        let listed = handlers.entry(entry.handler.name.clone()).or_default();
-        listed.extend(Listed::of(entry));
+        let tools = handlers.entry(entry.handler.name.clone()).or_default();
+        tools.extend(IndexedTool::of(entry));
     }
     handlers
 }
 
-impl Listed {
-    fn of(entry: &Entry) -> Option<Self> {
+impl IndexedTool {
+    fn of(entry: &RegistryEntry) -> Option<Self> {
         let tool = entry.tool.clone()?;
         Some(Self { name: entry.name.clone(), own: entry.own.clone(), tool })
     }
 
-    /// The tool as the ranker reads it.
-    pub(super) fn ranked(&self) -> toolyard_rank::Tool {
+    /// Returns the document of the tool for the ranking.
+    pub(super) fn ranked(&self) -> toolyard_rank::ToolDocument {
         let definition = self.tool.definition.to_json().to_value();
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let mut parameters = Vec::new();
         read_parameters(&definition["inputSchema"], 0, &mut parameters);
-        // The server is read anyway: a prefix would say it twice. What an operator calls a tool is read as it is.
+        // The server is indexed separately, so a prefix would count twice. A name that an operator chose is indexed
+        // unchanged.
         let name = if self.name.ends_with(&*self.own) { &self.own } else { &self.name };
-        toolyard_rank::Tool {
+        toolyard_rank::ToolDocument {
             key: self.name.to_string(),
             name: name.to_string(),
             title: text(&definition["title"]).or_else(|| text(&definition["annotations"]["title"])),

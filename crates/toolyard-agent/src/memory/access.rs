@@ -1,73 +1,73 @@
-//! Which keys a caller reaches, and what it means by them.
+//! The keys that a caller can access.
 
 use std::fmt;
 
 use super::limits::MemoryError;
-use super::namespace::{Namespace, Who};
+use super::namespace::{MemoryCaller, MemoryNamespace};
 
-/// How long the path of a key may be, in characters.
-const LONGEST_KEY: usize = 512;
+/// Maximum length of a full path in characters.
+const MAX_KEY_LENGTH: usize = 512;
 
-/// A whole path, and the namespace that it is in.
+/// A full path and its namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullKey {
     /// The first two segments.
-    pub namespace: Namespace,
+    pub namespace: MemoryNamespace,
     /// All segments, in the case in which they were written.
     pub path: String,
 }
 
-/// What one caller reaches.
+/// The access of one caller to working memory.
 #[derive(Clone)]
-pub struct Reach {
-    who: Who,
-    own: Namespace,
+pub struct MemoryAccess {
+    caller: MemoryCaller,
+    own: MemoryNamespace,
 }
 
-impl Reach {
-    /// What a caller reaches; `None` where it has no memory.
+impl MemoryAccess {
+    /// Returns the access of a caller; `None` if it has no working memory.
     #[must_use]
-    pub fn of(who: Who) -> Option<Self> {
-        who.namespace().map(|own| Self { who, own })
+    pub fn of(caller: MemoryCaller) -> Option<Self> {
+        caller.namespace().map(|own| Self { caller, own })
     }
 
-    /// Where the caller's own entries are.
+    /// Returns the namespace of the caller's own entries.
     #[must_use]
-    pub const fn own(&self) -> &Namespace {
+    pub const fn own(&self) -> &MemoryNamespace {
         &self.own
     }
 
-    /// Whether the caller reaches a namespace: its own, its key's, and those that its key is allowed.
+    /// Returns `true` if the caller can access a namespace: its own, that of its key, and those that its key allows.
     #[must_use]
-    pub fn includes(&self, namespace: &Namespace) -> bool {
+    pub fn includes(&self, namespace: &MemoryNamespace) -> bool {
         *namespace == self.own
-            || self.who.key_namespace().as_ref() == Some(namespace)
-            || self.who.reaches(namespace)
+            || self.caller.key_namespace().as_ref() == Some(namespace)
+            || self.caller.reaches(namespace)
     }
 
-    /// Where a value is saved: always in the caller's own namespace. A key that begins with that already is not put into
-    /// it a second time: models save under the keys that they have read.
+    /// Returns the full key for saving, which is always in the caller's own namespace. A key that already begins with
+    /// that namespace does not get it twice, because models save under keys that they have read.
     ///
     /// # Errors
-    /// [`MemoryError::BadKey`].
+    /// Returns [`MemoryError::BadKey`] if the key is invalid.
     pub fn place(&self, key: &str) -> Result<FullKey, MemoryError> {
         let key = checked(key)?;
-        match Namespace::of_path(key) {
+        match MemoryNamespace::of_path(key) {
             Some((namespace, _)) if namespace == self.own => full(namespace, key.to_owned()),
             _ => full(self.own.clone(), format!("{}/{key}", self.own)),
         }
     }
 
-    /// Where a value may be, in the order to look: a key with slashes is a whole path, if the caller reaches that; and each
-    /// key may be one in the caller's own namespace. What is out of reach is looked for nowhere else.
+    /// Returns the full keys for reading and deleting, in order of precedence. A key with slashes is a full path if the
+    /// caller can access its namespace; every key may also be one in the caller's own namespace.
     ///
     /// # Errors
-    /// [`MemoryError::BadKey`].
+    /// Returns [`MemoryError::BadKey`] if the key is invalid.
     pub fn candidates(&self, key: &str) -> Result<Vec<FullKey>, MemoryError> {
         let key = checked(key)?;
         let mut candidates = Vec::with_capacity(2);
         if let Some((namespace, _)) =
-            Namespace::of_path(key).filter(|(namespace, _)| self.includes(namespace))
+            MemoryNamespace::of_path(key).filter(|(namespace, _)| self.includes(namespace))
         {
             let is_own = namespace == self.own;
             candidates.push(full(namespace, key.to_owned())?);
@@ -80,9 +80,9 @@ impl Reach {
     }
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for MemoryAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reach").field("own", &self.own).finish_non_exhaustive()
+        f.debug_struct("MemoryAccess").field("own", &self.own).finish_non_exhaustive()
     }
 }
 
@@ -97,8 +97,8 @@ fn checked(key: &str) -> Result<&str, MemoryError> {
     }
 }
 
-fn full(namespace: Namespace, path: String) -> Result<FullKey, MemoryError> {
-    match path.chars().count() <= LONGEST_KEY {
+fn full(namespace: MemoryNamespace, path: String) -> Result<FullKey, MemoryError> {
+    match path.chars().count() <= MAX_KEY_LENGTH {
         true => Ok(FullKey { namespace, path }),
         false => Err(MemoryError::BadKey("key: is longer than 512 characters, its namespace included")),
     }
@@ -108,18 +108,18 @@ fn full(namespace: Namespace, path: String) -> Result<FullKey, MemoryError> {
 mod tests {
     use super::*;
 
-    fn reach() -> Reach {
+    fn reach() -> MemoryAccess {
         let (named, principal) = (Some("abc".into()), Some("k7".into()));
         let others = ["patrol/*".parse().expect("a pattern")].into_iter().collect();
-        Reach::of(Who { session: None, named, principal, others }).expect("a namespace")
+        MemoryAccess::of(MemoryCaller { session: None, named, principal, others }).expect("a namespace")
     }
 
     #[test]
-    fn a_value_is_saved_in_the_callers_namespace_and_never_twice_in_it() {
+    fn key_is_placed_in_the_callers_namespace_once() {
         #[track_caller]
         fn check(key: &str, expected: &str) {
-            let place = reach().place(key).expect("a place");
-            assert_eq!((place.path.as_str(), place.namespace.as_str()), (expected, "session/abc@k7"));
+            let full_key = reach().place(key).expect("a key");
+            assert_eq!((full_key.path.as_str(), full_key.namespace.as_str()), (expected, "session/abc@k7"));
         }
         check("notes", "session/abc@k7/notes");
         check(" Notes/Today ", "session/abc@k7/Notes/Today");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_path_reaches_what_its_caller_may_reach() {
+    fn full_path_needs_access_to_its_namespace() {
         #[track_caller]
         fn check(key: &str, expected: &[&str]) {
             let candidates = reach().candidates(key).expect("candidates");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_key_is_refused() {
         for key in ["", "  ", "a\nb", "a\0b", &"x".repeat(600)] {
             assert!(reach().place(key).is_err() && reach().candidates(key).is_err(), "{key:?}");
         }

@@ -1,4 +1,4 @@
-//! The memory itself, over a store.
+//! Working memory on top of a key-value store.
 
 use std::fmt;
 use std::fmt::Write;
@@ -7,82 +7,82 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use toolyard_core::store::{Condition, Kv, Put, Space, StoreError, Trouble};
+use toolyard_core::store::{KeySpace, KeyValueStore, PutRequest, StoreError, StoreErrorKind, WriteCondition};
 
+use super::access::FullKey;
 use super::limits::{MemoryError, MemoryLimits};
-use super::namespace::Namespace;
-use super::reach::FullKey;
-use super::record::{Index, NewEntry, Record, millis};
+use super::namespace::MemoryNamespace;
+use super::record::{MemoryRecord, NamespaceIndex, NewEntry, millis};
 
-/// Which entries there are.
-const INDEX: Space = Space("working-memory");
-/// What they hold.
-const VALUES: Space = Space("working-memory-values");
+/// Key space of the lists of entries.
+const INDEX: KeySpace = KeySpace("working-memory");
+/// Key space of their values.
+const VALUES: KeySpace = KeySpace("working-memory-values");
 
-/// How much of a value is kept under one key, in bytes.
+/// Maximum size in bytes of a part of a value, which is stored under one key.
 const PART: usize = 256 * 1024;
-/// How many parts are read at a time, and written.
+/// Maximum number of parts that are read or written concurrently.
 const PARTS_AT_ONCE: usize = 8;
-/// How often a change is tried while others change the same namespace.
+/// Maximum number of attempts to change a namespace that others change concurrently.
 const ATTEMPTS: usize = 64;
-/// How many namespaces are read at a time, and how often, for one list of several.
+/// Number of namespaces that are read at a time for a list of several, and maximum number of such reads.
 const PAGE: usize = 16;
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 
-/// What tells the time.
-pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+/// A source of the current time.
+pub type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// What models put aside for a while, in a store.
+/// The working memory of models, in a store.
 #[derive(Clone)]
 pub struct WorkingMemory {
-    store: Arc<dyn Kv>,
+    store: Arc<dyn KeyValueStore>,
     limits: MemoryLimits,
-    clock: Clock,
+    clock: WallClock,
 }
 
-/// An index as it was read, and the version to change it by.
-struct Read {
-    index: Index,
+/// An index, and its version in the store.
+struct NamespaceSnapshot {
+    index: NamespaceIndex,
     version: Option<u64>,
 }
 
 impl WorkingMemory {
-    /// The memory that is kept in a store. Gateways on one store share it.
+    /// Returns the memory of a store. Gateways on one store share it.
     #[must_use]
-    pub fn new(store: Arc<dyn Kv>, limits: MemoryLimits) -> Self {
+    pub fn new(store: Arc<dyn KeyValueStore>, limits: MemoryLimits) -> Self {
         Self { store, limits, clock: Arc::new(SystemTime::now) }
     }
 
-    /// The same by another clock.
+    /// Replaces the clock.
     #[must_use]
-    pub fn with_clock(self, clock: Clock) -> Self {
+    pub fn with_clock(self, clock: WallClock) -> Self {
         Self { clock, ..self }
     }
 
-    /// Its bounds.
+    /// Returns the limits.
     #[must_use]
     pub const fn limits(&self) -> &MemoryLimits {
         &self.limits
     }
 
-    /// The time, as entries are held to it.
+    /// Returns the current time of the clock.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         (self.clock)()
     }
 
-    /// Keeps entries of one namespace, in the place of those of the same keys: all or none.
+    /// Saves entries of one namespace, replacing those with the same keys. Saves all or none.
     ///
     /// # Errors
-    /// Where they are more than the namespace may hold, or the store does not take them.
+    /// Returns an error if a limit would be exceeded or the store fails.
     pub async fn save(
         &self,
-        namespace: &Namespace,
+        namespace: &MemoryNamespace,
         entries: &[NewEntry<'_>],
-    ) -> Result<Vec<Record>, MemoryError> {
+    ) -> Result<Vec<MemoryRecord>, MemoryError> {
         entries.iter().try_for_each(|entry| entry.check(&self.limits))?;
         let records: Vec<_> = entries.iter().map(|entry| self.record(entry)).collect();
-        // Before anything is written, so that what is refused costs nothing. What counts is the look behind it.
+        // An early check, so that refused entries cost no write. The check that counts is made when the index changes.
         self.read(namespace).await?.index.admit(namespace, &records, &self.limits)?;
         self.make_sure_of_room(&records).await?;
         let admitted = match self.write_values(&records, entries).await {
@@ -100,31 +100,31 @@ impl WorkingMemory {
         Ok(records)
     }
 
-    /// Makes sure that values have room beside those of all namespaces.
-    async fn make_sure_of_room(&self, records: &[Record]) -> Result<(), MemoryError> {
+    /// Checks that values fit into the limit of all namespaces.
+    async fn make_sure_of_room(&self, records: &[MemoryRecord]) -> Result<(), MemoryError> {
         let limit = self.limits.total_bytes;
         let needed: usize = records.iter().map(|record| record.bytes).sum();
-        let held = usize::try_from(self.store.size(VALUES).await?).unwrap_or(usize::MAX);
-        match held.saturating_add(needed) <= limit {
+        let used = usize::try_from(self.store.size(VALUES).await?).unwrap_or(usize::MAX);
+        match used.saturating_add(needed) <= limit {
             true => Ok(()),
             false => Err(MemoryError::Full { limit }),
         }
     }
 
-    /// The entry of a key, and its value.
+    /// Returns the entry of a key, and its value.
     ///
     /// # Errors
-    /// Where the store does not give it.
-    pub async fn get(&self, key: &FullKey) -> Result<Option<(Record, String)>, MemoryError> {
+    /// Returns an error if the store fails.
+    pub async fn get(&self, key: &FullKey) -> Result<Option<(MemoryRecord, String)>, MemoryError> {
         let mut missing = None;
         for _ in 0..ATTEMPTS {
-            let Read { index, .. } = self.read(&key.namespace).await?;
+            let NamespaceSnapshot { index, .. } = self.read(&key.namespace).await?;
             let Some(record) = index.find(&key.path) else { return Ok(None) };
             if let Some(value) = self.value(record).await? {
                 return Ok(Some((record.clone(), value)));
             }
-            // Whoever saved it again meanwhile has removed the value that was listed: there is another one. The same that
-            // is missing twice is lost.
+            // A concurrent save has replaced the entry and removed its old value, so read the index again. If the same
+            // value is missing twice, it is lost.
             if missing.as_deref() == Some(&*record.id) {
                 return Ok(None);
             }
@@ -133,11 +133,11 @@ impl WorkingMemory {
         Err(MemoryError::Contended)
     }
 
-    /// Removes an entry; gives what it was.
+    /// Deletes an entry and returns it.
     ///
     /// # Errors
-    /// Where the store does not do it.
-    pub async fn delete(&self, key: &FullKey) -> Result<Option<Record>, MemoryError> {
+    /// Returns an error if the store fails.
+    pub async fn delete(&self, key: &FullKey) -> Result<Option<MemoryRecord>, MemoryError> {
         if self.read(&key.namespace).await?.index.find(&key.path).is_none() {
             return Ok(None);
         }
@@ -146,31 +146,31 @@ impl WorkingMemory {
         Ok(removed)
     }
 
-    /// The entries of a namespace, in the order in which they were saved.
+    /// Returns the entries of a namespace, in the order of saving.
     ///
     /// # Errors
-    /// Where the store does not give them.
-    pub async fn list(&self, namespace: &Namespace) -> Result<Vec<Record>, MemoryError> {
+    /// Returns an error if the store fails.
+    pub async fn list(&self, namespace: &MemoryNamespace) -> Result<Vec<MemoryRecord>, MemoryError> {
         Ok(self.read(namespace).await?.index.entries)
     }
 
-    /// The entries of all namespaces that begin with `prefix` and that `reaches` lets through, at most `limit` of them. No more
-    /// than the first thousand namespaces are looked at: who knows which one it wants says so.
+    /// Returns at most `limit` entries of the namespaces that begin with `prefix` and that `reaches` accepts. Only the
+    /// first thousand or so namespaces are examined; a caller can name its namespace instead.
     ///
     /// # Errors
-    /// Where the store does not give them.
+    /// Returns an error if the store fails.
     pub async fn list_all(
         &self,
         prefix: &str,
-        reaches: impl Fn(&Namespace) -> bool,
+        reaches: impl Fn(&MemoryNamespace) -> bool,
         limit: usize,
-    ) -> Result<Vec<Record>, MemoryError> {
+    ) -> Result<Vec<MemoryRecord>, MemoryError> {
         let (prefix, mut after, mut found) = (prefix.to_lowercase(), None::<String>, Vec::new());
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let page = self.store.list(INDEX, &prefix, after.as_deref(), PAGE).await?;
             let is_last = page.len() < PAGE;
             for (name, value) in &page {
-                if Namespace::named(name).is_some_and(|namespace| reaches(&namespace)) {
+                if MemoryNamespace::from_text(name).is_some_and(|namespace| reaches(&namespace)) {
                     found.extend(parse(&value.bytes)?.living(self.now()).entries);
                 }
             }
@@ -183,11 +183,11 @@ impl WorkingMemory {
         Ok(found)
     }
 
-    /// The value of an entry; `None` where it is not there any more.
+    /// Returns the value of an entry; `None` if it is gone.
     ///
     /// # Errors
-    /// Where the store does not give it.
-    pub async fn value(&self, record: &Record) -> Result<Option<String>, MemoryError> {
+    /// Returns an error if the store fails.
+    pub async fn value(&self, record: &MemoryRecord) -> Result<Option<String>, MemoryError> {
         let mut bytes = Vec::with_capacity(record.bytes);
         let (prefix, mut after) = (format!("{}/", record.id), None::<String>);
         loop {
@@ -204,14 +204,15 @@ impl WorkingMemory {
         if bytes.len() != record.bytes || after.is_none() {
             return Ok(None);
         }
-        let text = String::from_utf8(bytes).map_err(|error| StoreError::new(Trouble::Unreadable, error))?;
+        let text =
+            String::from_utf8(bytes).map_err(|error| StoreError::new(StoreErrorKind::Unreadable, error))?;
         Ok(Some(text))
     }
 
-    fn record(&self, entry: &NewEntry<'_>) -> Record {
+    fn record(&self, entry: &NewEntry<'_>) -> MemoryRecord {
         let now = self.now();
         let ttl = entry.ttl.unwrap_or(self.limits.ttl).min(self.limits.longest_ttl);
-        Record {
+        MemoryRecord {
             key: entry.key.to_owned(),
             id: fresh_id(),
             bytes: entry.value.len(),
@@ -224,30 +225,30 @@ impl WorkingMemory {
         }
     }
 
-    async fn read(&self, namespace: &Namespace) -> Result<Read, MemoryError> {
+    async fn read(&self, namespace: &MemoryNamespace) -> Result<NamespaceSnapshot, MemoryError> {
         let Some(value) = self.store.get(INDEX, namespace.as_str()).await? else {
-            return Ok(Read { index: Index::default(), version: None });
+            return Ok(NamespaceSnapshot { index: NamespaceIndex::default(), version: None });
         };
         let index = parse(&value.bytes)?.living(self.now());
-        Ok(Read { index, version: Some(value.version) })
+        Ok(NamespaceSnapshot { index, version: Some(value.version) })
     }
 
-    /// Changes an index, whoever else does meanwhile.
+    /// Changes an index, and tries again if others change it concurrently.
     async fn change<T>(
         &self,
-        namespace: &Namespace,
-        mut change: impl FnMut(&mut Index) -> Result<T, MemoryError>,
+        namespace: &MemoryNamespace,
+        mut change: impl FnMut(&mut NamespaceIndex) -> Result<T, MemoryError>,
     ) -> Result<T, MemoryError> {
         for _ in 0..ATTEMPTS {
-            let Read { mut index, version } = self.read(namespace).await?;
+            let NamespaceSnapshot { mut index, version } = self.read(namespace).await?;
             let changed = change(&mut index)?;
-            let condition = version.map_or(Condition::Absent, Condition::Version);
-            // A list of nothing is over at once: the store sweeps it.
+            let condition = version.map_or(WriteCondition::Absent, WriteCondition::Version);
+            // An empty list expires at once, so that the store removes it.
             let expires = Some(index.expires_at().unwrap_or_else(|| self.now()));
             let bytes = serde_json::to_vec(&index)
-                .map_err(|error| StoreError::new(Trouble::Unreadable, error))?
+                .map_err(|error| StoreError::new(StoreErrorKind::Unreadable, error))?
                 .into();
-            let put = Put { bytes, condition, expires };
+            let put = PutRequest { bytes, condition, expires };
             if self.store.put(INDEX, namespace.as_str(), put).await?.is_some() {
                 return Ok(changed);
             }
@@ -255,12 +256,16 @@ impl WorkingMemory {
         Err(MemoryError::Contended)
     }
 
-    /// Writes values, some parts at a time.
-    async fn write_values(&self, records: &[Record], entries: &[NewEntry<'_>]) -> Result<(), StoreError> {
+    /// Writes values, several parts at a time.
+    async fn write_values(
+        &self,
+        records: &[MemoryRecord],
+        entries: &[NewEntry<'_>],
+    ) -> Result<(), StoreError> {
         let mut parts = Vec::new();
         for (record, entry) in records.iter().zip(entries) {
             let numbered = (0..).zip(parts_of(entry.value));
-            parts.extend(numbered.map(|(number, bytes)| Part { record, number, bytes }));
+            parts.extend(numbered.map(|(number, bytes)| ValuePart { record, number, bytes }));
         }
         for parts in parts.chunks(PARTS_AT_ONCE) {
             try_join_all(parts.iter().map(|part| self.write_part(part))).await?;
@@ -268,14 +273,14 @@ impl WorkingMemory {
         Ok(())
     }
 
-    async fn write_part(&self, part: &Part<'_>) -> Result<(), StoreError> {
+    async fn write_part(&self, part: &ValuePart<'_>) -> Result<(), StoreError> {
         let expires = Some(part.record.expires_at());
-        let put = Put { expires, ..Put::always(Bytes::copy_from_slice(part.bytes)) };
+        let put = PutRequest { expires, ..PutRequest::always(Bytes::copy_from_slice(part.bytes)) };
         self.store.put(VALUES, &part_key(part.record, part.number), put).await.map(drop)
     }
 
-    /// Removes values that nobody finds any more. What is not removed now expires.
-    async fn discard(&self, records: &[Record]) {
+    /// Deletes values that no entry refers to. Values that cannot be deleted expire.
+    async fn discard(&self, records: &[MemoryRecord]) {
         let mut names = Vec::new();
         for record in records {
             let count = record.bytes.div_ceil(PART).max(1);
@@ -285,50 +290,53 @@ impl WorkingMemory {
             let deleted = try_join_all(names.iter().map(|name| self.store.delete(VALUES, name))).await;
             if let Err(error) = deleted {
                 let error = &error as &dyn std::error::Error;
-                return tracing::debug!(error, "values of working memory stay until they expire");
+                return tracing::debug!(
+                    error,
+                    "failed to delete values of working memory, which expire later"
+                );
             }
         }
     }
 }
 
-/// A part of a value that is to be written.
-struct Part<'a> {
-    record: &'a Record,
+/// A part of a value to write.
+struct ValuePart<'a> {
+    record: &'a MemoryRecord,
     number: usize,
     bytes: &'a [u8],
 }
 
-/// Shows the bounds, and nothing that anybody keeps.
+/// Shows the limits, without any entries.
 impl fmt::Debug for WorkingMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkingMemory").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
-/// A value in parts; one that is empty has one.
+/// Splits a value into parts. An empty value has one part.
 fn parts_of(value: &str) -> impl Iterator<Item = &[u8]> {
     let empty = value.is_empty().then_some(&[][..]);
     empty.into_iter().chain(value.as_bytes().chunks(PART))
 }
 
-/// Keys are ordered as their parts are.
-fn part_key(record: &Record, number: usize) -> String {
+/// Returns the key of a part. Keys sort in the order of the parts.
+fn part_key(record: &MemoryRecord, number: usize) -> String {
     format!("{}/{number:06}", record.id)
 }
 
-fn parse(bytes: &[u8]) -> Result<Index, MemoryError> {
-    serde_json::from_slice(bytes).map_err(|error| StoreError::new(Trouble::Unreadable, error).into())
+fn parse(bytes: &[u8]) -> Result<NamespaceIndex, MemoryError> {
+    serde_json::from_slice(bytes).map_err(|error| StoreError::new(StoreErrorKind::Unreadable, error).into())
 }
 
-/// An id that no other value has.
+/// Returns an id that no other value has.
 fn fresh_id() -> String {
     random_hex::<16>()
 }
 
-/// Random bytes, in hexadecimal.
+/// Returns random bytes in hexadecimal.
 pub(crate) fn random_hex<const BYTES: usize>() -> String {
     let mut bytes = [0; BYTES];
-    // Without random numbers there is no TLS and no key either: the system does not run at all then.
+    // A system without random numbers supports neither TLS nor keys, so the gateway would not run at all.
     let _unlikely = getrandom::fill(&mut bytes);
     bytes.iter().fold(String::with_capacity(BYTES * 2), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
@@ -336,8 +344,9 @@ pub(crate) fn random_hex<const BYTES: usize>() -> String {
     })
 }
 
-/// How long something lives, for people: `4m59s`. It is rounded, so that a time that has just begun is told as it was said.
-pub(crate) fn shown_time(time: Duration) -> String {
+/// Formats a time to live for people, such as `4m59s`. Rounds to seconds, so that a time that has just begun is
+/// unchanged.
+pub(crate) fn format_duration(time: Duration) -> String {
     let seconds = time.saturating_add(Duration::from_millis(500)).as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),

@@ -1,12 +1,12 @@
-//! A server that a model wants to add, from either of the two forms in which it may say so.
+//! Parses the arguments of `mcp_register_server`, in either of the two forms that models use.
 
 use serde_json::Value;
 
-use super::args::{Args, server_name, shown};
-use super::port::{NewServer, Reach, Transport};
+use super::args::{ManagementArgs, excerpt, server_name};
+use super::manager::{HttpTransportKind, NewServer, ServerAddress};
 use toolyard_sdk::ToolFailure;
 
-/// Everything that may be said of one.
+/// All accepted parameters.
 const KNOWN: [&str; 12] = [
     "server_name",
     "name",
@@ -22,25 +22,25 @@ const KNOWN: [&str; 12] = [
     "displayName",
 ];
 
-/// How much may be said.
-const MOST_ARGS: usize = 64;
-const MOST_VARIABLES: usize = 32;
-/// In bytes: of an argument, of a value and of a URL.
-const LONGEST: usize = 4096;
-/// In characters.
-const LONGEST_DISPLAY_NAME: usize = 100;
-const LONGEST_DESCRIPTION: usize = 500;
+/// Maximum numbers of arguments and of environment variables.
+const MAX_ARGS: usize = 64;
+const MAX_VARIABLES: usize = 32;
+/// Maximum length of an argument, a value and a URL, in bytes.
+const MAX_LENGTH: usize = 4096;
+/// Maximum lengths of the name for people and of the description, in characters.
+const MAX_DISPLAY_NAME_LENGTH: usize = 100;
+const MAX_DESCRIPTION_LENGTH: usize = 500;
 
-/// Reads what is wanted.
+/// Parses the server to add.
 ///
 /// # Errors
-/// What is missing, or cannot be.
-pub(super) fn wanted(args: &Args) -> Result<NewServer, ToolFailure> {
+/// Returns an error if a parameter is missing or invalid.
+pub(super) fn parse_new_server(args: &ManagementArgs) -> Result<NewServer, ToolFailure> {
     let name = server_name(&args.required(&["server_name", "name"])?);
     if let Some(unknown) = args.unknown(&KNOWN) {
-        return Err(ToolFailure::new(format!("Unknown parameter: {}", shown(unknown))));
+        return Err(ToolFailure::new(format!("Unknown parameter: {}", excerpt(unknown))));
     }
-    let reach = reach(args).map_err(ToolFailure::new)?;
+    let address = server_address(args).map_err(ToolFailure::new)?;
     let line = |names: &[&str], longest: usize| {
         let text = args.text(names)?;
         let words: Vec<_> = text.split_whitespace().collect();
@@ -48,22 +48,22 @@ pub(super) fn wanted(args: &Args) -> Result<NewServer, ToolFailure> {
     };
     Ok(NewServer {
         name,
-        reach,
-        display_name: line(&["display_name", "displayName"], LONGEST_DISPLAY_NAME),
-        description: line(&["description"], LONGEST_DESCRIPTION),
+        address,
+        display_name: line(&["display_name", "displayName"], MAX_DISPLAY_NAME_LENGTH),
+        description: line(&["description"], MAX_DESCRIPTION_LENGTH),
     })
 }
 
-fn reach(args: &Args) -> Result<Reach, String> {
+fn server_address(args: &ManagementArgs) -> Result<ServerAddress, String> {
     let kind = args.text(&["type", "transport"]).map(|kind| kind.to_lowercase().replace('_', "-"));
     let (command, url) = (args.text(&["command"]), args.text(&["url"]));
     let transport = match kind.as_deref() {
         None => None,
         Some("stdio") => Some(None),
-        Some("sse") => Some(Some(Transport::Sse)),
-        Some("http" | "streamable-http" | "streamablehttp") => Some(Some(Transport::StreamableHttp)),
+        Some("sse") => Some(Some(HttpTransportKind::Sse)),
+        Some("http" | "streamable-http" | "streamablehttp") => Some(Some(HttpTransportKind::StreamableHttp)),
         Some(other) => {
-            return Err(format!("type: '{}' is none of stdio, sse, http, streamable-http", shown(other)));
+            return Err(format!("type: '{}' is none of stdio, sse, http, streamable-http", excerpt(other)));
         }
     };
     match (command, url, transport) {
@@ -76,69 +76,71 @@ fn reach(args: &Args) -> Result<Reach, String> {
     }
 }
 
-fn remote(url: String, transport: Option<Transport>) -> Result<Reach, String> {
-    bounded("url", &url)?;
+fn remote(url: String, transport: Option<HttpTransportKind>) -> Result<ServerAddress, String> {
+    check_text("url", &url)?;
     let looks_like_sse = url.ends_with("/sse");
-    let usual = if looks_like_sse { Transport::Sse } else { Transport::StreamableHttp };
-    Ok(Reach::Url { url, transport: transport.unwrap_or(usual) })
+    let usual = if looks_like_sse { HttpTransportKind::Sse } else { HttpTransportKind::StreamableHttp };
+    Ok(ServerAddress::Url { url, transport: transport.unwrap_or(usual) })
 }
 
-fn program(args: &Args, command: String) -> Result<Reach, String> {
-    bounded("command", &command)?;
-    let given = match args.value(&["arguments", "args"]) {
+fn program(args: &ManagementArgs, command: String) -> Result<ServerAddress, String> {
+    check_text("command", &command)?;
+    let program_args = match args.value(&["arguments", "args"]) {
         None => Vec::new(),
         Some(Value::Array(items)) => items.iter().map(argument).collect::<Result<_, _>>()?,
         Some(Value::String(text)) => split(text)?,
-        Some(_) => return Err("arguments: is neither a list of texts nor a text".to_owned()),
+        Some(_) => return Err("arguments: expected a list of strings or a string".to_owned()),
     };
-    if given.len() > MOST_ARGS {
-        return Err(format!("arguments: are more than {MOST_ARGS}"));
+    if program_args.len() > MAX_ARGS {
+        return Err(format!("arguments: more than {MAX_ARGS}"));
     }
-    given.iter().try_for_each(|argument| bounded("arguments", argument))?;
-    Ok(Reach::Program { command, args: given, env: env(args)? })
+    program_args.iter().try_for_each(|argument| check_text("arguments", argument))?;
+    Ok(ServerAddress::Program { command, args: program_args, env: env(args)? })
 }
 
 fn argument(value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => Err("arguments: an item is no text".to_owned()),
+        _ => Err("arguments: an item is not a string".to_owned()),
     }
 }
 
-fn env(args: &Args) -> Result<Vec<(String, String)>, String> {
+fn env(args: &ManagementArgs) -> Result<Vec<(String, String)>, String> {
     let variables = match args.value(&["env"]) {
         None => return Ok(Vec::new()),
         Some(Value::Object(variables)) => variables,
-        Some(_) => return Err("env: is no object with names and values".to_owned()),
+        Some(_) => return Err("env: expected an object with names and values".to_owned()),
     };
-    if variables.len() > MOST_VARIABLES {
-        return Err(format!("env: has more than {MOST_VARIABLES} variables"));
+    if variables.len() > MAX_VARIABLES {
+        return Err(format!("env: has more than {MAX_VARIABLES} variables"));
     }
     let variable = |(name, value): (&String, &Value)| match value {
-        Value::Array(_) | Value::Object(_) => Err(format!("env: the value of '{}' is no text", shown(name))),
+        Value::Array(_) | Value::Object(_) => {
+            Err(format!("env: the value of '{}' is no text", excerpt(name)))
+        }
         value => {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            bounded("env", &value)?;
+            check_text("env", &value)?;
             Ok((name.clone(), value))
         }
     };
-    // A null is a variable that is not set.
+    // A null value means that the variable is not set.
     variables.iter().filter(|(_, value)| !value.is_null()).map(variable).collect()
 }
 
-fn bounded(what: &str, text: &str) -> Result<(), String> {
+fn check_text(what: &str, text: &str) -> Result<(), String> {
     if text.contains('\0') {
-        return Err(format!("{what}: has a character that no program can be given"));
+        return Err(format!("{what}: contains a NUL character"));
     }
-    if text.len() > LONGEST {
-        return Err(format!("{what}: is longer than {LONGEST} bytes"));
+    if text.len() > MAX_LENGTH {
+        return Err(format!("{what}: is longer than {MAX_LENGTH} bytes"));
     }
     Ok(())
 }
 
-/// A text as a list of arguments: a JSON list, or words between blanks, where quotes keep words together. Nothing else of
-/// what a shell does is done.
+/// Splits a text into arguments: a JSON list, or words separated by blanks, with quotes that keep words together. Other
+/// shell syntax has no meaning.
 fn split(text: &str) -> Result<Vec<String>, String> {
     if text.trim_start().starts_with('[')
         && let Ok(items) = serde_json::from_str::<Vec<Value>>(text)
