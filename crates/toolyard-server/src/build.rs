@@ -1,4 +1,4 @@
-//! A handler of the manifest becomes a backend. A new kind of handler is one more arm here.
+//! Builds a backend for each handler of the manifest. A new handler type is one more arm here.
 
 mod auth;
 mod builtins;
@@ -6,94 +6,121 @@ mod function;
 mod http;
 mod mcp;
 mod names;
-mod not_yet;
 mod openapi;
+mod unsupported;
 
 use std::io;
 use std::sync::Arc;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue};
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::registry::{Handler, Limits};
-use toolyard_core::{Backend, Json, Object, Retry, Secrets, Tool};
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::registry::{CallLimits, HandlerEntry};
+use toolyard_core::{Backend, Json, LongWork, Object, RetrySchedule, SecretRedactor, Tool};
 use toolyard_manifest::{
-    self as manifest, HandlerKind, McpTransport, Process, RetryPolicy, Secret, ToolDefinition,
+    self as manifest, HandlerKind, McpTransport, ProcessSettings, RetryPolicy, SecretString, ToolDefinition,
 };
-use toolyard_net::client::Client;
-use toolyard_process::Processes;
+use toolyard_net::budget::ByteBudget;
+use toolyard_net::client::HttpClient;
+use toolyard_process::ProcessTable;
 
-use crate::hosting::Hosting;
-pub use builtins::Yard;
-pub use function::Functions;
-use not_yet::NotYet;
+use crate::hosting::CodeHosting;
+pub use builtins::BuiltinDeps;
+pub use function::FunctionExchanges;
+use unsupported::UnsupportedBackend;
 
-/// Builds handlers, of what all of them share. A backend starts to connect when it is built; nothing is waited for.
-pub struct Builder {
-    process: Process,
-    client: Client,
+/// Builds handlers from shared parts. A built backend starts to connect at once, and the builder does not wait for it.
+pub struct HandlerBuilder {
+    process: ProcessSettings,
+    client: HttpClient,
     has_roots: bool,
-    processes: Processes,
-    functions: Option<Arc<dyn Functions>>,
-    hosting: Option<Hosting>,
-    yard: Option<Yard>,
+    processes: ProcessTable,
+    functions: Option<Arc<dyn FunctionExchanges>>,
+    hosting: Option<CodeHosting>,
+    builtin_deps: Option<BuiltinDeps>,
+    budget: ByteBudget,
+    long_work: Option<LongWork>,
 }
 
-impl Builder {
-    /// A builder of handlers with the bounds of this process, whose programs are started by `processes`.
+impl HandlerBuilder {
+    /// Creates a builder with the limits of this process. `processes` starts the programs.
     ///
     /// # Errors
-    /// When the TLS library is unusable.
-    pub fn new(process: Process, processes: Processes) -> io::Result<Self> {
-        let client = Client::without_roots()?;
-        Ok(Self { process, client, has_roots: false, processes, functions: None, hosting: None, yard: None })
+    /// If the TLS library is unusable.
+    pub fn new(process: ProcessSettings, processes: ProcessTable) -> io::Result<Self> {
+        let client = HttpClient::without_roots()?;
+        Ok(Self {
+            process,
+            client,
+            has_roots: false,
+            processes,
+            functions: None,
+            hosting: None,
+            builtin_deps: None,
+            budget: ByteBudget::default(),
+            long_work: None,
+        })
     }
 
-    /// The same with functions that this gateway hosts.
+    /// Sets the budget from which large responses take their bytes.
     #[must_use]
-    pub fn with_functions(self, functions: Arc<dyn Functions>) -> Self {
+    pub fn with_budget(self, budget: ByteBudget) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Sets the slots for slow work.
+    #[must_use]
+    pub fn with_long_work(self, long_work: LongWork) -> Self {
+        Self { long_work: Some(long_work), ..self }
+    }
+
+    /// Sets the hosted functions.
+    #[must_use]
+    pub fn with_functions(self, functions: Arc<dyn FunctionExchanges>) -> Self {
         Self { functions: Some(functions), ..self }
     }
 
-    /// The same with what runs other people's code here.
+    /// Sets the host of functions and scripts.
     #[must_use]
-    pub fn with_hosting(self, hosting: Hosting) -> Self {
+    pub fn with_hosting(self, hosting: CodeHosting) -> Self {
         Self { hosting: Some(hosting.clone()), ..self.with_functions(Arc::new(hosting)) }
     }
 
-    /// The same with what the gateway's own tools reach of the gateway.
+    /// Sets what the built-in tools need of the gateway.
     #[must_use]
-    pub fn with_yard(self, yard: Yard) -> Self {
-        Self { yard: Some(yard), ..self }
+    pub fn with_builtin_deps(self, builtin_deps: BuiltinDeps) -> Self {
+        Self { builtin_deps: Some(builtin_deps), ..self }
     }
 
-    /// Gets what building these handlers may fail of: the system's root certificates, if one of them needs these.
+    /// Loads the system's root certificates if one of these handlers needs them, so that building cannot fail later.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If the root certificates cannot be read.
     pub fn prepare<'a>(
         &mut self,
-        handlers: impl IntoIterator<Item = &'a manifest::Handler>,
+        handlers: impl IntoIterator<Item = &'a manifest::HandlerConfig>,
     ) -> io::Result<()> {
         if !self.has_roots && handlers.into_iter().any(uses_tls) {
-            self.client = Client::with_system_roots()?;
+            self.client = HttpClient::with_system_roots()?;
             self.has_roots = true;
         }
         Ok(())
     }
 
-    /// A handler of the manifest, as it runs.
+    /// Builds a handler of the manifest.
     #[must_use]
-    pub fn build(&self, handler: &manifest::Handler) -> Handler {
-        let (name, secrets) = (handler.name.as_str(), Secrets::new(handler.secrets()));
-        // Each attempt has the handler's time, so that a call may take several times as long.
+    pub fn build(&self, handler: &manifest::HandlerConfig) -> HandlerEntry {
+        let (name, secrets) = (handler.name.as_str(), SecretRedactor::new(handler.secrets()));
+        // Each attempt has the handler's timeout, so a call with retries may take several times as long.
         let timeout = retry(handler.kind.retry()).budget(handler.timeout);
         let backend: Arc<dyn Backend> = match &handler.kind {
             HandlerKind::Mcp(mcp) => Arc::new(self.mcp(handler, mcp, &secrets)),
             HandlerKind::Http(http) => {
-                Arc::new(http::backend(http, handler.timeout, &self.process, &self.client, &secrets))
+                let delivery = self.http_delivery(&http.retry, handler.timeout);
+                let backend = http::backend(http, delivery, &self.process, &self.client, &secrets);
+                Arc::new(backend.with_long_work(self.long_work.clone()))
             }
             HandlerKind::Grpc(grpc) => {
-                Arc::new(NotYet::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
+                Arc::new(UnsupportedBackend::new(handler.kind.name(), Some(explicit_tool(&grpc.tool))))
             }
             HandlerKind::OpenApi(openapi) => Arc::new(self.openapi(handler, openapi, &secrets)),
             HandlerKind::Builtins(builtins) => self.builtins(builtins),
@@ -102,25 +129,29 @@ impl Builder {
         };
         let limits = &self.process.limits;
         let size = GateSize { running: limits.concurrent_calls_per_handler, waiting: limits.queued_calls };
-        let limits = Limits { timeout, gate: Gate::new(size) };
+        let limits = CallLimits { timeout, gate: CallGate::new(size) };
         let disclosure = builtins::disclosure(&handler.kind);
-        named(handler, Handler { secrets, disclosure, ..Handler::new(name, backend, limits) })
+        let is_builtin = matches!(handler.kind, HandlerKind::Builtins(_));
+        with_declaration(
+            handler,
+            HandlerEntry { secrets, disclosure, is_builtin, ..HandlerEntry::new(name, backend, limits) },
+        )
     }
 }
 
-/// A handler that publishes its tools as the manifest has it.
-pub(crate) fn named(declared: &manifest::Handler, handler: Handler) -> Handler {
+/// Applies the names, overrides, secrets and prices of a declaration to a handler.
+pub(crate) fn with_declaration(declared: &manifest::HandlerConfig, handler: HandlerEntry) -> HandlerEntry {
     let prefix = names::prefix(declared.prefix);
     let overrides = Arc::new(names::overrides(&declared.overrides));
-    // What is pinned may be others now.
+    // Pinned values may have changed.
     handler.secrets.set(declared.secrets());
     let (price, chunking) = (declared.price, declared.chunking);
     let [display_name, description] =
         [&declared.display_name, &declared.description].map(|text| text.as_deref().map(Into::into));
-    Handler { prefix, overrides, price, display_name, description, chunking, ..handler }
+    HandlerEntry { prefix, overrides, price, display_name, description, chunking, ..handler }
 }
 
-fn uses_tls(handler: &manifest::Handler) -> bool {
+fn uses_tls(handler: &manifest::HandlerConfig) -> bool {
     match &handler.kind {
         HandlerKind::Mcp(mcp) => match &mcp.transport {
             McpTransport::Http(http) => http.endpoint.is_tls(),
@@ -133,19 +164,19 @@ fn uses_tls(handler: &manifest::Handler) -> bool {
     }
 }
 
-/// The tool that a manifest describes.
+/// Returns the tool that a manifest defines.
 fn explicit_tool(definition: &ToolDefinition) -> Tool {
-    let mut published = Object::new()
+    let mut members = Object::new()
         .with("description", Json::string(&definition.description))
         .with("inputSchema", Json::from_value(&definition.input_schema));
     if let Some(schema) = &definition.output_schema {
-        published.set("outputSchema", Json::from_value(schema));
+        members.set("outputSchema", Json::from_value(schema));
     }
-    Tool::named(&definition.name, published)
+    Tool::named(&definition.name, members)
 }
 
-const fn retry(policy: &RetryPolicy) -> Retry {
-    Retry {
+const fn retry(policy: &RetryPolicy) -> RetrySchedule {
+    RetrySchedule {
         attempts: policy.max_attempts,
         initial_backoff: policy.initial_backoff,
         multiplier: policy.backoff_multiplier,
@@ -153,9 +184,9 @@ const fn retry(policy: &RetryPolicy) -> Retry {
     }
 }
 
-/// Headers as the manifest has them, which has only values that can be one.
-pub(crate) fn headers(headers: &[(HeaderName, Secret)]) -> HeaderMap {
-    let header = |(name, text): &(HeaderName, Secret)| {
+/// Converts the headers of a manifest. Validation has checked the values.
+pub(crate) fn headers(headers: &[(HeaderName, SecretString)]) -> HeaderMap {
+    let header = |(name, text): &(HeaderName, SecretString)| {
         let mut value = HeaderValue::from_str(text.expose()).ok()?;
         value.set_sensitive(true);
         Some((name.clone(), value))

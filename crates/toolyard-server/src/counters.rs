@@ -1,37 +1,37 @@
-//! What is known of all calls together.
+//! Totals over all calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolyard_core::layers::{Ended, Observation, Observer};
-use toolyard_core::{Call, Code, Entry};
+use toolyard_core::layers::{CallEnding, CallObserver, ObservedCall};
+use toolyard_core::{Call, ErrorCode, RegistryEntry};
 
-/// Counts calls by how they ended.
+/// Counts calls by outcome.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct CallCounters {
     succeeded: AtomicU64,
     tool_failed: AtomicU64,
     refused: AtomicU64,
     cancelled: AtomicU64,
 }
 
-/// What was counted so far.
+/// Totals of calls by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
-    /// The tool ran and did not say that it failed.
+pub struct CallCounts {
+    /// Calls whose tool succeeded.
     pub succeeded: u64,
-    /// The tool ran and said that it failed.
+    /// Calls whose tool reported an error.
     pub tool_failed: u64,
-    /// The gateway or the server refused or did not answer.
+    /// Calls that the gateway or the upstream refused or did not answer.
     pub refused: u64,
-    /// The caller withdrew the call.
+    /// Calls that their callers cancelled.
     pub cancelled: u64,
 }
 
-impl Counters {
-    /// The counts now.
+impl CallCounters {
+    /// Returns the current totals.
     #[must_use]
-    pub fn read(&self) -> Counts {
-        Counts {
+    pub fn read(&self) -> CallCounts {
+        CallCounts {
             succeeded: self.succeeded.load(Ordering::Relaxed),
             tool_failed: self.tool_failed.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
@@ -40,27 +40,27 @@ impl Counters {
     }
 }
 
-impl Observer for Counters {
-    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
-        Box::new(Counted { counters: self, entry })
+impl CallObserver for CallCounters {
+    fn begin<'a>(&'a self, _call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+        Box::new(CountedCall { counters: self, entry })
     }
 }
 
-struct Counted<'a> {
-    counters: &'a Counters,
-    entry: &'a Entry,
+struct CountedCall<'a> {
+    counters: &'a CallCounters,
+    entry: &'a RegistryEntry,
 }
 
-impl Observation for Counted<'_> {
-    fn end(self: Box<Self>, ended: Ended<'_>) {
+impl ObservedCall for CountedCall<'_> {
+    fn end(self: Box<Self>, ended: CallEnding<'_>) {
         let verdict = ended.verdict();
         let counter = match verdict {
             Ok(true) => &self.counters.succeeded,
             Ok(false) => &self.counters.tool_failed,
-            Err(Code::Cancelled) => &self.counters.cancelled,
+            Err(ErrorCode::Cancelled) => &self.counters.cancelled,
             Err(_) => &self.counters.refused,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(tool = %self.entry.name, took = ?ended.took, ?verdict, "a call is over");
+        tracing::debug!(tool = %self.entry.name, took = ?ended.took, ?verdict, "call ended");
     }
 }

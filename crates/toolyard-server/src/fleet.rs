@@ -1,297 +1,356 @@
-//! The handlers that run: what they offer becomes one registry, again at each change, and an edit of the manifest
-//! changes those that it is about, and no other.
+//! The fleet of running handlers. Publishes one registry of what they offer at each change, and applies edits of the
+//! manifest to the affected handlers only.
 
-mod declared;
-pub(crate) mod memory;
-mod standing;
+mod acceptance_sync;
+mod command;
+mod declared_handlers;
+pub(crate) mod definitions;
+pub(crate) mod handler_records;
+mod handler_status;
+mod report;
 mod trial;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, join_all, select_all};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use toolyard_core::names::Names;
-use toolyard_core::registry::Handler;
-use toolyard_core::{Catalog, Phase, Registry, Secrets};
+use toolyard_core::names::NameRegistry;
+use toolyard_core::registry::HandlerEntry;
+use toolyard_core::{BackendPhase, Catalog, Registry, SecretRedactor};
 use toolyard_manifest as manifest;
 
-use crate::build::{self, Builder};
+use crate::audit::AuditQueue;
+use crate::build::{self, HandlerBuilder};
 
-pub use declared::Declared;
-pub use standing::{Origin, Standing};
-use trial::Trials;
-pub use trial::{NotUp, Trial, Tried};
+pub(crate) use acceptance_sync::follow_acceptances;
+pub use command::{AcceptCommand, EditCommand, FleetCommand, FleetDifference};
+pub use declared_handlers::DeclaredHandlers;
+pub use definitions::{AcceptError, DefinitionChange, ServedDefinition};
+use definitions::{CatalogReview, ToolDefinitions};
+pub use handler_status::{HandlerOrigin, HandlerStatus};
+use trial::RunningTrials;
+pub use trial::{ServerTrial, TrialError, TriedServer};
 
-/// Changes that come together, as when a network comes back, make one registry.
-const TOGETHER: Duration = Duration::from_millis(20);
+/// Delay after a change, so that changes that come together make one registry.
+const SETTLE_DELAY: Duration = Duration::from_millis(20);
 
-/// How long the fleet waits for others.
+/// Timeouts of the fleet.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// For handlers that have not answered yet, before the first list: after that, names go to whoever comes.
+pub struct FleetTimeouts {
+    /// Time to wait for handlers before the first list. Later handlers get the names that are left.
     pub first_list: Duration,
-    /// For the calls of a handler that an edit has removed or replaced.
+    /// Time for the running calls of a removed or replaced handler to finish.
     pub drain: Duration,
 }
 
-/// What the fleet is told to do.
-pub enum Order {
-    /// To make the handlers of the manifest others.
-    Edit(Edit),
-    /// To make those others that were added at run time. They come behind those of the manifest, and one whose name the
-    /// manifest has does not run.
-    Add(Edit),
-    /// To start a server that may be added, and to say what came of it.
-    Try(Box<Trial>),
-    /// To have this handler look anew what its server offers. Whoever wants to know is told whether there is one.
-    Refresh(String, oneshot::Sender<bool>),
+/// The running handlers: those of the manifest in order, then those added at run time.
+pub struct HandlerFleet {
+    builder: HandlerBuilder,
+    timeouts: FleetTimeouts,
+    declared: DeclaredHandlers,
+    outputs: FleetOutputs,
+    names: NameRegistry,
+    definitions: ToolDefinitions,
+    /// Change counters of the names, definitions and acceptances at the last save.
+    saved_changes: [u64; 3],
+    members: Vec<FleetMember>,
+    trials: RunningTrials,
+    /// Tasks that let the last calls of replaced or removed handlers finish.
+    retiring: JoinSet<()>,
 }
 
-/// What an edit is to do: these handlers, and no others.
-pub struct Edit {
-    /// In their order.
-    pub handlers: Vec<manifest::Handler>,
-    /// Who wants to know what it came to.
-    pub done: oneshot::Sender<io::Result<Difference>>,
-}
-
-/// What an edit has done, by the names of the handlers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Difference {
-    /// They have come.
-    pub added: Vec<String>,
-    /// They publish their tools otherwise, or are built anew; then each goes on as it was until its successor has
-    /// answered.
-    pub changed: Vec<String>,
-    /// They are gone.
-    pub removed: Vec<String>,
-    /// How many were not touched.
-    pub kept: usize,
-}
-
-/// The handlers that run, in the order of the manifest, and behind them those that were added at run time.
-pub struct Fleet {
-    builder: Builder,
-    patience: Patience,
-    declared: Declared,
-    published: Published,
-    names: Names,
-    /// Which state of the names is kept.
-    kept: u64,
-    members: Vec<Member>,
-    trials: Trials,
-    /// Those that are gone for callers, and let their last calls end.
-    leaving: JoinSet<()>,
-}
-
-/// Where the fleet says what there is.
-pub struct Published {
-    /// What can be called.
+/// The outputs of the fleet.
+pub struct FleetOutputs {
+    /// The registry of what can be called.
     pub registry: watch::Sender<Arc<Registry>>,
-    /// How the handlers are, in the order of the manifest.
-    pub standings: watch::Sender<Arc<[Standing]>>,
-    /// The names that were given out, as they are kept.
-    pub names: watch::Sender<memory::Records>,
+    /// Status of each handler, in the order of the manifest.
+    pub statuses: watch::Sender<Arc<[HandlerStatus]>>,
+    /// Records of the published names, to store.
+    pub names: watch::Sender<handler_records::HandlerRecords>,
+    /// Records of the accepted definitions, to store.
+    pub definitions: watch::Sender<handler_records::HandlerRecords>,
+    /// Records of the operators' acceptances, to store.
+    pub acceptances: watch::Sender<handler_records::HandlerRecords>,
+    /// The audit trail, which records changes of tools.
+    pub audit: Arc<AuditQueue>,
 }
 
-/// A handler.
-struct Member {
-    /// What it is to be, and how it is.
-    standing: Standing,
-    serving: Serving,
-    /// What takes its place as soon as it has answered or failed.
-    successor: Option<Serving>,
-    /// What it offered before it was edited, for as long as nothing is known of what it offers now: who has learnt the
-    /// names is told that they are unavailable.
-    before: Arc<Catalog>,
+/// Names and definitions of a previous run.
+pub(crate) struct RecalledState {
+    pub(crate) names: NameRegistry,
+    pub(crate) definitions: ToolDefinitions,
 }
 
-/// A handler that was built, and what it offers.
-struct Serving {
-    handler: Handler,
+/// A handler of the fleet.
+struct FleetMember {
+    /// Declaration and status of the handler.
+    status: HandlerStatus,
+    serving: ServingHandler,
+    /// The rebuilt handler, which takes over once it has answered or failed.
+    successor: Option<ServingHandler>,
+    /// The catalog before an edit, used until the new one is known, so that clients that know the tools learn that they
+    /// are unavailable.
+    last_catalog: Arc<Catalog>,
+}
+
+/// A built handler and its catalog.
+struct ServingHandler {
+    handler: HandlerEntry,
     catalog: watch::Receiver<Arc<Catalog>>,
 }
 
-/// What happens next to one of the members.
-enum Event {
-    /// It offers something else.
+/// The next event of a member.
+enum MemberEvent {
+    /// Its catalog has changed.
     Changed,
-    /// The successor of the member with this number has answered or failed.
+    /// The successor of the member with this index has answered or failed.
     Succeeded(usize),
 }
 
-impl Fleet {
-    /// Starts these handlers, with the names that their tools had before.
+impl HandlerFleet {
+    /// Starts handlers with the names and definitions of a previous run.
     ///
     /// # Errors
-    /// When something is missing that they need of this system.
-    pub fn start(
-        mut builder: Builder,
-        declared: Declared,
-        names: Names,
-        published: Published,
-        patience: Patience,
+    /// If this system lacks something that the handlers need.
+    pub(crate) fn start(
+        mut builder: HandlerBuilder,
+        declared: DeclaredHandlers,
+        recalled_state: RecalledState,
+        outputs: FleetOutputs,
+        timeouts: FleetTimeouts,
     ) -> io::Result<Self> {
         builder.prepare(declared.running().map(|(handler, _)| handler))?;
-        declared.log_hidden();
-        let build = |(handler, origin): (&manifest::Handler, Origin)| {
-            Member::new(Serving::new(builder.build(handler)), handler.clone(), origin)
+        declared.warn_shadowed();
+        let build = |(handler, origin): (&manifest::HandlerConfig, HandlerOrigin)| {
+            FleetMember::new(ServingHandler::new(builder.build(handler)), handler.clone(), origin)
         };
         let members: Vec<_> = declared.running().map(build).collect();
-        published.standings.send_replace(members.iter().map(|member| member.standing.clone()).collect());
-        let (kept, leaving, trials) = (names.changes(), JoinSet::new(), Trials::default());
-        Ok(Self { builder, patience, declared, published, names, kept, members, trials, leaving })
+        outputs.statuses.send_replace(members.iter().map(|member| member.status.clone()).collect());
+        let RecalledState { names, definitions } = recalled_state;
+        let saved_changes = [names.changes(), definitions.changes(), definitions.acceptance_changes()];
+        let (retiring, trials) = (JoinSet::new(), RunningTrials::default());
+        Ok(Self {
+            builder,
+            timeouts,
+            declared,
+            outputs,
+            names,
+            definitions,
+            saved_changes,
+            members,
+            trials,
+            retiring,
+        })
     }
 
-    /// Publishes registries and takes orders, until nobody can send one any more; then it stops the handlers.
-    pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
-        let firsts = self.members.iter_mut().map(|member| member.serving.answered());
-        if timeout(self.patience.first_list, join_all(firsts)).await.is_err() {
-            tracing::warn!("some handlers have not answered yet: the first list comes without them");
+    /// Publishes registries and processes commands until all senders are dropped, then stops the handlers.
+    pub async fn run(mut self, mut commands: mpsc::Receiver<FleetCommand>) {
+        let first_answers = self.members.iter_mut().map(|member| member.serving.until_answered());
+        if timeout(self.timeouts.first_list, join_all(first_answers)).await.is_err() {
+            tracing::warn!("some handlers have not answered yet; the first list is published without them");
         }
         loop {
             self.publish();
             tokio::select! {
-                event = next(&mut self.members) => match event {
-                    Event::Changed => sleep(TOGETHER).await,
-                    Event::Succeeded(number) => self.succeed(number),
+                event = next_event(&mut self.members) => match event {
+                    MemberEvent::Changed => sleep(SETTLE_DELAY).await,
+                    MemberEvent::Succeeded(number) => self.promote_successor(number),
                 },
-                // Whoever wanted to know may have left.
-                order = orders.recv() => match order {
-                    Some(Order::Edit(Edit { handlers, done })) => {
+                // The receiver of an outcome may be dropped.
+                command = commands.recv() => match command {
+                    Some(FleetCommand::Edit(EditCommand { handlers, done })) => {
                         let added = self.declared.added.clone();
-                        drop(done.send(self.apply(Declared { manifest: handlers, added })));
+                        drop(done.send(self.apply(DeclaredHandlers { manifest: handlers, added })));
                     }
-                    Some(Order::Add(Edit { handlers, done })) => {
+                    Some(FleetCommand::Add(EditCommand { handlers, done })) => {
                         let manifest = self.declared.manifest.clone();
-                        let difference = self.apply(Declared { manifest, added: handlers });
-                        // Who has added a server finds it when he is told.
+                        let difference = self.apply(DeclaredHandlers { manifest, added: handlers });
+                        // The registry has the added server before the outcome is reported.
                         self.publish();
                         drop(done.send(difference));
                     }
-                    Some(Order::Try(trial)) => self.try_out(*trial),
-                    Some(Order::Refresh(name, done)) => drop(done.send(self.refresh(&name))),
+                    Some(FleetCommand::Try(trial)) => self.try_out(*trial),
+                    Some(FleetCommand::Refresh(name, done)) => drop(done.send(self.refresh(&name))),
+                    Some(FleetCommand::Accept(accept)) => self.accept(accept),
+                    Some(FleetCommand::MergeAcceptances(records)) => self.merge_acceptances(&records),
                     None => return self.stop().await,
                 },
-                Some(_) = self.leaving.join_next() => {}
+                Some(_) = self.retiring.join_next() => {}
                 Some(()) = self.trials.next() => {}
             }
         }
     }
 
     fn publish(&mut self) {
-        let part = |member: &mut Member| {
+        let Self { outputs, definitions, members, .. } = self;
+        let part = |member: &mut FleetMember| {
             let catalog = member.serving.catalog.borrow_and_update().clone();
-            let catalog = discreet(catalog, &member.serving.handler.secrets);
-            member.standing.note(&catalog);
-            let catalog = inherited(catalog, &member.before);
+            let catalog = redacted(catalog, &member.serving.handler.secrets);
+            member.status.update(&catalog);
+            let catalog = with_last_tools(catalog, &member.last_catalog);
+            let declared = &member.status.declared;
+            let CatalogReview { catalog, reported_changes } = definitions.review(declared, catalog);
+            report::report_changes(declared, reported_changes, &outputs.audit);
+            member.status.changes = definitions.pending(declared);
             (member.serving.handler.clone(), catalog)
         };
-        let parts: Vec<_> = self.members.iter_mut().map(part).collect();
-        let Published { registry, standings, names } = &self.published;
-        // First, so that whoever sees a change in the registry finds the reason here.
-        standings.send_replace(self.members.iter().map(|member| member.standing.clone()).collect());
+        let parts: Vec<_> = members.iter_mut().map(part).collect();
+        let FleetOutputs { registry, statuses, .. } = &self.outputs;
+        // The status comes first, so that it already explains a change of the registry.
+        statuses.send_replace(self.members.iter().map(|member| member.status.clone()).collect());
         registry.send_replace(Arc::new(Registry::assemble(&parts, &mut self.names)));
-        if self.names.changes() != self.kept {
-            self.kept = self.names.changes();
-            let declared = self.members.iter().map(|member| &*member.standing.declared);
-            names.send_replace(memory::written(&self.names, declared));
+        self.publish_records();
+    }
+
+    /// Publishes changed names and definitions for the store.
+    fn publish_records(&mut self) {
+        let declared = || self.members.iter().map(|member| &*member.status.declared);
+        let definitions = &self.definitions;
+        let now = [self.names.changes(), definitions.changes(), definitions.acceptance_changes()];
+        if now[0] != self.saved_changes[0] {
+            self.outputs.names.send_replace(handler_records::name_records(&self.names, declared()));
+        }
+        if now[1] != self.saved_changes[1] {
+            self.outputs.definitions.send_replace(definitions.records(declared()));
+        }
+        if now[2] != self.saved_changes[2] {
+            self.outputs.acceptances.send_replace(definitions.acceptances(declared()));
+        }
+        self.saved_changes = now;
+    }
+
+    fn accept(&mut self, accept: AcceptCommand) {
+        let AcceptCommand { handler, tool, digest, done } = accept;
+        let member = self.members.iter().find(|member| member.status.declared.name.as_str() == handler);
+        let accepted = match member {
+            Some(FleetMember { status, .. }) => {
+                self.definitions.accept(&status.declared, tool.as_deref(), digest.as_deref())
+            }
+            None => Err(AcceptError::NoHandler(handler)),
+        };
+        // The registry has the accepted definitions before the outcome is reported.
+        self.publish();
+        drop(done.send(accepted));
+    }
+
+    /// Merges acceptances of other gateways. The next registry reflects them.
+    fn merge_acceptances(&mut self, records: &HashMap<String, Bytes>) {
+        for FleetMember { status, .. } in &self.members {
+            let declared = &status.declared;
+            let Some(record) = records.get(&handler_records::key(declared)) else { continue };
+            for DefinitionChange { tool, new, .. } in self.definitions.merge_acceptances(declared, record) {
+                let handler = declared.name.as_str();
+                tracing::info!(handler, %tool, %new, "another gateway has accepted a changed tool");
+            }
         }
     }
 
-    /// Makes the members those that are declared. All or nothing: what may fail comes first.
-    fn apply(&mut self, declared: Declared) -> io::Result<Difference> {
+    /// Replaces the declared handlers. Fallible steps come first, so that an error changes nothing.
+    fn apply(&mut self, declared: DeclaredHandlers) -> io::Result<FleetDifference> {
         self.builder.prepare(declared.running().map(|(handler, _)| handler))?;
-        declared.log_hidden();
-        let mut difference = Difference::default();
-        let mut before = std::mem::take(&mut self.members);
+        declared.warn_shadowed();
+        let mut difference = FleetDifference::default();
+        let mut previous = std::mem::take(&mut self.members);
         for (declared, origin) in declared.running() {
-            let known = before.iter().position(|member| member.standing.declared.name == declared.name);
-            let member = match known {
-                None => self.begun(declared.clone(), origin, &mut difference),
-                Some(number) => self.edited(before.remove(number), declared.clone(), origin, &mut difference),
+            let position = previous.iter().position(|member| member.status.declared.name == declared.name);
+            let member = match position {
+                None => self.added_member(declared.clone(), origin, &mut difference),
+                Some(number) => {
+                    self.updated_member(previous.remove(number), declared.clone(), origin, &mut difference)
+                }
             };
             self.members.push(member);
         }
         self.declared = declared;
-        for member in before {
-            let name = member.standing.declared.name.as_str();
+        for member in previous {
+            let name = member.status.declared.name.as_str();
             self.names.forget(name);
             difference.removed.push(name.to_owned());
-            [Some(member.serving), member.successor].into_iter().flatten().for_each(|gone| self.retire(gone));
+            [Some(member.serving), member.successor]
+                .into_iter()
+                .flatten()
+                .for_each(|retired| self.retire(retired));
         }
+        self.definitions.retain(self.members.iter().map(|member| &*member.status.declared));
         Ok(difference)
     }
 
-    /// A handler that was not there. One that was tried goes on as it is.
-    fn begun(&mut self, declared: manifest::Handler, origin: Origin, difference: &mut Difference) -> Member {
+    /// Creates a new member. A handler on trial is taken over as it runs.
+    fn added_member(
+        &mut self,
+        declared: manifest::HandlerConfig,
+        origin: HandlerOrigin,
+        difference: &mut FleetDifference,
+    ) -> FleetMember {
         difference.added.push(declared.name.as_str().to_owned());
-        let tried = self.trials.take(&declared).filter(|_| origin == Origin::RunTime);
-        let serving = tried.unwrap_or_else(|| Serving::new(self.builder.build(&declared)));
-        Member::new(serving, declared, origin)
+        let trial_handler = self.trials.take(&declared).filter(|_| origin == HandlerOrigin::RunTime);
+        let serving = trial_handler.unwrap_or_else(|| ServingHandler::new(self.builder.build(&declared)));
+        FleetMember::new(serving, declared, origin)
     }
 
-    /// A handler that may be another now.
-    fn edited(
+    /// Updates a member for its new declaration.
+    fn updated_member(
         &mut self,
-        mut member: Member,
-        declared: manifest::Handler,
-        origin: Origin,
-        difference: &mut Difference,
-    ) -> Member {
-        member.standing.origin = origin;
-        if *member.standing.declared == declared {
-            difference.kept += 1;
+        mut member: FleetMember,
+        declared: manifest::HandlerConfig,
+        origin: HandlerOrigin,
+        difference: &mut FleetDifference,
+    ) -> FleetMember {
+        member.status.origin = origin;
+        if *member.status.declared == declared {
+            difference.unchanged += 1;
             return member;
         }
         difference.changed.push(declared.name.as_str().to_owned());
-        if is_renamed(&member.standing.declared, &declared) {
-            return member.renamed(declared);
+        if is_renamed(&member.status.declared, &declared) {
+            return member.with_declaration(declared);
         }
-        let successor = Serving::new(self.builder.build(&declared));
+        let successor = ServingHandler::new(self.builder.build(&declared));
         let superseded = member.successor.replace(successor);
-        member.standing.declared = Arc::new(declared);
+        member.status.declared = Arc::new(declared);
         superseded.into_iter().for_each(|serving| self.retire(serving));
         member
     }
 
-    /// Starts a server for those who may add it.
-    fn try_out(&mut self, trial: Trial) {
+    /// Starts a server on trial.
+    fn try_out(&mut self, trial: ServerTrial) {
         match self.builder.prepare([&trial.declared]) {
             Ok(()) => {
-                let serving = Serving::new(self.builder.build(&trial.declared));
+                let serving = ServingHandler::new(self.builder.build(&trial.declared));
                 self.trials.begin(serving, trial);
             }
-            // Whoever wanted to know may have left.
-            Err(error) => drop(trial.done.send(Err(NotUp::Failed(error.to_string())))),
+            // The receiver of the outcome may be dropped.
+            Err(error) => drop(trial.done.send(Err(TrialError::Failed(error.to_string())))),
         }
     }
 
     fn refresh(&self, name: &str) -> bool {
-        let member = self.members.iter().find(|member| member.standing.declared.name.as_str() == name);
+        let member = self.members.iter().find(|member| member.status.declared.name.as_str() == name);
         member.map(|member| member.serving.handler.backend.refresh()).is_some()
     }
 
-    fn succeed(&mut self, number: usize) {
+    fn promote_successor(&mut self, number: usize) {
         let member = &mut self.members[number];
         if let Some(successor) = member.successor.take() {
             let superseded = std::mem::replace(&mut member.serving, successor);
-            member.before = inherited(superseded.catalog.borrow().clone(), &member.before);
+            member.last_catalog = with_last_tools(superseded.catalog.borrow().clone(), &member.last_catalog);
             self.retire(superseded);
         }
     }
 
-    /// Lets go of a handler once its calls have ended. It is in no registry that is published from now on.
-    fn retire(&mut self, serving: Serving) {
-        let (handler, drain) = (serving.handler, self.patience.drain);
-        self.leaving.spawn(async move {
-            // Calls that have found it in the last registry are on their way to the gate.
-            sleep(TOGETHER).await;
+    /// Stops a handler once its calls have ended. It is in no registry published from now on.
+    fn retire(&mut self, serving: ServingHandler) {
+        let (handler, drain) = (serving.handler, self.timeouts.drain);
+        self.retiring.spawn(async move {
+            // Calls that found it in the last registry may not have reached its gate yet.
+            sleep(SETTLE_DELAY).await;
             let _late = timeout(drain, handler.limits.gate.emptied()).await;
             handler.backend.stop().await;
         });
@@ -304,90 +363,92 @@ impl Fleet {
         });
         join_all(stops).await;
         self.trials.stop().await;
-        self.leaving.shutdown().await;
-        // What is in the registry may hold on to who gives it out.
-        self.published.registry.send_replace(Arc::default());
+        self.retiring.shutdown().await;
+        // The registry may hold a reference to its publisher.
+        self.outputs.registry.send_replace(Arc::default());
     }
 }
 
-impl Member {
-    fn new(serving: Serving, declared: manifest::Handler, origin: Origin) -> Self {
-        let standing = Standing::new(Arc::new(declared), origin);
-        Self { standing, serving, successor: None, before: Arc::default() }
+impl FleetMember {
+    fn new(serving: ServingHandler, declared: manifest::HandlerConfig, origin: HandlerOrigin) -> Self {
+        let status = HandlerStatus::new(Arc::new(declared), origin);
+        Self { status, serving, successor: None, last_catalog: Arc::default() }
     }
 
-    /// The same servers, with other names for their tools.
-    fn renamed(mut self, declared: manifest::Handler) -> Self {
+    /// Applies new names and overrides to the same servers.
+    fn with_declaration(mut self, declared: manifest::HandlerConfig) -> Self {
         for serving in [Some(&mut self.serving), self.successor.as_mut()].into_iter().flatten() {
-            serving.handler = build::named(&declared, serving.handler.clone());
+            serving.handler = build::with_declaration(&declared, serving.handler.clone());
         }
-        self.standing.declared = Arc::new(declared);
+        self.status.declared = Arc::new(declared);
         self
     }
 }
 
-impl Serving {
-    fn new(handler: Handler) -> Self {
+impl ServingHandler {
+    fn new(handler: HandlerEntry) -> Self {
         let catalog = handler.backend.catalog();
         Self { handler, catalog }
     }
 
-    /// Waits until it has answered or failed.
-    async fn answered(&mut self) {
-        // One that will not say anything any more has said what it had to say.
-        let _gone = self.catalog.wait_for(|catalog| catalog.phase != Phase::Connecting).await.map(drop);
+    /// Waits until the handler has answered or failed.
+    async fn until_answered(&mut self) {
+        // A closed catalog is final.
+        let _gone =
+            self.catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.map(drop);
     }
 
-    /// Waits until it offers something else.
-    async fn changed(&mut self) {
+    /// Waits until the catalog changes.
+    async fn until_changed(&mut self) {
         if self.catalog.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// The catalog, where the reason for which a server is not there does not say what nobody is to see, nor pages of it.
-fn discreet(catalog: Arc<Catalog>, secrets: &Secrets) -> Arc<Catalog> {
-    let Phase::Unavailable { reason } = &catalog.phase else { return catalog };
+/// Redacts secrets in the reason of an unavailable handler, and shortens it.
+fn redacted(catalog: Arc<Catalog>, secrets: &SecretRedactor) -> Arc<Catalog> {
+    let BackendPhase::Unavailable { reason } = &catalog.phase else { return catalog };
     match secrets.brief(reason) {
         Cow::Borrowed(_) => catalog,
         Cow::Owned(reason) => {
-            Arc::new(Catalog { phase: Phase::Unavailable { reason }, ..(*catalog).clone() })
+            Arc::new(Catalog { phase: BackendPhase::Unavailable { reason }, ..(*catalog).clone() })
         }
     }
 }
 
-/// What a handler offers, or offered before where it has never said what it does now.
-fn inherited(catalog: Arc<Catalog>, before: &Arc<Catalog>) -> Arc<Catalog> {
-    if catalog.phase == Phase::Ready || !catalog.tools.is_empty() {
+/// Returns the catalog, with the last tools if the current ones were never listed.
+fn with_last_tools(catalog: Arc<Catalog>, last_catalog: &Arc<Catalog>) -> Arc<Catalog> {
+    if catalog.phase == BackendPhase::Ready || !catalog.tools.is_empty() {
         return catalog;
     }
-    let (phase, tools) = (catalog.phase.clone(), before.tools.clone());
+    let (phase, tools) = (catalog.phase.clone(), last_catalog.tools.clone());
     Arc::new(Catalog { phase, tools, ..Catalog::default() })
 }
 
-/// Whether an edit changes no more than what tools are called and cost, and what callers see of them.
-fn is_renamed(before: &manifest::Handler, declared: &manifest::Handler) -> bool {
-    let (prefix, overrides, price) = (before.prefix, before.overrides.clone(), before.price);
-    let (display_name, description) = (before.display_name.clone(), before.description.clone());
-    let published = manifest::Handler {
+/// True if an edit changes only names, prices and descriptions of tools, and not the server.
+fn is_renamed(previous: &manifest::HandlerConfig, declared: &manifest::HandlerConfig) -> bool {
+    let (prefix, overrides, price) = (previous.prefix, previous.overrides.clone(), previous.price);
+    let (display_name, description) = (previous.display_name.clone(), previous.description.clone());
+    let same_behavior = manifest::HandlerConfig {
         prefix,
         overrides,
         price,
         display_name,
         description,
-        chunking: before.chunking,
+        chunking: previous.chunking,
+        pin: previous.pin,
         ..declared.clone()
     };
-    *before == published
+    *previous == same_behavior
 }
 
-async fn next(members: &mut [Member]) -> Event {
-    let mut waits: Vec<BoxFuture<'_, Event>> = vec![std::future::pending().boxed()];
+async fn next_event(members: &mut [FleetMember]) -> MemberEvent {
+    let mut waits: Vec<BoxFuture<'_, MemberEvent>> = vec![std::future::pending().boxed()];
     for (number, member) in members.iter_mut().enumerate() {
-        waits.push(member.serving.changed().map(|()| Event::Changed).boxed());
+        waits.push(member.serving.until_changed().map(|()| MemberEvent::Changed).boxed());
         if let Some(successor) = &mut member.successor {
-            waits.push(successor.answered().map(move |()| Event::Succeeded(number)).boxed());
+            waits.push(successor.until_answered().map(move |()| MemberEvent::Succeeded(number)).boxed());
         }
     }
     select_all(waits).await.0

@@ -1,36 +1,37 @@
-//! The composition root: a manifest becomes a running gateway.
+//! The composition root: starts a gateway from a manifest.
 //!
-//! - [`server`]: starts everything in its order, and stops it;
-//! - [`build`]: a handler of the manifest becomes a backend;
-//! - [`fleet`]: the handlers that run, what they offer as one registry, and how an edit changes them;
-//! - [`hosting`]: hosted functions, and scripts;
-//! - [`added`]: servers that are added while the gateway runs;
-//! - [`summaries`]: what servers are for, in a line;
-//! - [`edits`]: the files of the manifest, followed;
-//! - `site`: where the gateway listens, and its certificate;
-//! - [`routes`]: the doors; [`keys`]: who may come in; [`rest`]: what is behind the doors that are not MCP's;
-//! - [`status`]: how the gateway is;
-//! - [`counters`]: what is known of all calls;
+//! - [`server`]: startup order and shutdown;
+//! - [`build`]: builds a backend for each handler of the manifest;
+//! - [`fleet`]: the running handlers, the registry of what they offer, and edits of them;
+//! - [`hosting`]: hosted functions and scripts;
+//! - [`added_servers`]: servers added while the gateway runs;
+//! - [`summaries`]: one-line summaries of servers;
+//! - [`file_watcher`]: detects edits of the manifest's files;
+//! - `listeners`: the listening sockets and their certificate;
+//! - [`routes`]: all HTTP routes; [`keys`]: authentication by API keys; [`rest`]: the REST API;
+//! - [`audit`]: the audit trail;
+//! - [`status`]: the status report;
+//! - [`counters`]: totals over all calls;
 //! - [`telemetry`]: metrics and traces;
-//! - [`log`]: what is logged, as far as it can be changed.
+//! - [`log`]: the log filter.
 //!
-//! Here crates meet that do not know each other. There is no logic of a protocol.
+//! This crate joins crates that do not know each other. It contains no protocol logic.
 
-pub mod added;
+pub mod added_servers;
 pub mod audit;
 pub mod build;
 pub mod counters;
-pub mod edits;
+pub mod file_watcher;
 pub mod fleet;
 pub mod hosting;
 pub mod keys;
+mod listeners;
 pub mod log;
 pub mod rest;
 pub mod routes;
 pub mod server;
-mod site;
 pub mod status;
 pub mod summaries;
 pub mod telemetry;
 
-pub use server::{Applied, Options, Running, StartError, start};
+pub use server::{AppliedEdit, GatewayOptions, RunningGateway, StartError, start};

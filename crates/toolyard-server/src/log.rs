@@ -1,39 +1,39 @@
-//! What is logged, as far as it can be changed while the gateway runs. Where the log goes is its embedder's business.
+//! The log filter, which can be changed at run time. The embedding program decides where the log goes.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A filter that the log does not take, or a log whose filter cannot be changed.
+/// An invalid filter, or a log whose filter cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the filter of the log cannot be changed: {0}")]
+#[error("cannot change the log filter: {0}")]
 pub struct FilterError(pub String);
 
-/// Changes the filter of the log.
-type Change = dyn Fn(&str) -> Result<(), FilterError> + Send + Sync;
+/// Changes the log filter.
+type FilterSetter = dyn Fn(&str) -> Result<(), FilterError> + Send + Sync;
 
-/// A handle on the log of the process.
+/// A handle on the log filter of the process.
 #[derive(Clone)]
-pub struct LogControl(Arc<Change>);
+pub struct LogControl(Arc<FilterSetter>);
 
 impl LogControl {
-    /// A log whose filter `change` changes.
+    /// Creates a handle that changes the filter by `change`.
     pub fn new(change: impl Fn(&str) -> Result<(), FilterError> + Send + Sync + 'static) -> Self {
         Self(Arc::new(change))
     }
 
-    /// Has only that logged: levels, for all or for a target, as in `info,toolyard_mcp=debug`.
+    /// Replaces the filter: levels, global or per target, as in `info,toolyard_mcp=debug`.
     ///
     /// # Errors
-    /// When this is no filter, or the filter cannot be changed. Then nothing changes.
+    /// If the filter is invalid or cannot be changed. Then nothing changes.
     pub fn set_filter(&self, filter: &str) -> Result<(), FilterError> {
         (self.0)(filter)
     }
 }
 
-/// A program that links this crate has a log of its own.
+/// A program that embeds this crate controls its own log.
 impl Default for LogControl {
     fn default() -> Self {
-        Self::new(|_| Err(FilterError("it is not the gateway's".to_owned())))
+        Self::new(|_| Err(FilterError("the log does not belong to the gateway".to_owned())))
     }
 }
 

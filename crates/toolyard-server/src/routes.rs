@@ -1,4 +1,4 @@
-//! The doors of the gateway.
+//! All HTTP routes of the gateway.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,58 +11,61 @@ use axum::routing::get;
 use http::{StatusCode, header};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use toolyard_mcp::server::Frontend;
+use toolyard_mcp::server::McpFrontend;
 use toolyard_mcp::server::http::{self as mcp, HttpOptions};
-use toolyard_net::guard::Guard;
+use toolyard_net::guard::BrowserGuard;
 
-use crate::keys::{Door, Visitor};
-use crate::rest::{self, Problem, Rest};
-use crate::telemetry::Telemetry;
+use crate::keys::{AuthLayer, AuthenticatedCaller};
+use crate::rest::{self, ProblemDetails, RestState};
+use crate::telemetry::GatewayTelemetry;
 
-/// Where the gateway is in its life.
+/// Lifecycle stage of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum GatewayStage {
     /// The manifest is not loaded yet.
     Starting,
-    /// Calls are taken. Some handlers may be down.
+    /// Calls are accepted. Some handlers may be unavailable.
     Serving,
-    /// No more calls are taken; those that run are let end.
+    /// New calls are refused; running calls may finish.
     Draining,
 }
 
-/// The text format of Prometheus.
+/// Path of the health check, which needs no key and has its own connection limit.
+pub const HEALTH: &str = "/health";
+
+/// Content type of the Prometheus text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Every route. Whoever comes by another one than `/health` has to show a key, where there are any.
+/// Returns every route. All routes except `/health` are authenticated if keys are required.
 pub fn routes(
-    frontend: Arc<Frontend>,
+    frontend: Arc<McpFrontend>,
     options: HttpOptions,
-    rest: Arc<Rest>,
-    telemetry: Arc<Telemetry>,
-    stage: watch::Receiver<Stage>,
+    rest: Arc<RestState>,
+    telemetry: Arc<GatewayTelemetry>,
+    stage: watch::Receiver<GatewayStage>,
 ) -> Router {
-    let (ring, door) = (rest.ring.clone(), Door::new(rest.ring.clone(), options.guard.clone()));
+    let (keys, door) = (rest.keys.clone(), AuthLayer::new(rest.keys.clone(), options.guard.clone()));
     let metrics =
         Router::new().route("/metrics", get(metrics)).with_state((options.guard.clone(), telemetry));
-    let behind = mcp::router(frontend, options).merge(metrics).nest("/api/v1", rest::router(rest));
-    let behind = behind.fallback(rest::nothing).layer(door);
-    let health = get(move || std::future::ready(health(*stage.borrow(), ring.is_known())));
-    Router::new().route("/health", health).merge(behind)
+    let authenticated = mcp::router(frontend, options).merge(metrics).nest("/api/v1", rest::router(rest));
+    let authenticated = authenticated.fallback(rest::not_found).layer(door);
+    let health = get(move || std::future::ready(health(*stage.borrow(), keys.is_loaded())));
+    Router::new().route(HEALTH, health).merge(authenticated)
 }
 
-/// What Prometheus reads. It names tools, so pages of other origins do not get it.
+/// Serves the metrics to Prometheus. They contain tool names, so pages of other origins are refused.
 async fn metrics(
-    State((guard, telemetry)): State<(Guard, Arc<Telemetry>)>,
+    State((guard, telemetry)): State<(BrowserGuard, Arc<GatewayTelemetry>)>,
     request: http::Request<Body>,
-) -> Result<Response, Problem> {
-    guard.check(&request).map_err(|refusal| Problem::denied(refusal.to_string()))?;
-    Visitor::of(request.extensions(), |access| access.metrics || access.admin)?;
-    // There may be thousands of time series, and calls wait behind whatever runs here.
-    let page = spawn_blocking(move || telemetry.page()).await.map_err(|_| Problem::fault())?;
+) -> Result<Response, ProblemDetails> {
+    guard.check(&request).map_err(|refusal| ProblemDetails::denied(refusal.to_string()))?;
+    AuthenticatedCaller::authorize(request.extensions(), |access| access.metrics || access.admin)?;
+    // There may be thousands of time series, and rendering them would block calls.
+    let page = spawn_blocking(move || telemetry.page()).await.map_err(|_| ProblemDetails::fault())?;
     Ok(([(header::CONTENT_TYPE, METRICS_TYPE)], page).into_response())
 }
 
-/// An address as a `Host` header has it.
+/// Formats an address as in a `Host` header.
 pub fn host_of(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -70,14 +73,14 @@ pub fn host_of(address: IpAddr) -> String {
     }
 }
 
-/// For those who ask whether to send work here. Handlers that are down do not count: the gateway
-/// serves the others. While nobody can say who may come in, nobody does.
-fn health(stage: Stage, is_known_who: bool) -> Response {
+/// Answers the health check of load balancers. Unavailable handlers do not count, because the gateway serves the
+/// others. Until the keys are loaded the gateway is unhealthy, because it admits no request.
+fn health(stage: GatewayStage, is_loaded: bool) -> Response {
     let (status, body) = match stage {
-        Stage::Starting => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"starting"}"#),
-        Stage::Serving if !is_known_who => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"no store"}"#),
-        Stage::Serving => (StatusCode::OK, r#"{"status":"ok"}"#),
-        Stage::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
+        GatewayStage::Starting => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"starting"}"#),
+        GatewayStage::Serving if !is_loaded => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"no store"}"#),
+        GatewayStage::Serving => (StatusCode::OK, r#"{"status":"ok"}"#),
+        GatewayStage::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
     };
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     (status, headers, Body::from(body)).into_response()

@@ -1,8 +1,9 @@
-//! Starts everything in its order, and stops it.
+//! Startup order and shutdown of a gateway.
 
-mod applied;
+mod applied_edit;
 mod endpoint;
 mod error;
+mod keys;
 mod options;
 
 use std::io;
@@ -11,134 +12,144 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use toolyard_agent::large::{LargeResults, LargeSettings};
 use toolyard_core::gate::GateSize;
-use toolyard_core::store::{Store, Trouble};
-use toolyard_core::{Gateway, Observers, Registry};
-use toolyard_functions::Host;
-use toolyard_manifest::{Listen, Manifest, Process};
-use toolyard_mcp::server::Frontend;
-use toolyard_net::listener::{self, Listener, ListenerLimits};
-use toolyard_net::workers::Workers;
-use toolyard_process::{ProcessInfo, Processes};
-use toolyard_store::{Location, StoreOptions};
+use toolyard_core::long_work::BackgroundSpawner;
+use toolyard_core::store::Store;
+use toolyard_core::{Gateway, LongWork, Observers, Registry};
+use toolyard_functions::FunctionHost;
+use toolyard_manifest::{ListenAddress, Manifest, ProcessSettings};
+use toolyard_mcp::server::{FrontendOptions, McpFrontend, owner_of};
+use toolyard_net::budget::ByteBudget;
+use toolyard_net::listener::{self, ListenerLimits, SocketListener};
+use toolyard_net::workers::WorkerPool;
+use toolyard_process::{ProcessInfo, ProcessTable};
+use toolyard_store::{DatabaseLocation, StoreOptions};
 
-use crate::added::AddedServers;
-use crate::audit::Trail;
-use crate::build::{Builder, Yard};
-use crate::counters::{Counters, Counts};
-use crate::edits::Edits;
-use crate::fleet::memory::{Memory, Records};
-use crate::fleet::{Declared, Edit, Fleet, Order, Patience, Published, Standing};
-use crate::hosting::{Doors, Hosting};
-use crate::keys::{KeyRing, Policy};
+use crate::added_servers::AddedServers;
+use crate::audit::{AuditQueue, AuditService};
+use crate::build::{BuiltinDeps, HandlerBuilder};
+use crate::counters::{CallCounters, CallCounts};
+use crate::file_watcher::FileWatcher;
+use crate::fleet::handler_records::{HandlerRecordStore, HandlerRecords};
+use crate::fleet::{
+    DeclaredHandlers, EditCommand, FleetCommand, FleetOutputs, FleetTimeouts, HandlerFleet, HandlerStatus,
+    RecalledState, follow_acceptances,
+};
+use crate::hosting::{CodeHosting, HostedFunctions};
+use crate::keys::KeyCache;
+use crate::listeners::{BoundListeners, ServerCertificate};
 use crate::log::{FilterError, LogControl};
-use crate::rest::Rest;
-use crate::routes::{Stage, routes};
-use crate::site::{Certificate, Site};
-use crate::status::{LastEdit, Observatory};
-use crate::summaries::{Chat, Writer};
-use crate::telemetry::{Telemetry, Watched};
+use crate::rest::RestState;
+use crate::routes::{GatewayStage, HEALTH, routes};
+use crate::status::{LastEdit, StatusReporter};
+use crate::summaries::{ChatClient, SummaryWriter};
+use crate::telemetry::{GatewayTelemetry, GaugeSources};
 
 use endpoint::{frontend_options, guard, http_options};
+use keys::key_cache;
 
-pub use applied::Applied;
+pub use applied_edit::AppliedEdit;
 pub use error::StartError;
-pub use options::Options;
+pub use options::GatewayOptions;
 
-/// A gateway that serves. Dropping it ends it at once; [`Running::stop`] lets calls end.
-pub struct Running {
-    listening: Vec<Listen>,
-    certificate: Option<Arc<Certificate>>,
+/// A running gateway. Dropping it stops it at once; [`RunningGateway::stop`] lets running calls finish.
+pub struct RunningGateway {
+    listening: Vec<ListenAddress>,
+    certificate: Option<Arc<ServerCertificate>>,
     gateway: Arc<Gateway>,
-    frontend: Arc<Frontend>,
-    counters: Arc<Counters>,
-    stage: watch::Sender<Stage>,
+    frontend: Arc<McpFrontend>,
+    counters: Arc<CallCounters>,
+    stage: watch::Sender<GatewayStage>,
     stopping: watch::Sender<bool>,
     serving: JoinSet<()>,
-    ring: Arc<KeyRing>,
-    trail: Trail,
-    /// Keeps up with the keys and servers in the store and with the certificate's files, until it is dropped.
-    _following: JoinSet<()>,
-    /// Keeps the names in the store. It ends after the fleet, with the last of them.
-    remembering: JoinSet<()>,
-    /// What the process was started with: an edit changes handlers only.
-    process: Process,
-    orders: mpsc::Sender<Order>,
+    keys: Arc<KeyCache>,
+    trail: AuditService,
+    /// Tasks that follow the keys and servers in the store and the certificate's files.
+    _followers: JoinSet<()>,
+    /// Tasks that save names and definitions in the store. They end after the fleet, once everything is saved.
+    record_writers: JoinSet<()>,
+    /// The process settings at startup. An edit of the manifest changes handlers only.
+    process: ProcessSettings,
+    commands: mpsc::Sender<FleetCommand>,
     added: Arc<AddedServers>,
     last_edit: watch::Sender<Option<LastEdit>>,
-    /// Dropping it ends the handlers and their processes.
+    /// Tasks of the fleet. Dropping them stops the handlers and their processes.
     fleet: JoinSet<()>,
-    processes: Processes,
-    hosting: Hosting,
-    telemetry: Arc<Telemetry>,
+    processes: ProcessTable,
+    hosting: CodeHosting,
+    telemetry: Arc<GatewayTelemetry>,
     log: LogControl,
-    /// What the document says of the log, applied last.
+    /// The log filter of the manifest that was applied last.
     log_filter: Mutex<String>,
 }
 
-/// Starts a gateway. When this returns all places are listened on that the manifest names, which may be none;
-/// handlers may still be connecting.
+/// Starts a gateway. On return, every address of the manifest is bound (there may be none); handlers may still be
+/// connecting.
 ///
 /// # Errors
-/// When the address is not to be had, or would be open to everybody.
-pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, StartError> {
+/// If an address cannot be bound or would be open to unauthenticated callers.
+pub async fn start(manifest: &Manifest, options: &GatewayOptions) -> Result<RunningGateway, StartError> {
     let process = &manifest.process;
     let store = store(options).await?;
-    let ring = key_ring(&store, process).await?;
-    let Site { listeners, listening, certificate, renewals } = Site::open(process).await?;
+    let keys = key_cache(&store, process, options.key_marker.as_ref()).await?;
+    let BoundListeners { listeners, listening, certificate, renewal } = BoundListeners::open(process).await?;
 
-    let (stage, stage_now) = watch::channel(Stage::Starting);
+    let (stage, stage_now) = watch::channel(GatewayStage::Starting);
     let (stopping, stopping_now) = watch::channel(false);
     let (registry, registry_now) = watch::channel(Arc::<Registry>::default());
-    let counters = Arc::new(Counters::default());
-    let trail = Trail::start(process, &store);
-    let telemetry = Arc::new(Telemetry::start(process)?);
+    let counters = Arc::new(CallCounters::default());
+    let trail = AuditService::start(process, &store);
+    let telemetry = Arc::new(GatewayTelemetry::start(process)?);
     let mut observers = telemetry.observers(counters.clone());
     observers.of_calls.extend(trail.observer());
-    let processes = Processes::new(options.spawner.clone(), process.limits.processes);
-    let hosting = Hosting::start(process, &processes, store.clone());
+    let processes = ProcessTable::new(options.spawner.clone(), process.limits.processes);
+    let hosting = CodeHosting::start(process, &processes, store.clone());
     let (results, results_now) = watch::channel(None);
-    let gateway =
-        Arc::new(gateway(registry_now.clone(), results_now, observers, process, options, &hosting)?);
+    let long_work = long_work();
+    let gateway = gateway(&registry_now, results_now, observers, process, options, &hosting, &long_work)?;
 
-    let frontend = Arc::new(Frontend::new(gateway.clone(), frontend_options(process), stopping_now.clone()));
+    let budget = ByteBudget::new(process.limits.bytes_in_flight);
+    let options_of_mcp = FrontendOptions { budget: budget.clone(), ..frontend_options(process) };
+    let frontend = Arc::new(McpFrontend::new(gateway.clone(), options_of_mcp, stopping_now.clone()));
     let audit = trail.audit.clone();
-    telemetry.watch(Watched { registry: registry_now.clone(), processes: processes.clone(), audit });
-    let (standings, standings_now) = watch::channel(Arc::<[Standing]>::default());
+    telemetry.watch(GaugeSources { registry: registry_now.clone(), processes: processes.clone(), audit });
+    let (statuses, statuses_now) = watch::channel(Arc::<[HandlerStatus]>::default());
     let (last_edit, last_edit_now) = watch::channel(None);
-    let observatory = Observatory::new(&gateway, standings_now, &processes, last_edit_now);
-    let (orders, orders_to_come) = mpsc::channel(1);
-    let yard = Yard::new(&gateway, &store, results, &observatory.standings, &orders, process, &listening);
+    let status = Arc::new(StatusReporter::new(&gateway, statuses_now, &processes, last_edit_now));
+    let (commands, command_receiver) = mpsc::channel(1);
+    let deps = BuiltinDeps::new(&gateway, &store, results, &status.statuses, &commands, process, &listening);
     let guard = guard(process, &listening);
-    let rest = Rest {
+    let rest = Arc::new(RestState {
         gateway: gateway.clone(),
-        observatory: Arc::new(observatory),
-        orders: orders.downgrade(),
+        reporter: status.clone(),
+        commands: commands.downgrade(),
         audit: trail.audit.clone(),
         host: hosting.host.clone(),
         sandbox: hosting.sandbox.clone(),
-        services: yard.services.clone(),
+        services: deps.services.clone(),
         log: options.log.clone(),
-        ring: ring.clone(),
+        keys: keys.clone(),
         guard: guard.clone(),
+        stage: stage_now.clone(),
+        budget: budget.clone(),
         body_bytes: process.limits.request_body_bytes,
         body_time: process.timeouts.request_body,
-        once: Mutex::default(),
-    };
-    let options_of_http = http_options(process, guard).map_err(StartError::Tls)?;
-    let routes = routes(frontend.clone(), options_of_http, Arc::new(rest), telemetry.clone(), stage_now);
+        detached_calls: Mutex::default(),
+    });
+    let routes = routes(frontend.clone(), http_options(process, guard)?, rest, telemetry.clone(), stage_now);
     let serving = serve(listeners, routes, process, stopping_now)?;
 
-    let builder = builder(process, &processes, &hosting, &yard)?;
-    let (fleet, remembering) =
-        start_fleet(manifest, builder, &yard, (registry, standings), orders_to_come).await?;
-    let mut following = follow(&ring, certificate.clone(), renewals, process, &last_edit);
-    follow_servers(&mut following, &yard, registry_now, process)?;
-    stage.send_replace(Stage::Serving);
-    Ok(Running {
+    let builder = builder(process, &processes, &hosting, &deps, budget)?.with_long_work(long_work);
+    let (fleet, record_writers) =
+        start_fleet(manifest, builder, &deps, (registry, statuses), &trail.audit, command_receiver).await?;
+    let mut followers = follow_keys(&keys, certificate.clone(), renewal, process, &last_edit);
+    let fleet_state = (commands.downgrade(), status.statuses.clone());
+    follow_store(&mut followers, &deps, fleet_state, registry_now, process)?;
+    stage.send_replace(GatewayStage::Serving);
+    Ok(RunningGateway {
         listening,
         certificate,
         gateway,
@@ -147,13 +158,13 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
         stage,
         stopping,
         serving,
-        ring,
+        keys,
         trail,
-        _following: following,
-        remembering,
+        _followers: followers,
+        record_writers,
         process: process.clone(),
-        orders,
-        added: yard.added,
+        commands,
+        added: deps.added,
         last_edit,
         fleet,
         processes,
@@ -164,202 +175,218 @@ pub async fn start(manifest: &Manifest, options: &Options) -> Result<Running, St
     })
 }
 
-/// What builds the handlers.
+/// Creates the builder of handlers.
 fn builder(
-    process: &Process,
-    processes: &Processes,
-    hosting: &Hosting,
-    yard: &Yard,
-) -> Result<Builder, StartError> {
-    let builder = Builder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
-    Ok(builder.with_hosting(hosting.clone()).with_yard(yard.clone()))
+    process: &ProcessSettings,
+    processes: &ProcessTable,
+    hosting: &CodeHosting,
+    deps: &BuiltinDeps,
+    budget: ByteBudget,
+) -> Result<HandlerBuilder, StartError> {
+    let builder = HandlerBuilder::new(process.clone(), processes.clone()).map_err(StartError::Tls)?;
+    Ok(builder.with_hosting(hosting.clone()).with_builtin_deps(deps.clone()).with_budget(budget))
 }
 
-/// Starts the handlers, with the names that their tools had before; and what keeps these names.
+/// Starts the handlers with the saved names and definitions of their tools, and the tasks that save both.
 async fn start_fleet(
     manifest: &Manifest,
-    builder: Builder,
-    yard: &Yard,
-    (registry, standings): (watch::Sender<Arc<Registry>>, watch::Sender<Arc<[Standing]>>),
-    orders: mpsc::Receiver<Order>,
+    builder: HandlerBuilder,
+    deps: &BuiltinDeps,
+    (registry, statuses): (watch::Sender<Arc<Registry>>, watch::Sender<Arc<[HandlerStatus]>>),
+    audit: &Arc<AuditQueue>,
+    commands: mpsc::Receiver<FleetCommand>,
 ) -> Result<(JoinSet<()>, JoinSet<()>), StartError> {
+    let (names, names_now) = watch::channel(HandlerRecords::new());
+    let (definitions, definitions_now) = watch::channel(HandlerRecords::new());
+    let (acceptances, acceptances_now) = watch::channel(HandlerRecords::new());
+    let audit = audit.clone();
+    let outputs = FleetOutputs { registry, statuses, names, definitions, acceptances, audit };
     let timeouts = &manifest.process.timeouts;
-    let patience = Patience { first_list: timeouts.first_list, drain: timeouts.drain };
-    let (names, names_now) = watch::channel(Records::new());
-    let published = Published { registry, standings, names };
-    let declared = Declared { manifest: manifest.handlers.clone(), added: yard.added.recall().await };
+    let fleet_timeouts = FleetTimeouts { first_list: timeouts.first_list, drain: timeouts.drain };
+    let declared = DeclaredHandlers { manifest: manifest.handlers.clone(), added: deps.added.recall().await };
     let running: Vec<_> = declared.running().map(|(handler, _)| handler.clone()).collect();
-    let (memory, recalled) = Memory::recall(yard.store.clone(), &running).await;
-    let started = Fleet::start(builder, declared, recalled, published, patience).map_err(StartError::Tls)?;
-    let (mut fleet, mut remembering) = (JoinSet::new(), JoinSet::new());
-    fleet.spawn(started.run(orders));
-    remembering.spawn(memory.keep(names_now));
-    Ok((fleet, remembering))
+    let ((name_store, names), (definition_store, mut definitions)) = tokio::join!(
+        HandlerRecordStore::recall(deps.store.clone(), &running),
+        HandlerRecordStore::recall_definitions(deps.store.clone(), &running),
+    );
+    let acceptance_store =
+        HandlerRecordStore::recall_acceptances(deps.store.clone(), &running, &mut definitions).await;
+    let recalled_state = RecalledState { names, definitions };
+    let started = HandlerFleet::start(builder, declared, recalled_state, outputs, fleet_timeouts)
+        .map_err(StartError::Tls)?;
+    let (mut fleet, mut record_writers) = (JoinSet::new(), JoinSet::new());
+    fleet.spawn(started.run(commands));
+    record_writers.spawn(name_store.run(names_now));
+    if let Some(store) = definition_store {
+        record_writers.spawn(store.run(definitions_now));
+    }
+    if let Some(store) = acceptance_store {
+        record_writers.spawn(store.run(acceptances_now));
+    }
+    Ok((fleet, record_writers))
 }
 
-/// Keeps up with the keys of the store, and with the files of the certificate.
-fn follow(
-    ring: &Arc<KeyRing>,
-    certificate: Option<Arc<Certificate>>,
-    renewals: Edits,
-    process: &Process,
+/// Follows the keys in the store and the files of the certificate.
+fn follow_keys(
+    keys: &Arc<KeyCache>,
+    certificate: Option<Arc<ServerCertificate>>,
+    renewal: FileWatcher,
+    process: &ProcessSettings,
     last_edit: &watch::Sender<Option<LastEdit>>,
 ) -> JoinSet<()> {
-    let mut following = JoinSet::new();
-    let (ring, key_check) = (ring.clone(), process.timeouts.key_check);
-    following.spawn(async move { ring.follow(key_check).await });
+    let mut followers = JoinSet::new();
+    let (keys, key_check) = (keys.clone(), process.timeouts.key_check);
+    followers.spawn(async move { keys.follow(key_check).await });
     if let Some(certificate) = certificate {
-        following.spawn(certificate.follow(renewals, process.timeouts.manifest_check, last_edit.clone()));
+        followers.spawn(certificate.follow(renewal, process.timeouts.manifest_check, last_edit.clone()));
     }
-    following
+    followers
 }
 
-/// Keeps up with the servers in the store, and has summaries of servers written where there is a model that can.
-fn follow_servers(
-    following: &mut JoinSet<()>,
-    yard: &Yard,
+/// Follows the servers and acceptances in the store. Starts the summary writer if a language model is configured.
+fn follow_store(
+    followers: &mut JoinSet<()>,
+    deps: &BuiltinDeps,
+    (commands, statuses): (mpsc::WeakSender<FleetCommand>, watch::Receiver<Arc<[HandlerStatus]>>),
     registry: watch::Receiver<Arc<Registry>>,
-    process: &Process,
+    process: &ProcessSettings,
 ) -> Result<(), StartError> {
-    let (added, key_check) = (yard.added.clone(), process.timeouts.key_check);
-    following.spawn(async move { added.follow(key_check).await });
+    let (added, key_check) = (deps.added.clone(), process.timeouts.key_check);
+    followers.spawn(async move { added.follow(key_check).await });
+    followers.spawn(follow_acceptances(deps.store.clone(), commands, statuses, key_check));
     if let Some(llm) = &process.llm {
-        let chat = Chat::new(llm).map_err(StartError::Tls)?;
-        let writer = Writer { written: yard.written.clone(), chat, store: yard.store.clone() };
-        following.spawn(async move { writer.follow(registry).await });
+        let chat = ChatClient::new(llm).map_err(StartError::Tls)?;
+        let writer = SummaryWriter { summaries: deps.summaries.clone(), chat, store: deps.store.clone() };
+        followers.spawn(async move { writer.follow(registry).await });
     }
     Ok(())
 }
 
-/// The store that there is, or one that lasts as long as the gateway.
-async fn store(options: &Options) -> Result<Arc<dyn Store>, StartError> {
+/// Returns the configured store, or an in-memory store that lasts as long as the gateway.
+async fn store(options: &GatewayOptions) -> Result<Arc<dyn Store>, StartError> {
     match &options.store {
         Some(store) => Ok(store.clone()),
-        None => toolyard_store::open(&StoreOptions::at(Location::Memory)).await.map_err(StartError::Store),
+        None => {
+            toolyard_store::open(&StoreOptions::at(DatabaseLocation::Memory)).await.map_err(StartError::Store)
+        }
     }
 }
 
-/// Serves whoever comes in by a socket. Where there is none, nobody does.
+/// Serves connections of the listeners, if there are any.
 fn serve(
-    listeners: Vec<Listener>,
+    listeners: Vec<SocketListener>,
     routes: Router,
-    process: &Process,
+    process: &ProcessSettings,
     stopping: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, StartError> {
     let mut serving = JoinSet::new();
     if !listeners.is_empty() {
-        let workers = Workers::start(process.limits.workers).map_err(StartError::Workers)?;
+        let workers = WorkerPool::start(process.limits.workers).map_err(StartError::Workers)?;
         let limits = limits(process);
         serving.spawn(async move {
-            listener::serve(listeners, routes, limits, &workers, until(stopping)).await;
+            listener::serve(listeners, routes, limits, &workers, stopped(stopping)).await;
         });
     }
     Ok(serving)
 }
 
-fn key_policy(process: &Process) -> Policy {
-    match process.listen.iter().any(Listen::is_exposed) {
-        _ if process.allow_unauthenticated => Policy::Never,
-        true => Policy::Always,
-        false => Policy::OnceThereIsOne,
-    }
-}
-
-/// The keys. Sees to it that not everybody who reaches the gateway gets in, unless somebody wants that.
-async fn key_ring(store: &Arc<dyn Store>, process: &Process) -> Result<Arc<KeyRing>, StartError> {
-    let ring = Arc::new(KeyRing::new(store.clone(), key_policy(process)));
-    let there_are_some = match ring.read().await {
-        Ok(there_are_some) => there_are_some,
-        // That will not become better by itself.
-        Err(error) if error.trouble == Trouble::Unreadable => return Err(StartError::Keys(error)),
-        // Until it can be read nobody gets in.
-        Err(error) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(error, "cannot read the keys");
-            true
-        }
-    };
-    let exposed = process.listen.iter().find(|place| place.is_exposed());
-    match exposed.filter(|_| !process.allow_unauthenticated && !there_are_some) {
-        None => Ok(ring),
-        Some(place) => Err(StartError::Unauthenticated(place.clone())),
-    }
+/// Slots for slow checks and mappings, shared fairly among the owners of the calls.
+fn long_work() -> LongWork {
+    let background: BackgroundSpawner = Arc::new(|work| drop(spawn_blocking(work)));
+    LongWork::new(background).owned_by(owner_of)
 }
 
 fn gateway(
-    registry: watch::Receiver<Arc<Registry>>,
+    registry: &watch::Receiver<Arc<Registry>>,
     results: watch::Receiver<Option<Arc<LargeSettings>>>,
     observers: Observers,
-    process: &Process,
-    options: &Options,
-    hosting: &Hosting,
-) -> Result<Gateway, StartError> {
+    process: &ProcessSettings,
+    options: &GatewayOptions,
+    hosting: &CodeHosting,
+    long_work: &LongWork,
+) -> Result<Arc<Gateway>, StartError> {
     let results = Box::new(LargeResults::new(results, registry.clone()));
     let size = GateSize { running: process.limits.concurrent_calls, waiting: process.limits.queued_calls };
-    let mut layers = Gateway::layers(observers, size, Some(results));
+    let mut layers = Gateway::layers(observers, size, Some(long_work.clone()), Some(results));
     for name in &options.without_layers {
         let at = layers.iter().position(|layer| layer.name() == name);
         layers.remove(at.ok_or_else(|| StartError::NoSuchLayer(name.clone()))?);
     }
     let size = GateSize { running: process.limits.concurrent_calls_per_handler, ..size };
-    Ok(Gateway::new(registry, layers).with_functions(Arc::new(Doors::new(hosting.host.clone(), size))))
+    let functions = Arc::new(HostedFunctions::new(hosting.host.clone(), size));
+    Ok(Arc::new(Gateway::new(registry.clone(), layers).with_functions(functions)))
 }
 
-fn limits(process: &Process) -> ListenerLimits {
+/// Returns the connection limit. A quarter of the open-file limit is reserved for upstreams, the store and programs.
+fn connections(process: &ProcessSettings) -> usize {
+    let configured = process.limits.connections;
+    let possible = toolyard_process::file_limit().map_or(configured, |files| files / 4 * 3);
+    if possible < configured {
+        tracing::warn!(
+            "at most {possible} of `limits.connections` ({configured}) can be open: raise the system's limit of open files"
+        );
+    }
+    possible.clamp(1, configured)
+}
+
+fn limits(process: &ProcessSettings) -> ListenerLimits {
     ListenerLimits {
-        connections: process.limits.connections,
+        connections: connections(process),
+        connections_per_address: process.limits.connections_per_address,
+        health_path: Some(HEALTH),
         head_bytes: process.limits.header_bytes,
         head_time: process.timeouts.request_head,
+        write_time: process.timeouts.response_write,
         drain_time: process.timeouts.drain,
     }
 }
 
-async fn until(mut stopping: watch::Receiver<bool>) {
-    // A sender that is gone can say nothing any more, which means stop as well.
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // A dropped sender also means stop.
     let _gone = stopping.wait_for(|stopping| *stopping).await;
 }
 
-impl Running {
-    /// The places that are listened on, with the ports that the system chose.
+impl RunningGateway {
+    /// The bound addresses, with the ports that the system chose.
     #[must_use]
-    pub fn listening(&self) -> &[Listen] {
+    pub fn listening(&self) -> &[ListenAddress] {
         &self.listening
     }
 
-    /// The first address that is listened on.
+    /// The first bound TCP address.
     ///
     /// # Panics
-    /// Where there are Unix sockets only.
+    /// If the gateway listens on Unix sockets only.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.listening.iter().find_map(Listen::tcp).expect("the gateway listens on TCP")
+        self.listening.iter().find_map(ListenAddress::tcp).expect("the gateway listens on TCP")
     }
 
-    /// The URL of the MCP endpoint, where it is first listened on; a Unix socket has none, and is named instead.
+    /// The URL of the MCP endpoint on the first TCP address, or the path of the Unix socket if there is no TCP address.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        match self.listening.iter().find_map(Listen::tcp) {
+        match self.listening.iter().find_map(ListenAddress::tcp) {
             Some(address) => format!("{scheme}://{address}/mcp"),
-            None => self.listening.first().map(Listen::to_string).unwrap_or_default(),
+            None => self.listening.first().map(ListenAddress::to_string).unwrap_or_default(),
         }
     }
 
-    /// Reads the certificate of the listener again, where it has one, as when its files change. What cannot be used is
-    /// refused, logged and shown in the status, and the old one stays.
+    /// Reloads the certificate of the listener, if TLS is configured. An unusable certificate is refused, logged and
+    /// reported in the status; the current one stays.
     pub async fn reload_certificate(&self) {
         if let Some(certificate) = &self.certificate {
             certificate.reload(&self.last_edit).await;
         }
     }
 
-    /// What serves MCP, for a client who is on no socket of ours.
+    /// The MCP frontend, for a client that uses no socket of the gateway.
     #[must_use]
-    pub const fn frontend(&self) -> &Arc<Frontend> {
+    pub const fn frontend(&self) -> &Arc<McpFrontend> {
         &self.frontend
     }
 
-    /// The door.
+    /// The gateway that runs all calls.
     #[must_use]
     pub const fn gateway(&self) -> &Arc<Gateway> {
         &self.gateway
@@ -367,54 +394,54 @@ impl Running {
 
     /// The hosted functions.
     #[must_use]
-    pub const fn functions(&self) -> &Host {
+    pub const fn functions(&self) -> &FunctionHost {
         &self.hosting.host
     }
 
-    /// The calls so far.
+    /// The totals of calls so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CallCounts {
         self.counters.read()
     }
 
-    /// The programs that run.
+    /// The running programs.
     #[must_use]
     pub fn processes(&self) -> Vec<ProcessInfo> {
         self.processes.list()
     }
 
-    /// Makes the handlers those of an edited manifest: what is the same goes on as if nothing had happened. What the
-    /// edit says of the process itself is not applied, but reported.
+    /// Applies the handlers of an edited manifest. Unchanged handlers keep running undisturbed. Changes of the process
+    /// settings are reported and not applied.
     ///
     /// # Errors
-    /// When something is missing that new handlers need of this system, or `secretsDir` has changed, on which they
-    /// stand. Then nothing is changed.
-    pub async fn apply(&self, manifest: &Manifest) -> io::Result<Applied> {
+    /// If new handlers need something that this system lacks, or if `secretsDir` has changed, on which handlers depend.
+    /// Then nothing is changed.
+    pub async fn apply(&self, manifest: &Manifest) -> io::Result<AppliedEdit> {
         if manifest.process.secrets_dir != self.process.secrets_dir {
-            // Handlers would be built with the folder that there was at the start.
-            return Err(io::Error::other("`secretsDir` is another folder, which takes a restart"));
+            // Handlers would be built with the folder configured at startup.
+            return Err(io::Error::other("`secretsDir` has changed, which needs a restart"));
         }
         self.follow_log(&manifest.process.logs.filter).map_err(io::Error::other)?;
         let (done, difference) = oneshot::channel();
         let stopping = || io::Error::other("the gateway is stopping");
-        let edit = Edit { handlers: manifest.handlers.clone(), done };
-        self.orders.send(Order::Edit(edit)).await.map_err(|_| stopping())?;
+        let edit = EditCommand { handlers: manifest.handlers.clone(), done };
+        self.commands.send(FleetCommand::Edit(edit)).await.map_err(|_| stopping())?;
         let handlers = difference.await.map_err(|_| stopping())??;
         self.added.allow(manifest.process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone()));
-        let applied = Applied { handlers, needs_restart: self.needs_restart(&manifest.process) };
+        let applied = AppliedEdit { handlers, needs_restart: self.needs_restart(&manifest.process) };
         self.last_edit.send_replace(Some(LastEdit::now(true, applied.to_string())));
         Ok(applied)
     }
 
-    /// Has only that logged, from now on and until the next change of `logs.filter` in the manifest.
+    /// Replaces the log filter until the next change of `logs.filter` in the manifest.
     ///
     /// # Errors
-    /// When this is no filter, or the log is not the gateway's. Then nothing changes.
+    /// If the filter is invalid or the log is not the gateway's. Then nothing changes.
     pub fn set_log_filter(&self, filter: &str) -> Result<(), FilterError> {
         self.log.set_filter(filter)
     }
 
-    /// Applies what an edit says of the log. What it said before may have been overruled since, and stays so.
+    /// Applies the manifest's log filter if it has changed. A filter set since by an operator otherwise stays.
     fn follow_log(&self, filter: &str) -> Result<(), FilterError> {
         let mut followed = self.log_filter.lock().unwrap_or_else(PoisonError::into_inner);
         if *followed != filter {
@@ -424,34 +451,37 @@ impl Running {
         Ok(())
     }
 
-    fn needs_restart(&self, edited: &Process) -> bool {
+    fn needs_restart(&self, edited: &ProcessSettings) -> bool {
         let mut edited = edited.clone();
         edited.logs.filter.clone_from(&self.process.logs.filter);
-        // Its handler is one of those that were edited.
+        // Edits of the built-in tools apply to their handler.
         edited.builtins.clone_from(&self.process.builtins);
         edited != self.process
     }
 
-    /// Notes that an edit was refused, for the status.
+    /// Records a refused edit for the status.
     pub fn refuse(&self, reason: String) {
         self.last_edit.send_replace(Some(LastEdit::now(false, reason)));
     }
 
-    /// Takes no more calls, lets those that run end for as long as the manifest allows, and stops.
-    pub async fn stop(mut self) -> Counts {
-        self.stage.send_replace(Stage::Draining);
+    /// Stops accepting calls, lets running calls finish within the configured drain time, and stops.
+    pub async fn stop(mut self) -> CallCounts {
+        self.stage.send_replace(GatewayStage::Draining);
         self.stopping.send_replace(true);
         while self.serving.join_next().await.is_some() {}
-        // From those who make calls to those who are told of them: what ends here still counts, is noted and is sent.
+        // From the sources of calls to their observers, so that late calls are still counted, audited and exported.
         self.frontend.stop().await;
-        drop(self.orders);
+        drop(self.commands);
         while self.fleet.join_next().await.is_some() {}
         let drain = self.process.timeouts.drain;
-        if timeout(drain, self.remembering.join_next()).await.is_err() {
-            tracing::error!("the last names of tools are not kept: the store does not take them");
+        let saved = async { while self.record_writers.join_next().await.is_some() {} };
+        if timeout(drain, saved).await.is_err() {
+            tracing::error!(
+                "lost the last names and definitions of tools: the store did not accept them in time"
+            );
         }
         self.hosting.host.stop(drain).await;
-        self.ring.stop().await;
+        self.keys.stop().await;
         self.trail.stop(drain).await;
         self.telemetry.stop().await;
         self.counters.read()

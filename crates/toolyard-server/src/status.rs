@@ -1,47 +1,48 @@
-//! How the gateway is: `GET /api/v1/status`.
+//! The status report: `GET /api/v1/status`.
 //!
-//! The first members are those of the status of a `ToolRegistry`, for all registries of the manifest together. Behind
-//! them stands what only a gateway can tell.
+//! The first members are those of a `ToolRegistry`'s status, for all registries of the manifest together. The members
+//! after them are specific to the gateway.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::Serialize;
 use tokio::sync::watch;
-use toolyard_core::registry::{Entry, Kind};
+use toolyard_core::registry::{EntryKind, RegistryEntry};
 use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{Gateway, Phase, Registry};
-use toolyard_process::{ProcessInfo, Processes};
+use toolyard_core::{BackendPhase, Gateway, Registry};
+use toolyard_process::{ProcessInfo, ProcessTable};
 
-use crate::fleet::{Origin, Standing};
-use crate::keys::Visitor;
+use crate::fleet::definitions::DefinitionDigest;
+use crate::fleet::{DefinitionChange, HandlerOrigin, HandlerStatus, ServedDefinition};
+use crate::keys::AuthenticatedCaller;
 
-/// Knows everything that a status says.
-pub struct Observatory {
-    /// What can be called.
+/// Builds status reports.
+pub struct StatusReporter {
+    /// The gateway and its registry.
     pub gateway: Arc<Gateway>,
-    /// How the handlers are.
-    pub standings: watch::Receiver<Arc<[Standing]>>,
-    /// Their programs.
-    pub processes: Processes,
-    /// What came of the last edit of the manifest.
+    /// Status of each handler.
+    pub statuses: watch::Receiver<Arc<[HandlerStatus]>>,
+    /// The programs of the handlers.
+    pub processes: ProcessTable,
+    /// Outcome of the last edit of the manifest.
     pub last_edit: watch::Receiver<Option<LastEdit>>,
 }
 
-/// What came of an edit of the manifest.
+/// Outcome of an edit of the manifest.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastEdit {
-    /// When it was.
+    /// Time of the edit.
     pub time: String,
-    /// Whether it was applied. If not, nothing has changed.
+    /// True if it was applied. Otherwise nothing has changed.
     pub applied: bool,
-    /// What has changed, or why nothing has.
+    /// The changes, or the reason for the refusal.
     pub message: String,
 }
 
 impl LastEdit {
-    /// An edit that has just been applied, or refused.
+    /// Creates the outcome of an edit that has just been applied or refused.
     #[must_use]
     pub fn now(applied: bool, message: String) -> Self {
         Self { time: iso_8601(SystemTime::now()), applied, message }
@@ -50,54 +51,54 @@ impl LastEdit {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Status {
-    phase: Overall,
+struct GatewayStatus {
+    phase: OverallPhase,
     discovered_tools_count: usize,
     available_tools_count: usize,
-    discovered_tools: Vec<Tool>,
-    conditions: Vec<Condition>,
-    handlers: Vec<Handler>,
-    list: List,
+    discovered_tools: Vec<ToolStatus>,
+    conditions: Vec<StatusCondition>,
+    handlers: Vec<HandlerStatusReport>,
+    list: ToolListCost,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_edit: Option<LastEdit>,
     version: &'static str,
 }
 
-/// The phase of a registry.
+/// Overall phase of all registries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-enum Overall {
-    /// Some handlers have not answered yet, and none has failed.
+enum OverallPhase {
+    /// Some handlers are still connecting, and none has failed.
     Pending,
     /// All handlers are ready.
     Ready,
-    /// Some are not.
+    /// Some handlers are not ready.
     Degraded,
-    /// None is.
+    /// No handler is ready.
     Failed,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Tool {
+struct ToolStatus {
     handler_name: Arc<str>,
     name: Arc<str>,
-    status: Availability,
+    status: ToolAvailability,
     endpoint: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-enum Availability {
+enum ToolAvailability {
     Available,
     Unavailable,
     Unknown,
 }
 
-/// One of Kubernetes' conditions.
+/// A Kubernetes condition.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Condition {
+struct StatusCondition {
     r#type: &'static str,
     status: &'static str,
     reason: &'static str,
@@ -106,7 +107,7 @@ struct Condition {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Handler {
+struct HandlerStatusReport {
     name: String,
     registry: String,
     origin: &'static str,
@@ -120,7 +121,30 @@ struct Handler {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<LastError>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    processes: Vec<Process>,
+    processes: Vec<ProcessStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<ToolChangeReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unchecked: Vec<UncheckedToolReport>,
+}
+
+/// A tool whose arguments are not validated.
+#[derive(Debug, Serialize)]
+struct UncheckedToolReport {
+    tool: Arc<str>,
+    reason: String,
+}
+
+/// A tool whose definition differs from the accepted one.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolChangeReport {
+    tool: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_digest: Option<DefinitionDigest>,
+    new_digest: DefinitionDigest,
+    time: String,
+    served: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -131,7 +155,7 @@ struct LastError {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Process {
+struct ProcessStatus {
     pid: u32,
     since: String,
     restarts: u64,
@@ -140,169 +164,191 @@ struct Process {
     memory_bytes: Option<u64>,
 }
 
-/// What a client has to read before it can do anything.
+/// Size of the tool list that a client reads.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct List {
+struct ToolListCost {
     tools: usize,
     characters: usize,
     estimated_tokens: usize,
 }
 
-impl Observatory {
-    /// What is seen of a gateway.
+impl StatusReporter {
+    /// Creates a reporter for a gateway.
     #[must_use]
     pub fn new(
         gateway: &Arc<Gateway>,
-        standings: watch::Receiver<Arc<[Standing]>>,
-        processes: &Processes,
+        statuses: watch::Receiver<Arc<[HandlerStatus]>>,
+        processes: &ProcessTable,
         last_edit: watch::Receiver<Option<LastEdit>>,
     ) -> Self {
-        Self { gateway: gateway.clone(), standings, processes: processes.clone(), last_edit }
+        Self { gateway: gateway.clone(), statuses, processes: processes.clone(), last_edit }
     }
 
-    /// The status now, as JSON, of what exists for a visitor. It reads the system's tables of processes, which may take a
-    /// moment.
+    /// Returns the status visible to a caller, as JSON. Reads the system's process tables and checks new schemas, which
+    /// may block for a moment.
     #[must_use]
-    pub fn status(&self, visitor: &Visitor) -> String {
-        let registry = Registry::seen_by(self.gateway.registry(), &visitor.caller());
-        let standings = self.standings_for(visitor, &registry);
-        let (handlers, discovered_tools) = self.seen(&registry, &standings);
-        let available = discovered_tools.iter().filter(|tool| tool.status == Availability::Available).count();
-        let shown = registry.shown(Kind::Tools);
-        let status = Status {
-            phase: Overall::of(&standings),
+    pub fn status(&self, caller: &AuthenticatedCaller) -> String {
+        let registry = Registry::seen_by(self.gateway.registry(), &caller.to_caller());
+        let statuses = self.visible_statuses(caller, &registry);
+        let (handlers, discovered_tools) = self.handler_reports(&registry, &statuses);
+        let available =
+            discovered_tools.iter().filter(|tool| tool.status == ToolAvailability::Available).count();
+        let advertised = registry.shown(EntryKind::Tools);
+        let status = GatewayStatus {
+            phase: OverallPhase::of(&statuses),
             discovered_tools_count: discovered_tools.len(),
             available_tools_count: available,
-            conditions: conditions(&standings, discovered_tools.len()),
+            conditions: conditions(&statuses, discovered_tools.len()),
             discovered_tools,
             handlers,
-            list: List {
-                tools: shown.entries().len(),
-                characters: shown.json().as_text().chars().count(),
-                estimated_tokens: shown.tokens(),
+            list: ToolListCost {
+                tools: advertised.entries().len(),
+                characters: advertised.json().as_text().chars().count(),
+                estimated_tokens: advertised.tokens(),
             },
-            last_edit: self.last_edit.borrow().clone().filter(|_| visitor.access.admin),
+            last_edit: self.last_edit.borrow().clone().filter(|_| caller.access.admin),
             version: env!("CARGO_PKG_VERSION"),
         };
-        // Nothing in it can fail to be written.
+        // Serializing these types cannot fail.
         serde_json::to_string(&status).unwrap_or_default()
     }
 
-    /// The handlers, as the status has them, as JSON.
+    /// Returns the handlers of the status, as JSON.
     #[must_use]
-    pub fn handlers(&self, visitor: &Visitor) -> String {
-        let registry = Registry::seen_by(self.gateway.registry(), &visitor.caller());
-        let (handlers, _) = self.seen(&registry, &self.standings_for(visitor, &registry));
+    pub fn handlers(&self, caller: &AuthenticatedCaller) -> String {
+        let registry = Registry::seen_by(self.gateway.registry(), &caller.to_caller());
+        let (handlers, _) = self.handler_reports(&registry, &self.visible_statuses(caller, &registry));
         serde_json::to_string(&serde_json::json!({"handlers": handlers})).unwrap_or_default()
     }
 
-    /// Of which type a handler is.
+    /// Returns the type of a handler.
     #[must_use]
     pub fn kind_of(&self, name: &str) -> Option<String> {
-        let standings = self.standings.borrow();
-        let standing = standings.iter().find(|standing| standing.declared.name.as_str() == name)?;
-        Some(standing.declared.kind.name().to_owned())
+        let statuses = self.statuses.borrow();
+        let handler = statuses.iter().find(|handler| handler.declared.name.as_str() == name)?;
+        Some(handler.declared.kind.name().to_owned())
     }
 
-    /// The handlers that exist for a visitor: operators see all of them, others those that have something for them.
-    fn standings_for(&self, visitor: &Visitor, registry: &Registry) -> Vec<Standing> {
-        let has_something = |standing: &Standing| {
+    /// Returns the handlers visible to a caller: all for operators, otherwise those with something callable.
+    fn visible_statuses(&self, caller: &AuthenticatedCaller, registry: &Registry) -> Vec<HandlerStatus> {
+        let has_something = |standing: &HandlerStatus| {
             registry.phases().iter().any(|(handler, _)| **handler == *standing.declared.name.as_str())
         };
-        let standings = self.standings.borrow().clone();
-        let seen = standings.iter().filter(|standing| visitor.access.admin || has_something(standing));
-        seen.cloned().collect()
+        let statuses = self.statuses.borrow().clone();
+        let handler_reports =
+            statuses.iter().filter(|standing| caller.access.admin || has_something(standing));
+        // Changed tools are reported to operators only: others may not be allowed to see all of them.
+        let changes = |standing: &HandlerStatus| match caller.access.admin {
+            true => standing.changes.clone(),
+            false => Arc::default(),
+        };
+        handler_reports
+            .map(|standing| HandlerStatus { changes: changes(standing), ..standing.clone() })
+            .collect()
     }
 
-    fn seen(&self, registry: &Registry, standings: &[Standing]) -> (Vec<Handler>, Vec<Tool>) {
+    fn handler_reports(
+        &self,
+        registry: &Registry,
+        statuses: &[HandlerStatus],
+    ) -> (Vec<HandlerStatusReport>, Vec<ToolStatus>) {
         let mut running = self.processes.list();
         let mut discovered_tools = Vec::new();
         let mut handlers = Vec::new();
-        let mut known: Vec<_> = registry.known(Kind::Tools).collect();
-        known.sort_by(|one, other| one.name.cmp(&other.name));
-        for standing in standings.iter() {
+        let mut tools: Vec<_> = registry.known(EntryKind::Tools).collect();
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        for standing in statuses.iter() {
             let name = standing.declared.name.as_str();
             let endpoint: Arc<str> = standing.declared.endpoint().into();
-            let own = known.iter().filter(|entry| &*entry.handler.name == name);
+            let own = || tools.iter().filter(|entry| &*entry.handler.name == name);
             let before = discovered_tools.len();
-            discovered_tools.extend(own.map(|entry| Tool::new(entry, standing, &endpoint)));
-            let processes = running.extract_if(.., |process| &*process.name == name).map(Process::from);
-            handlers.push(Handler {
+            discovered_tools.extend(own().map(|entry| ToolStatus::new(entry, standing, &endpoint)));
+            let processes = running.extract_if(.., |process| &*process.name == name).map(ProcessStatus::from);
+            handlers.push(HandlerStatusReport {
                 tools: discovered_tools.len() - before,
                 processes: processes.collect(),
-                ..Handler::new(standing, endpoint)
+                unchecked: own().filter_map(|entry| UncheckedToolReport::of(entry)).collect(),
+                ..HandlerStatusReport::new(standing, endpoint)
             });
         }
         (handlers, discovered_tools)
     }
 }
 
-/// How many handlers are ready, and how many have not answered yet.
-fn count(standings: &[Standing]) -> (usize, usize) {
-    let of = |phase: &Phase| standings.iter().filter(|standing| standing.phase == *phase).count();
-    (of(&Phase::Ready), of(&Phase::Connecting))
+/// Returns the number of ready handlers and of handlers that are still connecting.
+fn count(statuses: &[HandlerStatus]) -> (usize, usize) {
+    let of = |phase: &BackendPhase| statuses.iter().filter(|standing| standing.phase == *phase).count();
+    (of(&BackendPhase::Ready), of(&BackendPhase::Connecting))
 }
 
-impl Overall {
-    fn of(standings: &[Standing]) -> Self {
-        match count(standings) {
-            (ready, _) if ready == standings.len() => Self::Ready,
-            (ready, waiting) if ready + waiting == standings.len() => Self::Pending,
+impl OverallPhase {
+    fn of(statuses: &[HandlerStatus]) -> Self {
+        match count(statuses) {
+            (ready, _) if ready == statuses.len() => Self::Ready,
+            (ready, waiting) if ready + waiting == statuses.len() => Self::Pending,
             (0, 0) => Self::Failed,
             _ => Self::Degraded,
         }
     }
 }
 
-/// Those of the contract, then those of its own software.
-fn conditions(standings: &[Standing], tools: usize) -> Vec<Condition> {
-    let ready = count(standings).0;
-    let handlers = format!("{ready} of {} handlers are ready", standings.len());
-    let condition = |r#type, is_true, [yes, no]: [&'static str; 2], message: &str| Condition {
+/// Returns the conditions of the specification, then those of its reference implementation.
+fn conditions(statuses: &[HandlerStatus], tools: usize) -> Vec<StatusCondition> {
+    let ready = count(statuses).0;
+    let handlers = format!("{ready} of {} handlers are ready", statuses.len());
+    let condition = |r#type, is_true, [yes, no]: [&'static str; 2], message: &str| StatusCondition {
         r#type,
         status: if is_true { "True" } else { "False" },
         reason: if is_true { yes } else { no },
         message: message.to_owned(),
     };
-    let found = format!("{tools} tools are known");
+    let discovered = format!("{tools} tools are known");
     vec![
         condition("HandlersAvailable", ready > 0, ["HandlerReady", "NoHandlerReady"], &handlers),
-        condition("AllHandlersReady", ready == standings.len(), ["AllReady", "SomeNotReady"], &handlers),
-        condition("ToolsDiscovered", tools > 0, ["ToolsFound", "NoTools"], &found),
-        // A manifest that is not valid is not served.
+        condition("AllHandlersReady", ready == statuses.len(), ["AllReady", "SomeNotReady"], &handlers),
+        condition("ToolsDiscovered", tools > 0, ["ToolsFound", "NoTools"], &discovered),
+        // Only valid manifests are served.
         condition("HandlersValid", true, ["Valid", "Invalid"], "the manifest is valid"),
     ]
 }
 
-impl Tool {
-    fn new(entry: &Entry, standing: &Standing, endpoint: &Arc<str>) -> Self {
+impl ToolStatus {
+    fn new(entry: &RegistryEntry, standing: &HandlerStatus, endpoint: &Arc<str>) -> Self {
         let (status, error) = match &standing.phase {
-            Phase::Ready => (Availability::Available, None),
-            Phase::Connecting => (Availability::Unknown, None),
-            Phase::Unavailable { reason } => (Availability::Unavailable, Some(reason.clone())),
+            BackendPhase::Ready => (ToolAvailability::Available, None),
+            BackendPhase::Connecting => (ToolAvailability::Unknown, None),
+            BackendPhase::Unavailable { reason } => (ToolAvailability::Unavailable, Some(reason.clone())),
         };
         let (handler_name, name) = (entry.handler.name.clone(), entry.name.clone());
         Self { handler_name, name, status, endpoint: endpoint.clone(), error }
     }
 }
 
-impl Handler {
-    fn new(standing: &Standing, endpoint: Arc<str>) -> Self {
+impl UncheckedToolReport {
+    /// Returns the tool of an entry if its arguments cannot be validated.
+    fn of(entry: &RegistryEntry) -> Option<Self> {
+        let reason = entry.tool.as_ref()?.unchecked()?;
+        Some(Self { tool: entry.name.clone(), reason })
+    }
+}
+
+impl HandlerStatusReport {
+    fn new(standing: &HandlerStatus, endpoint: Arc<str>) -> Self {
         let last_error = standing.last_error.as_ref();
         Self {
             name: standing.declared.name.as_str().to_owned(),
             registry: standing.declared.registry.clone(),
             origin: match standing.origin {
-                Origin::Manifest => "manifest",
-                Origin::RunTime => "runtime",
+                HandlerOrigin::Manifest => "manifest",
+                HandlerOrigin::RunTime => "runtime",
             },
             r#type: standing.declared.kind.name(),
             endpoint,
             phase: match standing.phase {
-                Phase::Connecting => "Pending",
-                Phase::Ready => "Ready",
-                Phase::Unavailable { .. } => "Unavailable",
+                BackendPhase::Connecting => "Pending",
+                BackendPhase::Ready => "Ready",
+                BackendPhase::Unavailable { .. } => "Unavailable",
             },
             since: iso_8601(standing.since),
             tools: 0,
@@ -310,11 +356,25 @@ impl Handler {
             last_error: last_error
                 .map(|(message, time)| LastError { time: iso_8601(*time), message: message.clone() }),
             processes: Vec::new(),
+            changes: standing.changes.iter().map(ToolChangeReport::from).collect(),
+            unchecked: Vec::new(),
         }
     }
 }
 
-impl From<ProcessInfo> for Process {
+impl From<&DefinitionChange> for ToolChangeReport {
+    fn from(change: &DefinitionChange) -> Self {
+        let DefinitionChange { tool, old, new, time, served } = change.clone();
+        let served = match served {
+            ServedDefinition::Old => "old",
+            ServedDefinition::New => "new",
+            ServedDefinition::Nothing => "nothing",
+        };
+        Self { tool, old_digest: old, new_digest: new, time: iso_8601(time), served }
+    }
+}
+
+impl From<ProcessInfo> for ProcessStatus {
     fn from(process: ProcessInfo) -> Self {
         let ProcessInfo { pid, since, restarts, processes, memory_bytes, .. } = process;
         Self { pid, since: iso_8601(since), restarts, processes, memory_bytes }

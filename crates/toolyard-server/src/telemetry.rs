@@ -1,13 +1,13 @@
-//! What the gateway tells those who run it of calls: metrics and traces, by OpenTelemetry.
+//! Metrics and traces of calls, by OpenTelemetry.
 //!
-//! - [`names`]: every instrument, span and attribute by its name;
-//! - `metrics`, `labels`: what is measured of calls, under labels that are bounded;
-//! - `gauges`: what is looked at when somebody asks for metrics;
-//! - `trace`, `context`: spans, and the trace that a call belongs to;
-//! - `settings`: what the manifest and the environment say together;
-//! - `export`, `spans`, `losses`, `collector`: what is sent to a collector, off the way of calls.
+//! - [`names`]: names of every instrument, span and attribute;
+//! - `metrics`, `labels`: measurements of calls, under a limited number of labels;
+//! - `gauges`: values that are read when metrics are collected;
+//! - `trace`, `context`: spans, and the trace context of a call;
+//! - `settings`: the collector, from the manifest or the environment;
+//! - `export`, `spans`, `losses`, `collector`: export to a collector, outside the path of calls.
 //!
-//! There are no globals: providers are made here, and given on.
+//! There are no globals: providers are created here and passed on.
 
 #[cfg(feature = "otlp")]
 mod collector;
@@ -32,38 +32,38 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, SdkMeterProvider, Stream};
 use prometheus::{Registry, TextEncoder};
 use toolyard_core::Observers;
-use toolyard_manifest::Process;
+use toolyard_manifest::ProcessSettings;
 
-use crate::counters::Counters;
+use crate::counters::CallCounters;
 
-pub use gauges::Watched;
-pub use settings::Error;
+pub use gauges::GaugeSources;
+pub use settings::TelemetryError;
 
-/// What the spans and metrics of the gateway are said to come from.
+/// Instrumentation scope of the gateway's spans and metrics.
 const SCOPE: &str = "toolyard";
 
-/// Sets of attributes for each tool that is named: few tools end in more ways than these. What goes beyond them all is
-/// counted by OpenTelemetry under `otel.metric.overflow`.
+/// Attribute sets per named tool. Few tools end in more ways than this. OpenTelemetry counts sets beyond the limit
+/// under `otel.metric.overflow`.
 const SETS_PER_TOOL: usize = 4;
 
-/// Everything that tells of calls.
-pub struct Telemetry {
+/// Metrics and traces of a gateway.
+pub struct GatewayTelemetry {
     page: Registry,
     meters: SdkMeterProvider,
-    metrics: Arc<metrics::Metrics>,
-    traces: Arc<trace::Traces>,
+    metrics: Arc<metrics::CallMetrics>,
+    traces: Arc<trace::CallTraces>,
     prefix: String,
     #[cfg(feature = "otlp")]
-    exporting: Option<export::Exporting>,
+    export_tasks: Option<export::ExportTasks>,
 }
 
-impl Telemetry {
-    /// Makes the instruments, and begins to send what they show where there is a collector.
+impl GatewayTelemetry {
+    /// Creates the instruments, and starts the export if a collector is configured.
     ///
     /// # Errors
-    /// When the environment says something that cannot be, or there can be no connection to such a collector at all. One
-    /// that is not there right now is no error.
-    pub fn start(process: &Process) -> Result<Self, Error> {
+    /// If the environment is invalid, or no connection to such a collector is possible. A collector that is down is no
+    /// error.
+    pub fn start(process: &ProcessSettings) -> Result<Self, TelemetryError> {
         let collector = settings::collector(&process.telemetry, &|name| std::env::var(name).ok())?;
         let resource = resource();
         let page = Registry::new();
@@ -71,29 +71,29 @@ impl Telemetry {
             opentelemetry_prometheus::exporter().with_registry(page.clone()).scope_info_enabled(false);
         let mut meters =
             SdkMeterProvider::builder().with_resource(resource.clone()).with_reader(reader.build()?);
-        meters = with_room(meters, process.limits.metric_labels);
-        let losses = Arc::new(losses::Losses::default());
+        meters = with_cardinality_limit(meters, process.limits.metric_labels);
+        let losses = Arc::new(losses::TelemetryLosses::default());
 
         #[cfg(feature = "otlp")]
-        let (meters, exporting, tracers) = match collector {
+        let (meters, export_tasks, tracers) = match collector {
             None => (meters, None, None),
             Some(collector) => {
                 let parts = export::start(&collector, process, &resource, meters, &losses)?;
-                (parts.meters, Some(parts.exporting), Some(parts.tracers))
+                (parts.meters, Some(parts.export_tasks), Some(parts.tracers))
             }
         };
         #[cfg(not(feature = "otlp"))]
         let tracers = match collector {
             None => None,
-            Some(_) => return Err(Error::NotBuiltIn),
+            Some(_) => return Err(TelemetryError::NotBuiltIn),
         };
 
         let meters = meters.build();
         let prefix = process.telemetry.prefix.clone();
         let meter = meters.meter(SCOPE);
-        let metrics = Arc::new(metrics::Metrics::new(&meter, &prefix, process.limits.metric_labels));
-        losses.show(&meter, &prefix);
-        let traces = Arc::new(trace::Traces::new(tracers));
+        let metrics = Arc::new(metrics::CallMetrics::new(&meter, &prefix, process.limits.metric_labels));
+        losses.register(&meter, &prefix);
+        let traces = Arc::new(trace::CallTraces::new(tracers));
         Ok(Self {
             page,
             meters,
@@ -101,53 +101,53 @@ impl Telemetry {
             traces,
             prefix,
             #[cfg(feature = "otlp")]
-            exporting,
+            export_tasks,
         })
     }
 
-    /// Who is told of calls. The trace comes first: what others see of a call belongs to it.
+    /// Returns the observers of calls. The trace comes first, so that what the others record belongs to it.
     #[must_use]
-    pub fn observers(&self, counters: Arc<Counters>) -> Observers {
+    pub fn observers(&self, counters: Arc<CallCounters>) -> Observers {
         Observers {
             of_calls: vec![self.traces.clone(), self.metrics.clone(), counters],
-            of_legs: vec![
-                Arc::new(trace::Legs(self.traces.clone())),
-                Arc::new(metrics::Legs(self.metrics.clone())),
+            of_upstream_requests: vec![
+                Arc::new(trace::UpstreamTraces(self.traces.clone())),
+                Arc::new(metrics::UpstreamMetrics(self.metrics.clone())),
             ],
         }
     }
 
-    /// Shows what can be looked at.
-    pub fn watch(&self, watched: Watched) {
-        gauges::show(&self.meters.meter(SCOPE), &self.prefix, watched, self.metrics.clone());
+    /// Registers the gauges.
+    pub fn watch(&self, sources: GaugeSources) {
+        gauges::register(&self.meters.meter(SCOPE), &self.prefix, sources, self.metrics.clone());
     }
 
-    /// The metrics as Prometheus reads them. It takes a while where there are many.
+    /// Renders the metrics for Prometheus. Takes a while if there are many.
     #[must_use]
     pub fn page(&self) -> String {
-        // Only what cannot be a name or a label fails, and the instruments are ours.
+        // Encoding fails only for invalid names and labels, and the instruments have none.
         TextEncoder::new().encode_to_string(&self.page.gather()).unwrap_or_default()
     }
 
-    /// Sends what is left, for as long as the manifest allows.
+    /// Exports what is left, within the configured time.
     #[cfg_attr(not(feature = "otlp"), expect(clippy::unused_async, reason = "there is nothing to wait for"))]
     pub async fn stop(&self) {
         #[cfg(feature = "otlp")]
-        if let Some(exporting) = &self.exporting {
-            exporting.stop().await;
+        if let Some(export_tasks) = &self.export_tasks {
+            export_tasks.stop().await;
         }
     }
 }
 
-/// What the metrics and spans are about: the environment's word (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`), else ours.
+/// Returns the resource: from the environment (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`), else the gateway's.
 fn resource() -> Resource {
-    let said = Resource::builder()
+    let detected = Resource::builder()
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .build();
-    let name = said.get(&Key::new("service.name"));
-    // What the SDK says where nobody has said anything.
+    let name = detected.get(&Key::new("service.name"));
+    // The SDK's default if nothing is configured.
     match name {
-        Some(Value::String(name)) if !name.as_str().starts_with("unknown_service") => said,
+        Some(Value::String(name)) if !name.as_str().starts_with("unknown_service") => detected,
         _ => Resource::builder()
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
             .with_service_name(SCOPE)
@@ -155,8 +155,8 @@ fn resource() -> Resource {
     }
 }
 
-/// With room for `tools` in each instrument.
-fn with_room(meters: MeterProviderBuilder, tools: usize) -> MeterProviderBuilder {
+/// Sets the cardinality limit of each instrument for `tools` tools.
+fn with_cardinality_limit(meters: MeterProviderBuilder, tools: usize) -> MeterProviderBuilder {
     let sets = (tools + 1).saturating_mul(SETS_PER_TOOL);
     meters.with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(sets).build().ok())
 }

@@ -1,41 +1,43 @@
-//! Calls are noted as they end, and nothing waits for that.
+//! Queues calls as they end, without blocking them.
 
 use std::time::SystemTime;
 
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use toolyard_core::layers::{Ended, Observation, Observer};
-use toolyard_core::{Call, Code, Entry, Target, ToolError};
+use toolyard_core::layers::{CallEnding, CallObserver, ObservedCall};
+use toolyard_core::{Call, CallTarget, ErrorCode, Json, RegistryEntry, ToolError};
 
+use toolyard_net::budget::SMALL_MESSAGE;
 use toolyard_net::listener::ClientAddress;
 
-use super::Audit;
-use super::record::{Arguments, By, Seen, SeenCall};
-use crate::keys::Visitor;
+use super::AuditQueue;
+use super::record::{AuditActor, AuditArguments, QueuedCall, QueuedRecord};
+use crate::keys::AuthenticatedCaller;
 
-/// The longest request id that a client may choose, in bytes.
-const LONGEST_ID: usize = 128;
+/// Maximum bytes of a request id chosen by a client.
+const MAX_REQUEST_ID_BYTES: usize = 128;
 
-impl Observer for Audit {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
-        Box::new(Begun { audit: self, entry, call: Box::new(self.seen(call)) })
+impl CallObserver for AuditQueue {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+        Box::new(AuditedCall { audit: self, entry, call: Box::new(self.queued_call(call)) })
     }
 
     fn unknown(&self, call: &Call, error: &ToolError) {
-        let seen = SeenCall { outcome: error.code().row().wire, ..self.seen(call) };
-        self.push(Seen::Call(Box::new(seen)));
+        let queued_call = QueuedCall { outcome: error.code().row().wire, ..self.queued_call(call) };
+        self.push(QueuedRecord::Call(Box::new(queued_call)));
     }
 }
 
-/// A call that has not ended.
-struct Begun<'a> {
-    audit: &'a Audit,
-    entry: &'a Entry,
-    call: Box<SeenCall>,
+/// A running call to record.
+struct AuditedCall<'a> {
+    audit: &'a AuditQueue,
+    entry: &'a RegistryEntry,
+    call: Box<QueuedCall>,
 }
 
-impl Observation for Begun<'_> {
-    fn end(self: Box<Self>, ended: Ended<'_>) {
-        let Begun { audit, entry, mut call } = *self;
+impl ObservedCall for AuditedCall<'_> {
+    fn end(self: Box<Self>, ended: CallEnding<'_>) {
+        let AuditedCall { audit, entry, mut call } = *self;
         call.outcome = match ended.verdict() {
             Ok(true) => "ok",
             Ok(false) => "tool_error",
@@ -43,44 +45,84 @@ impl Observation for Begun<'_> {
         };
         call.handler = Some(entry.handler.name.clone());
         call.took = ended.took;
-        audit.push(Seen::Call(call));
+        audit.push(QueuedRecord::Call(call));
     }
 }
 
-impl Audit {
-    /// What is known of a call at its beginning.
-    fn seen(&self, call: &Call) -> SeenCall {
+impl AuditQueue {
+    /// Creates the record of a call at its start.
+    fn queued_call(&self, call: &Call) -> QueuedCall {
         let head = call.origin.as_deref().and_then(|origin| origin.downcast_ref::<Parts>());
-        let chosen = head.and_then(|head| head.headers.get("x-request-id")?.to_str().ok());
-        let chosen = chosen.filter(|id| (1..=LONGEST_ID).contains(&id.len())).map(str::to_owned);
+        let requested_id = head.and_then(|head| head.headers.get("x-request-id")?.to_str().ok());
+        let requested_id =
+            requested_id.filter(|id| (1..=MAX_REQUEST_ID_BYTES).contains(&id.len())).map(str::to_owned);
         let arguments = match (&call.target, call.arguments()) {
-            (Target::Tool(_) | Target::Prompt(_), Some(arguments)) => Arguments::Whole(arguments.clone()),
-            _ => Arguments::None,
+            (CallTarget::Tool(_) | CallTarget::Prompt(_), Some(arguments)) => {
+                AuditArguments::Whole(detached_arguments(arguments, head))
+            }
+            _ => AuditArguments::None,
         };
-        SeenCall {
+        QueuedCall {
             time: SystemTime::now(),
-            request: chosen.unwrap_or_else(|| self.number()),
-            by: By {
+            request: requested_id.unwrap_or_else(|| self.next_request_id()),
+            actor: AuditActor {
                 principal: call.caller.principal.clone(),
                 session: call.caller.session.clone(),
-                ..head.map(by).unwrap_or_default()
+                ..head.map(actor_of).unwrap_or_default()
             },
             target: call.target.clone(),
             handler: None,
             arguments,
-            outcome: Code::Cancelled.row().wire,
+            outcome: ErrorCode::Cancelled.row().wire,
             took: std::time::Duration::ZERO,
         }
     }
 }
 
-/// Who sent a request.
-pub(crate) fn by(head: &Parts) -> By {
-    let key = head.extensions.get::<Visitor>().and_then(|visitor| visitor.key.as_deref());
-    By {
+/// Detaches the arguments from their message if it is large and mostly something else, because a queued record would
+/// keep the whole message in memory.
+fn detached_arguments(arguments: &Json, head: Option<&Parts>) -> Json {
+    let Some(head) = head else { return arguments.clone() };
+    let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    // The length of the message is unknown.
+    let message: usize = length.unwrap_or(usize::MAX);
+    let is_part = message > SMALL_MESSAGE && arguments.as_bytes().len() < message / 2;
+    if is_part { arguments.detach() } else { arguments.clone() }
+}
+
+/// Returns the sender of a request.
+pub(crate) fn actor_of(head: &Parts) -> AuditActor {
+    let key = head.extensions.get::<AuthenticatedCaller>().and_then(|caller| caller.key.as_deref());
+    AuditActor {
         principal: key.map(|(id, _)| id.clone()),
         key_name: key.map(|(_, name)| name.clone()),
         session: None,
         address: head.extensions.get::<ClientAddress>().copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks whether the arguments are kept apart from their message.
+    #[track_caller]
+    fn check(arguments: usize, message: Option<usize>, expected: bool) {
+        let arguments = Json::string(&"x".repeat(arguments));
+        let mut request = http::Request::new(());
+        if let Some(message) = message {
+            request.headers_mut().insert(CONTENT_LENGTH, message.into());
+        }
+        let arguments_of_record = detached_arguments(&arguments, Some(&request.into_parts().0));
+        assert_eq!(arguments_of_record, arguments);
+        assert_eq!(arguments_of_record.as_bytes().as_ptr() != arguments.as_bytes().as_ptr(), expected);
+    }
+
+    #[test]
+    fn record_does_not_hold_a_large_message() {
+        check(10, Some(1000), false);
+        check(10, Some(1 << 20), true);
+        check(900 << 10, Some(1 << 20), false);
+        check(10, None, true);
     }
 }

@@ -1,45 +1,45 @@
-//! The trail is read.
+//! Reads the trail.
 
 use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use toolyard_core::store::{Query, Store, StoreError, Trouble};
+use toolyard_core::store::{RecordQuery, Store, StoreError, StoreErrorKind};
 
 use super::AUDIT;
 
-/// How many records are given at most.
-pub const MOST: usize = 1000;
+/// Maximum number of records of a page.
+pub const MAX_RECORDS: usize = 1000;
 
-/// Which records somebody wants.
+/// Filter of records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// `call`, or what operators do.
+pub struct AuditQuery {
+    /// `call`, or an operator's action.
     pub action: Option<String>,
-    /// The id of a key.
+    /// Id of a key.
     pub principal: Option<String>,
-    /// What was called, under its published name.
+    /// Published name of the called tool, prompt or resource, or the object of an action.
     pub name: Option<String>,
-    /// Whose it was.
+    /// Name of a handler.
     pub handler: Option<String>,
-    /// How it ended.
+    /// Outcome of a call.
     pub outcome: Option<String>,
-    /// Then or later.
+    /// Earliest time.
     pub since: Option<SystemTime>,
-    /// Before then.
+    /// Latest time, exclusive.
     pub until: Option<SystemTime>,
-    /// The next page: what [`Page::next`] says.
+    /// Start of the page: [`AuditPage::next`] of the previous one.
     pub before: Option<u64>,
-    /// How many at most; a hundred where it is not said.
+    /// Maximum number of records. Default: 100.
     pub limit: Option<usize>,
 }
 
-/// Records, newest first.
+/// A page of records, newest first.
 #[derive(Debug, Serialize)]
-pub struct Page {
-    /// The records, as they were written.
+pub struct AuditPage {
+    /// The records as written.
     pub records: Vec<Box<RawValue>>,
-    /// Where the next page begins, if there may be one.
+    /// Start of the next page, if there may be one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
@@ -47,9 +47,9 @@ pub struct Page {
 /// Reads a page.
 ///
 /// # Errors
-/// When the store is in trouble.
-pub async fn read(store: &dyn Store, wanted: Wanted) -> Result<Page, StoreError> {
-    let Wanted { action, principal, name, handler, outcome, since, until, before, limit } = wanted;
+/// If the store fails.
+pub async fn read(store: &dyn Store, query: AuditQuery) -> Result<AuditPage, StoreError> {
+    let AuditQuery { action, principal, name, handler, outcome, since, until, before, limit } = query;
     let tags = [
         ("action", action),
         ("principal", principal),
@@ -58,10 +58,10 @@ pub async fn read(store: &dyn Store, wanted: Wanted) -> Result<Page, StoreError>
         ("outcome", outcome),
     ];
     let tags = tags.into_iter().filter_map(|(tag, value)| Some((tag, value?))).collect();
-    let limit = limit.unwrap_or(100).min(MOST);
-    let kept = store.read(AUDIT, Query { tags, since, until, before, limit }).await?;
-    let next = kept.last().filter(|_| kept.len() == limit).map(|record| record.number);
-    let unreadable = |error| StoreError::new(Trouble::Unreadable, error);
-    let records = kept.into_iter().map(|record| RawValue::from_string(record.body).map_err(unreadable));
-    Ok(Page { records: records.collect::<Result<_, _>>()?, next })
+    let limit = limit.unwrap_or(100).min(MAX_RECORDS);
+    let stored = store.read(AUDIT, RecordQuery { tags, since, until, before, limit }).await?;
+    let next = stored.last().filter(|_| stored.len() == limit).map(|record| record.number);
+    let unreadable = |error| StoreError::new(StoreErrorKind::Unreadable, error);
+    let records = stored.into_iter().map(|record| RawValue::from_string(record.body).map_err(unreadable));
+    Ok(AuditPage { records: records.collect::<Result<_, _>>()?, next })
 }

@@ -1,4 +1,4 @@
-//! What is kept of a call.
+//! The format of a record.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,56 +8,59 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolyard_core::secrets::REDACTED;
-use toolyard_core::store::Record;
+use toolyard_core::store::LogRecord;
 use toolyard_core::timestamp::iso_8601;
-use toolyard_core::{Json, Target};
+use toolyard_core::{CallTarget, Json};
 use toolyard_net::listener::ClientAddress;
 
 use super::AuditOptions;
+use crate::fleet::DefinitionChange;
+use crate::fleet::definitions::DefinitionDigest;
 use crate::keys::key::hex;
 
-/// Arguments that are larger are not kept, in bytes; their digest is.
-const LARGEST: usize = 16 << 10;
+/// Maximum bytes of recorded arguments. Of larger ones only the digest is recorded.
+const MAX_ARGUMENT_BYTES: usize = 16 << 10;
 
-/// The longest name of something that nobody has, in characters: it is the caller's invention.
-const LONGEST_NAME: usize = 200;
+/// Maximum characters of an unknown name, which a caller may have invented.
+const MAX_UNKNOWN_NAME_CHARS: usize = 200;
 
-/// Something that waits to be written.
+/// A queued record.
 #[derive(Debug)]
-pub(super) enum Seen {
-    Call(Box<SeenCall>),
-    Event(Event),
+pub(super) enum QueuedRecord {
+    Call(Box<QueuedCall>),
+    Event(AuditEvent),
+    Change(Box<AuditedToolChange>),
 }
 
-/// A call that is over.
+/// A call that has ended.
 #[derive(Debug)]
-pub(super) struct SeenCall {
+pub(super) struct QueuedCall {
     pub(super) time: SystemTime,
     pub(super) request: String,
-    pub(super) by: By,
-    pub(super) target: Target,
-    /// Whose it was; `None` where nobody has it.
+    pub(super) actor: AuditActor,
+    pub(super) target: CallTarget,
+    /// The handler of the call. `None` for an unknown name.
     pub(super) handler: Option<Arc<str>>,
-    pub(super) arguments: Arguments,
+    pub(super) arguments: AuditArguments,
     pub(super) outcome: &'static str,
     pub(super) took: Duration,
 }
 
-/// Who it was.
+/// The principal and client behind a record.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct By {
-    /// The id of the key, or who else something in front has made sure of.
+pub struct AuditActor {
+    /// Id of the key, or another authenticated principal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<Arc<str>>,
-    /// What the owner of the key calls it.
+    /// Name of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_name: Option<Arc<str>>,
-    /// The session of a client that keeps one. Its id is a secret, so it is written as the beginning of its SHA-256, as it stands in
-    /// the keys of working memory.
+    /// Session of the client. Its id is a secret, so the record has the beginning of its SHA-256, as in the keys of
+    /// working memory.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_digest")]
     pub session: Option<Arc<str>>,
-    /// Where the client is.
+    /// Address of the client.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub address: Option<ClientAddress>,
 }
@@ -74,29 +77,64 @@ fn as_text<S: Serializer>(address: &Option<ClientAddress>, serializer: S) -> Res
     }
 }
 
-/// Arguments: as they came, until there is time to make a digest of them.
+/// Arguments, whole until there is time to compute their digest.
 #[derive(Debug)]
-pub(super) enum Arguments {
+pub(super) enum AuditArguments {
     None,
     Whole(Json),
     Digest(String, usize),
 }
 
-/// Something that is no call.
+/// An action other than a call.
 #[derive(Debug, Clone)]
-pub struct Event {
-    /// Who did it.
-    pub by: By,
-    /// What was done.
-    pub deed: Deed,
-    /// To what: the id of a key, the name of a handler.
+pub struct AuditEvent {
+    /// The principal of the action.
+    pub actor: AuditActor,
+    /// The kind of action.
+    pub action: AuditAction,
+    /// The object of the action, such as the id of a key or the name of a handler.
     pub object: String,
 }
 
-/// What operators do.
+/// A changed definition of a tool, or its acceptance.
+#[derive(Debug, Clone)]
+pub struct AuditedToolChange {
+    actor: AuditActor,
+    action: AuditAction,
+    handler: String,
+    change: DefinitionChange,
+}
+
+impl AuditedToolChange {
+    /// Creates the record of a change of a handler's tool.
+    #[must_use]
+    pub fn new(actor: AuditActor, action: AuditAction, handler: &str, change: &DefinitionChange) -> Self {
+        Self { actor, action, handler: handler.to_owned(), change: change.clone() }
+    }
+
+    fn to_record(&self) -> LogRecord {
+        let Self { actor, action, handler, change } = self;
+        let (action, tool) =
+            (action.name(), change.tool.chars().take(MAX_UNKNOWN_NAME_CHARS).collect::<String>());
+        let mut tags =
+            vec![("action", action.to_owned()), ("name", tool.clone()), ("handler", handler.clone())];
+        tags.extend(actor.principal.as_ref().map(|principal| ("principal", principal.to_string())));
+        let time = SystemTime::now();
+        let body = AuditRecord {
+            kind: Some("tool"),
+            handler: Some(handler),
+            old_digest: change.old.as_ref(),
+            new_digest: Some(&change.new),
+            ..AuditRecord::of(time, action, actor, Cow::Owned(tool))
+        };
+        record(time, tags, &body)
+    }
+}
+
+/// Actions other than calls, most of them by operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
-    /// A key was made.
+pub enum AuditAction {
+    /// A key was created.
     KeyCreated,
     /// A key was revoked.
     KeyRevoked,
@@ -106,16 +144,22 @@ pub enum Deed {
     FunctionPublished,
     /// A function, or a version of it, was deleted.
     FunctionDeleted,
-    /// A handler's list was asked for again.
+    /// A refresh of a handler's tool list was requested.
     HandlerRefreshed,
-    /// What is logged was changed.
+    /// A tool's definition differs from the accepted one.
+    ToolChanged,
+    /// A new tool waits to be accepted.
+    ToolAdded,
+    /// A changed or new tool was accepted.
+    ToolAccepted,
+    /// The log filter was changed.
     LogChanged,
-    /// So many records were lost.
+    /// Records were lost.
     RecordsLost,
 }
 
-impl Deed {
-    const fn word(self) -> &'static str {
+impl AuditAction {
+    const fn name(self) -> &'static str {
         match self {
             Self::KeyCreated => "key_created",
             Self::KeyRevoked => "key_revoked",
@@ -123,24 +167,27 @@ impl Deed {
             Self::FunctionPublished => "function_published",
             Self::FunctionDeleted => "function_deleted",
             Self::HandlerRefreshed => "handler_refreshed",
+            Self::ToolChanged => "tool_changed",
+            Self::ToolAdded => "tool_added",
+            Self::ToolAccepted => "tool_accepted",
             Self::LogChanged => "log_changed",
             Self::RecordsLost => "records_lost",
         }
     }
 }
 
-/// A record as it is written.
+/// A record as written.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
+struct AuditRecord<'a> {
     time: String,
-    /// What was done: `call`, or what operators do.
+    /// `call`, or an operator's action.
     action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
     #[serde(flatten)]
-    by: &'a By,
-    /// What it was done to: `tool`, `prompt`, `resource`, `completion`.
+    actor: &'a AuditActor,
+    /// Kind of the object: `tool`, `prompt`, `resource`, `completion`, `task` or `function`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     name: Cow<'a, str>,
@@ -157,52 +204,81 @@ struct Written<'a> {
     outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<f64>,
+    /// Digests of a tool's previous and new definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_digest: Option<&'a DefinitionDigest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_digest: Option<&'a DefinitionDigest>,
 }
 
-impl Seen {
-    /// Bytes that it holds.
+impl<'a> AuditRecord<'a> {
+    /// Creates a record with the fields that all records have.
+    fn of(time: SystemTime, action: &'static str, actor: &'a AuditActor, name: Cow<'a, str>) -> Self {
+        Self {
+            time: iso_8601(time),
+            action,
+            request_id: None,
+            actor,
+            kind: None,
+            name,
+            handler: None,
+            arguments_digest: None,
+            arguments_bytes: None,
+            arguments: None,
+            outcome: None,
+            duration_ms: None,
+            old_digest: None,
+            new_digest: None,
+        }
+    }
+}
+
+impl QueuedRecord {
+    /// Bytes held by the record.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => match &call.arguments {
-                Arguments::Whole(arguments) => arguments.as_bytes().len(),
+                AuditArguments::Whole(arguments) => arguments.as_bytes().len(),
                 _ => 0,
             },
-            Self::Event(_) => 0,
+            Self::Event(_) | Self::Change(_) => 0,
         }
     }
 
-    /// Lets go of the arguments.
+    /// Replaces the arguments by their digest.
     pub(super) fn digest(&mut self) {
         if let Self::Call(call) = self
-            && let Arguments::Whole(arguments) = &call.arguments
+            && let AuditArguments::Whole(arguments) = &call.arguments
         {
-            call.arguments = Arguments::Digest(digest(arguments), arguments.as_bytes().len());
+            call.arguments = AuditArguments::Digest(digest(arguments), arguments.as_bytes().len());
         }
     }
 
-    /// The record of it.
-    pub(super) fn written(&self, options: &AuditOptions) -> Record {
+    /// Converts it for the store.
+    pub(super) fn to_record(&self, options: &AuditOptions) -> LogRecord {
         match self {
-            Self::Call(call) => call.written(options),
-            Self::Event(event) => event.written(),
+            Self::Call(call) => call.to_record(options),
+            Self::Event(event) => event.to_record(),
+            Self::Change(change) => change.to_record(),
         }
     }
 }
 
-impl SeenCall {
-    fn written(&self, options: &AuditOptions) -> Record {
+impl QueuedCall {
+    fn to_record(&self, options: &AuditOptions) -> LogRecord {
         let (digest, bytes, arguments) = match &self.arguments {
-            Arguments::None => (None, None, None),
-            Arguments::Digest(digest, bytes) => (Some(digest.clone()), Some(*bytes), None),
-            Arguments::Whole(whole) => {
-                let bytes = whole.as_bytes().len();
-                let kept = (options.arguments && bytes <= LARGEST).then(|| redacted(whole, &options.redact));
-                (Some(digest(whole)), Some(bytes), kept)
+            AuditArguments::None => (None, None, None),
+            AuditArguments::Digest(digest, bytes) => (Some(digest.clone()), Some(*bytes), None),
+            AuditArguments::Whole(json) => {
+                let bytes = json.as_bytes().len();
+                let arguments = (options.arguments && bytes <= MAX_ARGUMENT_BYTES)
+                    .then(|| redacted_value(json, &options.redact));
+                (Some(digest(json)), Some(bytes), arguments)
             }
         };
         let name: Cow<'_, str> = match &self.handler {
             Some(_) => Cow::Borrowed(self.target.name()),
-            None => self.target.name().chars().take(LONGEST_NAME).collect(),
+            None => self.target.name().chars().take(MAX_UNKNOWN_NAME_CHARS).collect(),
         };
         let mut tags = vec![
             ("action", "call".to_owned()),
@@ -210,89 +286,73 @@ impl SeenCall {
             ("name", name.clone().into_owned()),
         ];
         tags.extend(self.handler.as_ref().map(|handler| ("handler", handler.to_string())));
-        tags.extend(self.by.principal.as_ref().map(|principal| ("principal", principal.to_string())));
-        let written = Written {
-            time: iso_8601(self.time),
-            action: "call",
+        tags.extend(self.actor.principal.as_ref().map(|principal| ("principal", principal.to_string())));
+        let body = AuditRecord {
             request_id: Some(&self.request),
-            by: &self.by,
             kind: Some(kind(&self.target)),
-            name,
             handler: self.handler.as_deref(),
             arguments_digest: digest,
             arguments_bytes: bytes,
             arguments,
             outcome: Some(self.outcome),
             duration_ms: Some(self.took.as_secs_f64() * 1000.0),
+            ..AuditRecord::of(self.time, "call", &self.actor, name)
         };
-        record(self.time, tags, &written)
+        record(self.time, tags, &body)
     }
 }
 
-impl Event {
-    /// The record of it, as something that happens now.
+impl AuditEvent {
+    /// Converts it for the store, with the current time.
     #[must_use]
-    pub fn written(&self) -> Record {
+    pub fn to_record(&self) -> LogRecord {
         let time = SystemTime::now();
-        let action = self.deed.word();
+        let action = self.action.name();
         let mut tags = vec![("action", action.to_owned()), ("name", self.object.clone())];
-        tags.extend(self.by.principal.as_ref().map(|principal| ("principal", principal.to_string())));
-        let written = Written {
-            time: iso_8601(time),
-            action,
-            request_id: None,
-            by: &self.by,
-            kind: None,
-            name: Cow::Borrowed(&self.object),
-            handler: None,
-            arguments_digest: None,
-            arguments_bytes: None,
-            arguments: None,
-            outcome: None,
-            duration_ms: None,
-        };
-        record(time, tags, &written)
+        tags.extend(self.actor.principal.as_ref().map(|principal| ("principal", principal.to_string())));
+        let body = AuditRecord::of(time, action, &self.actor, Cow::Borrowed(&self.object));
+        record(time, tags, &body)
     }
 }
 
-fn record(time: SystemTime, tags: Vec<(&'static str, String)>, written: &Written<'_>) -> Record {
-    // Nothing in it can fail to be written.
-    Record { time, tags, body: serde_json::to_string(written).unwrap_or_default() }
+fn record(time: SystemTime, tags: Vec<(&'static str, String)>, body: &AuditRecord<'_>) -> LogRecord {
+    // Serializing a record cannot fail.
+    LogRecord { time, tags, body: serde_json::to_string(body).unwrap_or_default() }
 }
 
-const fn kind(target: &Target) -> &'static str {
+const fn kind(target: &CallTarget) -> &'static str {
     match target {
-        Target::Tool(_) => "tool",
-        Target::Prompt(_) => "prompt",
-        Target::Resource(_) => "resource",
-        Target::Completion(_) => "completion",
-        Target::Task(_) => "task",
-        Target::Function(_) => "function",
+        CallTarget::Tool(_) => "tool",
+        CallTarget::Prompt(_) => "prompt",
+        CallTarget::Resource(_) => "resource",
+        CallTarget::Completion(_) => "completion",
+        CallTarget::Task(_) => "task",
+        CallTarget::Function(_) => "function",
     }
 }
 
-/// The digest of the text that was sent: the same arguments in another order have another one.
+/// Returns the digest of the text as sent. Another order of members gives another digest.
 fn digest(arguments: &Json) -> String {
     format!("sha256:{}", hex(&Sha256::digest(arguments.as_bytes())))
 }
 
-fn redacted(arguments: &Json, redact: &[String]) -> Value {
+fn redacted_value(arguments: &Json, redact: &[String]) -> Value {
     let mut value = arguments.to_value();
-    hide(&mut value, redact);
+    redact_value(&mut value, redact);
     value
 }
 
-fn hide(value: &mut Value, redact: &[String]) {
+fn redact_value(value: &mut Value, redact: &[String]) {
     match value {
         Value::Object(members) => {
             for (name, value) in members.iter_mut() {
                 match redact.contains(&name.to_lowercase()) {
                     true => *value = Value::from(REDACTED),
-                    false => hide(value, redact),
+                    false => redact_value(value, redact),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| hide(item, redact)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, redact)),
         _ => {}
     }
 }
@@ -302,9 +362,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_a_session_is_not_written() {
-        let by = By { session: Some("3f2a".into()), ..By::default() };
-        let written = serde_json::to_value(by).expect("JSON");
-        assert_eq!(written, serde_json::json!({"session": "10c78973b5c61b1e"}));
+    fn session_id_is_recorded_as_digest() {
+        let actor = AuditActor { session: Some("3f2a".into()), ..AuditActor::default() };
+        let json = serde_json::to_value(actor).expect("JSON");
+        assert_eq!(json, serde_json::json!({"session": "10c78973b5c61b1e"}));
     }
 }

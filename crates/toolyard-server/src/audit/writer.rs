@@ -1,4 +1,4 @@
-//! What was noted goes to the store, and to a file where the manifest wants one.
+//! Writes queued records to the store, and to a file if configured.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -11,58 +11,67 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
-use toolyard_core::store::{Record, Store};
+use toolyard_core::store::{LogRecord, Store};
 
-use super::record::{By, Deed, Event, Seen};
-use super::{AUDIT, Audit, AuditOptions};
+use super::record::{AuditAction, AuditActor, AuditEvent, QueuedRecord};
+use super::{AUDIT, AuditOptions, AuditQueue};
 
-/// Records that come together are written together: the store is asked a few times a second, whatever happens.
-const TOGETHER: Duration = Duration::from_millis(100);
+/// Delay before a write, so that the store is asked only a few times a second.
+const WRITE_DELAY: Duration = Duration::from_millis(100);
 
-/// How many are written at a time.
-const BATCH: usize = 500;
+/// Maximum number of records of a write.
+const BATCH_SIZE: usize = 500;
 
-/// The first wait after the store was in trouble, and the longest. Each failure doubles it.
+/// The first and the longest delay after a failed write. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// How often it is looked for what is older than it is to be kept.
-const TRIM_EVERY: Duration = Duration::from_secs(60 * 60);
+/// Interval of removing records beyond their retention.
+const TRIM_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Losses are spoken of this often at most.
-const ALOUD_EVERY: Duration = Duration::from_secs(60);
+/// Minimum time between two reports of losses.
+const LOSS_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Writes what an [`Audit`] has noted.
-pub struct Writer {
-    audit: Arc<Audit>,
+/// Writes the records of an [`AuditQueue`].
+pub struct AuditWriter {
+    audit: Arc<AuditQueue>,
     store: Arc<dyn Store>,
     options: AuditOptions,
-    /// Records that were taken, and are not in the store yet.
-    taken: Vec<Record>,
-    /// How many of these are in the file already.
-    filed: usize,
-    /// Losses that the trail knows of.
-    told: u64,
-    told_at: Option<Instant>,
+    /// Records taken from the queue that are not in the store yet.
+    pending: Vec<LogRecord>,
+    /// Number of these that are already in the file.
+    filed_count: usize,
+    /// Number of losses that the trail reports.
+    reported_losses: u64,
+    reported_at: Option<Instant>,
     trimmed_at: Option<Instant>,
 }
 
-impl Writer {
-    /// A writer of the trail.
+impl AuditWriter {
+    /// Creates a writer of the trail.
     #[must_use]
-    pub fn new(audit: Arc<Audit>, store: Arc<dyn Store>, options: AuditOptions) -> Self {
-        let (told_at, trimmed_at) = (None, None);
-        Self { audit, store, options, taken: Vec::new(), filed: 0, told: 0, told_at, trimmed_at }
+    pub fn new(audit: Arc<AuditQueue>, store: Arc<dyn Store>, options: AuditOptions) -> Self {
+        let (reported_at, trimmed_at) = (None, None);
+        Self {
+            audit,
+            store,
+            options,
+            pending: Vec::new(),
+            filed_count: 0,
+            reported_losses: 0,
+            reported_at,
+            trimmed_at,
+        }
     }
 
-    /// Writes what is noted, until it is told to stop, and then what is left, if the store takes it. A write that has
-    /// begun is not given up for the stop: it could be done all the same, and then be done twice.
+    /// Writes records until stopped, then the remaining ones if the store accepts them. A running write is not
+    /// cancelled by the stop, because it might succeed anyway and then be done twice.
     pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         let mut wait = BACKOFF.0;
         loop {
-            if self.taken.is_empty() {
+            if self.pending.is_empty() {
                 tokio::select! {
-                    () = self.audit.something.notified() => sleep(TOGETHER).await,
-                    () = sleep(TRIM_EVERY) => {}
+                    () = self.audit.not_empty.notified() => sleep(WRITE_DELAY).await,
+                    () = sleep(TRIM_INTERVAL) => {}
                     _ = &mut stop => break,
                 }
             }
@@ -78,118 +87,124 @@ impl Writer {
             }
             self.trim().await;
         }
-        // What was lost since it was last spoken of is said now, or never.
-        self.told_at = None;
-        // What came while it was written is left as well.
+        // Losses since the last report are reported now or never.
+        self.reported_at = None;
+        // Records may have arrived during the last write.
         while let Ok(true) = self.write().await {}
     }
 
-    /// Writes what waits now; says whether there was anything. What comes meanwhile waits for more to go with it. What the store
-    /// does not take stays here, and the queue fills.
+    /// Writes the queued records. Returns true if there were any. Records that arrive meanwhile wait for the next
+    /// write. If the store fails, the records stay here and the queue fills.
     async fn write(&mut self) -> Result<bool, ()> {
-        if self.taken.is_empty() {
-            let seen = self.take();
-            if !seen.is_empty() {
-                self.taken = self.digested(seen).await;
-                self.filed = 0;
+        if self.pending.is_empty() {
+            let records = self.take();
+            if !records.is_empty() {
+                self.pending = self.to_records(records).await;
+                self.filed_count = 0;
             }
         }
-        let is_something = !self.taken.is_empty();
+        let has_records = !self.pending.is_empty();
         self.file().await;
-        while !self.taken.is_empty() {
-            let batch: Vec<_> = self.taken.iter().take(BATCH).cloned().collect();
+        while !self.pending.is_empty() {
+            let batch: Vec<_> = self.pending.iter().take(BATCH_SIZE).cloned().collect();
             let count = batch.len();
             if let Err(error) = self.store.append(AUDIT, batch).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(error, waiting = self.taken.len(), "the audit trail cannot be written");
+                tracing::error!(error, waiting = self.pending.len(), "cannot write the audit trail");
                 return Err(());
             }
-            self.taken.drain(..count);
-            self.audit.settle(count);
-            self.filed = self.filed.saturating_sub(count);
+            self.pending.drain(..count);
+            self.audit.mark_written(count);
+            self.filed_count = self.filed_count.saturating_sub(count);
         }
-        Ok(is_something)
+        Ok(has_records)
     }
 
-    /// What waits, and behind it that something is missing in the trail. That does not go through the queue, which is
-    /// full just then.
-    fn take(&mut self) -> Vec<Seen> {
-        let mut seen = self.audit.take();
-        if let Some(event) = self.told() {
+    /// Takes the queued records and adds a record of losses. That one bypasses the queue, which is full when records
+    /// are lost.
+    fn take(&mut self) -> Vec<QueuedRecord> {
+        let mut records = self.audit.take();
+        if let Some(event) = self.loss_event() {
             self.audit.unwritten.fetch_add(1, Ordering::Relaxed);
-            seen.push(Seen::Event(event));
+            records.push(QueuedRecord::Event(event));
         }
-        seen
+        records
     }
 
-    /// What was seen as it is written. Digests of large arguments take their time.
-    async fn digested(&self, seen: Vec<Seen>) -> Vec<Record> {
-        let (records, options) = (seen.len(), self.options.clone());
-        let digested = spawn_blocking(move || seen.iter().map(|seen| seen.written(&options)).collect());
-        digested.await.unwrap_or_else(|error| {
-            self.audit.lose(records);
+    /// Converts records for the store on a blocking thread, because digests of large arguments take time.
+    async fn to_records(&self, queued: Vec<QueuedRecord>) -> Vec<LogRecord> {
+        let (records, options) = (queued.len(), self.options.clone());
+        let converted =
+            spawn_blocking(move || queued.iter().map(|record| record.to_record(&options)).collect());
+        converted.await.unwrap_or_else(|error| {
+            self.audit.mark_lost(records);
             let error = &error as &dyn std::error::Error;
-            tracing::error!(
-                error,
-                records,
-                "records of the audit trail are lost: they cannot be written down"
-            );
+            tracing::error!(error, records, "lost records of the audit trail: they cannot be encoded");
             Vec::new()
         })
     }
 
-    /// Adds what was taken to the file. A file that cannot be written is spoken of, and the store has the records all the
-    /// same.
+    /// Appends the pending records to the file. A failure is logged; the store has the records anyway.
     async fn file(&mut self) {
-        let Some(file) = self.options.file.clone().filter(|_| self.filed < self.taken.len()) else { return };
+        let Some(file) = self.options.file.clone().filter(|_| self.filed_count < self.pending.len()) else {
+            return;
+        };
         let lines: String =
-            self.taken[self.filed..].iter().flat_map(|record| [record.body.as_str(), "\n"]).collect();
-        self.filed = self.taken.len();
-        let shown = file.display().to_string();
+            self.pending[self.filed_count..].iter().flat_map(|record| [record.body.as_str(), "\n"]).collect();
+        self.filed_count = self.pending.len();
+        let path = file.display().to_string();
         let added = spawn_blocking(move || add(&file, &lines)).await;
-        if let Err(error) = added.unwrap_or_else(|_| Err(io::Error::other("the task broke"))) {
+        if let Err(error) = added.unwrap_or_else(|_| Err(io::Error::other("the writing task failed"))) {
             tracing::error!(
-                file = shown,
+                file = path,
                 error = &error as &dyn std::error::Error,
-                "the file of the audit trail cannot be written"
+                "cannot write the file of the audit trail"
             );
         }
     }
 
-    /// What the trail is to say of what is missing in it, which is said aloud, too. `None` where it has said all, or
-    /// something a short time ago.
-    fn told(&mut self) -> Option<Event> {
+    /// Returns the record of new losses, and logs them. `None` if there are none or the last report is recent.
+    fn loss_event(&mut self) -> Option<AuditEvent> {
         let lost = self.audit.lost.load(Ordering::Relaxed);
-        if lost == self.told || self.told_at.is_some_and(|at| at.elapsed() < ALOUD_EVERY) {
+        if lost == self.reported_losses
+            || self.reported_at.is_some_and(|at| at.elapsed() < LOSS_REPORT_INTERVAL)
+        {
             return None;
         }
-        let missing = lost - self.told;
-        (self.told, self.told_at) = (lost, Some(Instant::now()));
-        tracing::error!(missing, "the audit trail is not complete: more was called than could be written");
-        Some(Event { by: By::default(), deed: Deed::RecordsLost, object: missing.to_string() })
+        let missing = lost - self.reported_losses;
+        (self.reported_losses, self.reported_at) = (lost, Some(Instant::now()));
+        tracing::error!(
+            missing,
+            "the audit trail is incomplete: records arrived faster than they could be written"
+        );
+        Some(AuditEvent {
+            actor: AuditActor::default(),
+            action: AuditAction::RecordsLost,
+            object: missing.to_string(),
+        })
     }
 
     async fn trim(&mut self) {
         let Some(retention) = self.options.retention else { return };
-        if self.trimmed_at.is_some_and(|at| at.elapsed() < TRIM_EVERY) {
+        if self.trimmed_at.is_some_and(|at| at.elapsed() < TRIM_INTERVAL) {
             return;
         }
         self.trimmed_at = Some(Instant::now());
         let Some(before) = SystemTime::now().checked_sub(retention) else { return };
         match self.store.trim(AUDIT, before).await {
             Ok(0) => {}
-            Ok(records) => tracing::info!(records, "old records of the audit trail are removed"),
+            Ok(records) => tracing::info!(records, "removed old records of the audit trail"),
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "old records of the audit trail stay"
+                    "cannot remove old records of the audit trail"
                 );
             }
         }
     }
 }
 
-/// Adds lines to a file that may have been moved away since the last ones, as those who rotate logs do.
+/// Appends lines to a file, which log rotation may have moved since the last write.
 fn add(path: &Path, lines: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     file.write_all(lines.as_bytes())

@@ -1,24 +1,28 @@
-//! Who requests are made for, in the words of what sends them.
+//! Converts credentials of the manifest.
 
-use toolyard_core::Secrets;
-use toolyard_manifest::{AuthScheme, Credential, Process};
-use toolyard_net::auth::{Auth, Scheme, Source};
+use toolyard_core::SecretRedactor;
+use toolyard_manifest::{AuthScheme, CredentialSource, ProcessSettings};
+use toolyard_net::auth::{HttpAuthScheme, SecretSource, UpstreamCredentials};
 
-pub(super) fn auth(auth: &toolyard_manifest::Auth, process: &Process, secrets: &Secrets) -> Auth {
+pub(super) fn auth(
+    auth: &toolyard_manifest::RequestAuth,
+    process: &ProcessSettings,
+    secrets: &SecretRedactor,
+) -> UpstreamCredentials {
     let scheme = match auth.scheme {
-        AuthScheme::Bearer => Scheme::Bearer,
-        AuthScheme::Basic => Scheme::Basic,
+        AuthScheme::Bearer => HttpAuthScheme::Bearer,
+        AuthScheme::Basic => HttpAuthScheme::Basic,
     };
-    Auth { scheme, source: source(&auth.credential, process), secrets: secrets.clone() }
+    UpstreamCredentials { scheme, source: source(&auth.credential, process), secrets: secrets.clone() }
 }
 
-pub(super) fn source(credential: &Credential, process: &Process) -> Source {
+pub(super) fn source(credential: &CredentialSource, process: &ProcessSettings) -> SecretSource {
     match credential {
-        Credential::Value(secret) => Source::Value(secret.expose().to_owned()),
-        Credential::File(path) => Source::File(path.clone()),
-        Credential::Key { name, key } => {
-            // The manifest names keys only beside a folder.
-            Source::File(process.secrets_dir.clone().unwrap_or_default().join(name).join(key))
+        CredentialSource::Value(secret) => SecretSource::Value(secret.expose().to_owned()),
+        CredentialSource::File(path) => SecretSource::File(path.clone()),
+        CredentialSource::Key { name, key } => {
+            // Validation requires `secretsDir` for named keys.
+            SecretSource::File(process.secrets_dir.clone().unwrap_or_default().join(name).join(key))
         }
     }
 }

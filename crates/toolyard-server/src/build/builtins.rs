@@ -1,140 +1,145 @@
-//! The handler that is the gateway itself, with the tools that the manifest switches on.
+//! Builds the handler of the built-in tools that the manifest enables.
 
 mod search;
 
 use std::sync::{Arc, Weak};
 
 use tokio::sync::{mpsc, watch};
-use toolyard_agent::guides::{self, Guide, GuideBook, SEARCH_GUIDE};
+use toolyard_agent::guides::{self, GuideBook, GuideDocument, SEARCH_GUIDE};
 use toolyard_agent::large::{self, LargeOptions, LargeSettings, ModelBehavior};
-use toolyard_agent::management::{self, Invoking, Management, Servers};
+use toolyard_agent::management::{self, InvokeToolBackend, ServerManagement, ServerManager};
 use toolyard_agent::memory::query::QueryLimits;
 use toolyard_agent::memory::tools::MemoryTools;
 use toolyard_agent::memory::{self, MemoryLimits, WorkingMemory};
 use toolyard_agent::scripts;
-use toolyard_agent::search::Services;
-use toolyard_agent::skills::{self, SkillLimits, Skills};
-use toolyard_agent::summary::Summaries;
+use toolyard_agent::search::ServiceIndex;
+use toolyard_agent::skills::{self, SkillLimits, SkillStore};
+use toolyard_agent::summary::SummarySource;
 use toolyard_core::store::Store;
 use toolyard_core::{Backend, Gateway};
-use toolyard_manifest::{Builtins, Handler, Listen, MemorySettings, Process, SkillSettings};
+use toolyard_manifest::{
+    BuiltinSettings, HandlerConfig, ListenAddress, MemorySettings, ProcessSettings, SkillSettings,
+};
 use toolyard_sdk::{RegisterError, Server};
 
-use self::search::Searching;
-use super::{Builder, NotYet};
-use crate::added::{AddedServers, Places, Port};
-use crate::fleet::{Order, Standing};
-use crate::summaries::Written;
+use self::search::SearchTools;
+use super::{HandlerBuilder, UnsupportedBackend};
+use crate::added_servers::{AddedServers, AddedServersDeps, GatewayServers};
+use crate::fleet::{FleetCommand, HandlerStatus};
+use crate::summaries::ServerSummaries;
 
 pub(super) use self::search::disclosure;
 
-/// What the gateway's own tools reach of the gateway.
+/// The parts of the gateway that the built-in tools use.
 #[derive(Clone)]
-pub struct Yard {
-    /// The door, and behind it what there is. It has these tools itself, so they do not keep it.
+pub struct BuiltinDeps {
+    /// The gateway, as a weak reference because it owns these tools.
     pub gateway: Weak<Gateway>,
-    /// Where is kept what they are told.
+    /// The store of working memory, skills and servers.
     pub store: Arc<dyn Store>,
-    /// What the layer of large results goes by.
+    /// Settings of the large-results layer.
     pub results: watch::Sender<Option<Arc<LargeSettings>>>,
-    /// How the handlers are.
-    pub standings: watch::Receiver<Arc<[Standing]>>,
-    /// What the fleet is told to do.
-    pub orders: mpsc::WeakSender<Order>,
-    /// Knows what its handlers are for.
-    pub services: Services,
-    /// The servers that are added while the gateway runs.
+    /// Status of each handler.
+    pub statuses: watch::Receiver<Arc<[HandlerStatus]>>,
+    /// Commands to the fleet.
+    pub commands: mpsc::WeakSender<FleetCommand>,
+    /// Index of what the handlers offer, for search and hints.
+    pub services: ServiceIndex,
+    /// The servers added at run time.
     pub added: Arc<AddedServers>,
-    /// What servers are for, as a language model has written it.
-    pub written: Arc<Written>,
+    /// Summaries of servers by a language model.
+    pub summaries: Arc<ServerSummaries>,
 }
 
-impl Yard {
-    /// What there is of a gateway that listens there.
+impl BuiltinDeps {
+    /// Collects the parts of a gateway with these bound addresses.
     #[must_use]
     pub fn new(
         gateway: &Arc<Gateway>,
         store: &Arc<dyn Store>,
         results: watch::Sender<Option<Arc<LargeSettings>>>,
-        standings: &watch::Receiver<Arc<[Standing]>>,
-        orders: &mpsc::Sender<Order>,
-        process: &Process,
-        listening: &[Listen],
+        statuses: &watch::Receiver<Arc<[HandlerStatus]>>,
+        commands: &mpsc::Sender<FleetCommand>,
+        process: &ProcessSettings,
+        listening: &[ListenAddress],
     ) -> Self {
-        let (gateway, orders) = (Arc::downgrade(gateway), orders.downgrade());
-        let (store, standings) = (store.clone(), standings.clone());
-        let places = Places {
+        let (gateway, commands) = (Arc::downgrade(gateway), commands.downgrade());
+        let (store, statuses) = (store.clone(), statuses.clone());
+        let server_deps = AddedServersDeps {
             store: store.clone(),
-            orders: orders.clone(),
-            standings: standings.clone(),
-            listening: listening.iter().filter_map(Listen::tcp).collect(),
+            commands: commands.clone(),
+            statuses: statuses.clone(),
+            listening: listening.iter().filter_map(ListenAddress::tcp).collect(),
         };
         let allowed = process.builtins.as_ref().and_then(|builtins| builtins.mcp.clone());
-        let added = Arc::new(AddedServers::new(places, allowed, process.timeouts.connect));
-        let written = Arc::<Written>::default();
-        let services = Services::new(written.clone(), Handler::BUILTINS);
-        Self { gateway, store, results, standings, orders, services, added, written }
+        let added = Arc::new(AddedServers::new(server_deps, allowed, process.timeouts.connect));
+        let summaries = Arc::<ServerSummaries>::default();
+        let services = ServiceIndex::new(summaries.clone(), HandlerConfig::BUILTINS);
+        Self { gateway, store, results, statuses, commands, services, added, summaries }
     }
 
-    fn servers(&self) -> Arc<dyn Servers> {
-        Arc::new(Port { gateway: self.gateway.clone(), added: self.added.clone() })
+    fn servers(&self) -> Arc<dyn ServerManager> {
+        Arc::new(GatewayServers { gateway: self.gateway.clone(), added: self.added.clone() })
     }
 
-    fn summaries(&self) -> Arc<dyn Summaries> {
-        self.written.clone()
+    fn summaries(&self) -> Arc<dyn SummarySource> {
+        self.summaries.clone()
     }
 }
 
-impl Builder {
-    pub(super) fn builtins(&self, builtins: &Builtins) -> Arc<dyn Backend> {
-        let searching = self.yard.as_ref().filter(|_| builtins.search.is_some()).map(Searching::new);
-        match self.server(builtins, searching.as_ref()) {
+impl HandlerBuilder {
+    pub(super) fn builtins(&self, builtins: &BuiltinSettings) -> Arc<dyn Backend> {
+        let search_tools =
+            self.builtin_deps.as_ref().filter(|_| builtins.search.is_some()).map(SearchTools::new);
+        match self.server(builtins, search_tools.as_ref()) {
             Ok(server) => {
                 let backend = server.into_backend();
-                let backend =
-                    searching.into_iter().fold(backend, |backend, searching| searching.around(backend));
-                self.forwarding(builtins, backend)
+                let backend = search_tools
+                    .into_iter()
+                    .fold(backend, |backend, search_tools| search_tools.wrap(backend));
+                self.with_invocation(builtins, backend)
             }
-            // Two of our own tools would have the same name.
+            // Two built-in tools have the same name.
             Err(error) => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "the built-in tools cannot be served"
-                );
-                Arc::new(NotYet::new("builtins", None))
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot serve the built-in tools");
+                Arc::new(UnsupportedBackend::new("builtins", None))
             }
         }
     }
 
-    /// The same where calls of some of the tools stand for those of others.
-    fn forwarding(&self, builtins: &Builtins, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        match (&self.yard, &builtins.mcp) {
-            (Some(yard), Some(_)) => Arc::new(Invoking::new(backend, yard.servers())),
+    /// Wraps the backend if calls of some tools stand for calls of others.
+    fn with_invocation(&self, builtins: &BuiltinSettings, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        match (&self.builtin_deps, &builtins.mcp) {
+            (Some(deps), Some(_)) => Arc::new(InvokeToolBackend::new(backend, deps.servers())),
             _ => backend,
         }
     }
 
-    fn server(&self, builtins: &Builtins, searching: Option<&Searching>) -> Result<Server, RegisterError> {
+    fn server(
+        &self,
+        builtins: &BuiltinSettings,
+        search_tools: Option<&SearchTools>,
+    ) -> Result<Server, RegisterError> {
         let mut server = Server::new("toolyard", env!("CARGO_PKG_VERSION"));
         if let (Some(scripts), Some(hosting)) = (&builtins.scripts, &self.hosting) {
             server = scripts::add(server, hosting.runner(scripts))?;
         }
-        if let Some(yard) = &self.yard {
-            let memory = builtins.memory.as_ref().map(|settings| memory_tools(settings, yard));
-            yard.results.send_replace(large_settings(builtins, memory.as_ref()).map(Arc::new));
+        if let Some(deps) = &self.builtin_deps {
+            let memory = builtins.memory.as_ref().map(|settings| memory_tools(settings, deps));
+            deps.results.send_replace(large_settings(builtins, memory.as_ref()).map(Arc::new));
             if let Some(memory) = memory {
                 server = memory::tools::add(server, memory)?;
             }
             if let Some(settings) = &builtins.skills {
-                server = skills::add(server, Skills::new(yard.store.clone(), skill_limits(settings)))?;
+                server = skills::add(server, SkillStore::new(deps.store.clone(), skill_limits(settings)))?;
             }
             if builtins.mcp.is_some() {
-                let (servers, summaries) = (yard.servers(), yard.summaries());
-                server = management::add(server, Management { servers, summaries })?;
+                let (servers, summaries) = (deps.servers(), deps.summaries());
+                server = management::add(server, ServerManagement { servers, summaries })?;
             }
         }
-        if let Some(searching) = searching {
-            server = searching.add(server)?;
+        if let Some(search_tools) = search_tools {
+            server = search_tools.add(server)?;
         }
         if builtins.guides {
             server = guides::add(server, Arc::new(guide_book(builtins)))?;
@@ -143,14 +148,14 @@ impl Builder {
     }
 }
 
-/// What models can read: what the operator has written, and of each kind of tools that is there how it is used well.
-fn guide_book(builtins: &Builtins) -> GuideBook {
-    let written = builtins.registry_guides.iter().map(|guide| Guide {
+/// Returns the guides that models can read: those of the manifest, and one for each enabled group of tools.
+fn guide_book(builtins: &BuiltinSettings) -> GuideBook {
+    let operator_guides = builtins.registry_guides.iter().map(|guide| GuideDocument {
         name: guide.name.clone().into(),
         summary: guide.summary.clone().into(),
         document: guide.document.clone().into(),
     });
-    let ours = [
+    let built_in = [
         (builtins.scripts.is_some(), scripts::GUIDE),
         (builtins.memory.is_some(), memory::GUIDE),
         (builtins.memory.is_some() && builtins.results.is_some(), large::GUIDE),
@@ -159,18 +164,20 @@ fn guide_book(builtins: &Builtins) -> GuideBook {
         (builtins.mcp.is_some(), guides::MCP_GUIDE),
     ];
     let mut book = GuideBook::new();
-    for guide in written.chain(ours.into_iter().filter_map(|(is_on, guide)| is_on.then_some(guide))) {
+    for guide in
+        operator_guides.chain(built_in.into_iter().filter_map(|(is_on, guide)| is_on.then_some(guide)))
+    {
         let name = guide.name.clone();
-        // The operator's own guide stands for ours of its name: it comes first.
+        // A guide of the manifest replaces the built-in guide of the same name, because it comes first.
         if let Err(error) = book.add(Arc::new(guide)) {
             let error = &error as &dyn std::error::Error;
-            tracing::info!(guide = &*name, error, "a guide is left out");
+            tracing::info!(guide = &*name, error, "skipped a guide");
         }
     }
     book
 }
 
-fn memory_tools(settings: &MemorySettings, yard: &Yard) -> MemoryTools {
+fn memory_tools(settings: &MemorySettings, deps: &BuiltinDeps) -> MemoryTools {
     let limits = MemoryLimits {
         entries: settings.entries,
         bytes: settings.bytes,
@@ -188,11 +195,11 @@ fn memory_tools(settings: &MemorySettings, yard: &Yard) -> MemoryTools {
         time: query.time,
         at_once: query.concurrent,
     };
-    MemoryTools { queries, ..MemoryTools::new(WorkingMemory::new(yard.store.clone(), limits)) }
+    MemoryTools { queries, ..MemoryTools::new(WorkingMemory::new(deps.store.clone(), limits)) }
 }
 
-/// What is large, where large results have a place. `None`: they pass.
-fn large_settings(builtins: &Builtins, memory: Option<&MemoryTools>) -> Option<LargeSettings> {
+/// Returns the settings for large results. `None`: large results pass unchanged.
+fn large_settings(builtins: &BuiltinSettings, memory: Option<&MemoryTools>) -> Option<LargeSettings> {
     let (settings, memory) = (builtins.results.as_ref()?, memory?.memory.clone());
     let model = |(id, threshold): &(String, usize)| {
         (id.clone(), ModelBehavior { tool_result_chunking_threshold: Some(*threshold) })
@@ -205,7 +212,7 @@ fn large_settings(builtins: &Builtins, memory: Option<&MemoryTools>) -> Option<L
         store_time: settings.store_time,
         models: settings.models.iter().map(model).collect(),
     };
-    Some(LargeSettings { memory, handler: Handler::BUILTINS.into(), options })
+    Some(LargeSettings { memory, handler: HandlerConfig::BUILTINS.into(), options })
 }
 
 const fn skill_limits(settings: &SkillSettings) -> SkillLimits {

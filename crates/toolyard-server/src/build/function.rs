@@ -1,85 +1,98 @@
-//! Handlers of the types `function` and `cortexone`, in the words of their backends.
+//! Builds handlers of the types `function` and `cortexone`.
 
 use std::sync::Arc;
 
-use toolyard_backends::cortexone::unwrap::Returns;
-use toolyard_backends::cortexone::{CortexOne, Options};
+use toolyard_backends::cortexone::unwrap::ReturnFormat;
+use toolyard_backends::cortexone::{CortexoneFunction, CortexoneOptions};
 use toolyard_backends::function::{self, FunctionBackend};
-use toolyard_backends::http::response::Reading;
-use toolyard_core::{Backend, Exchange, Retry, Secrets};
-use toolyard_manifest::{CortexOneHandler, FunctionHandler, Handler, ToolDefinition};
-use toolyard_mcp::client::{Attempts, ClientOptions, Endpoint, McpBackend};
-use toolyard_net::auth::{Auth, Scheme};
+use toolyard_backends::http::response::ResponseConversion;
+use toolyard_core::{Backend, MessageExchange, RetrySchedule, SecretRedactor};
+use toolyard_manifest::{CortexOneHandler, FunctionHandler, HandlerConfig, ToolDefinition};
+use toolyard_mcp::client::{ClientOptions, McpBackend, ServerEndpoint, UpstreamRetry};
+use toolyard_net::auth::{HttpAuthScheme, UpstreamCredentials};
 
-use super::{Builder, NotYet, auth, explicit_tool, http, retry};
+use super::{HandlerBuilder, UnsupportedBackend, auth, explicit_tool, retry};
 
-/// Who runs the functions that this gateway hosts.
-pub trait Functions: Send + Sync {
-    /// The function of a handler, whichever version of it answers when. That it does not exist its requests find out.
-    fn exchange(&self, handler: &FunctionHandler) -> Arc<dyn Exchange>;
+/// Provides exchanges with hosted functions.
+pub trait FunctionExchanges: Send + Sync {
+    /// Returns the exchange with a handler's function, resolving its version at each request. A missing function fails
+    /// the requests.
+    fn exchange(&self, handler: &FunctionHandler) -> Arc<dyn MessageExchange>;
 }
 
-impl Builder {
+impl HandlerBuilder {
     pub(super) fn function(
         &self,
-        handler: &Handler,
+        handler: &HandlerConfig,
         function: &FunctionHandler,
-        secrets: &Secrets,
+        secrets: &SecretRedactor,
     ) -> Arc<dyn Backend> {
         let Some(functions) = &self.functions else {
             let tool = function.tool.as_ref().map(explicit_tool);
-            return Arc::new(NotYet::new(handler.kind.name(), tool));
+            return Arc::new(UnsupportedBackend::new(handler.kind.name(), tool));
         };
         let retry = retry(&function.retry);
-        self.exchanged(handler, functions.exchange(function), function.tool.as_ref(), retry, secrets)
+        self.function_backend(handler, functions.exchange(function), function.tool.as_ref(), retry, secrets)
     }
 
     pub(super) fn cortexone(
         &self,
-        handler: &Handler,
+        handler: &HandlerConfig,
         function: &CortexOneHandler,
-        secrets: &Secrets,
+        secrets: &SecretRedactor,
     ) -> Arc<dyn Backend> {
         let Ok(url) = format!("{}/invoke", function.url()).parse() else {
-            // The manifest has only URLs to which that can be added.
-            return Arc::new(NotYet::new(handler.kind.name(), function.tool.as_ref().map(explicit_tool)));
+            // Validation accepts only URLs to which a path can be added.
+            return Arc::new(UnsupportedBackend::new(
+                handler.kind.name(),
+                function.tool.as_ref().map(explicit_tool),
+            ));
         };
         let source = auth::source(&function.api_key, &self.process);
-        let options = Options {
+        let options = CortexoneOptions {
             url,
-            auth: Auth { scheme: Scheme::Bare, source, secrets: secrets.clone() },
-            returns: if function.tool.is_some() { Returns::Response } else { Returns::Message },
-            delivery: http::delivery(&function.retry, handler.timeout, &self.process),
+            auth: UpstreamCredentials { scheme: HttpAuthScheme::Bare, source, secrets: secrets.clone() },
+            return_format: if function.tool.is_some() {
+                ReturnFormat::HttpResponse
+            } else {
+                ReturnFormat::JsonRpcMessage
+            },
+            delivery: self.http_delivery(&function.retry, handler.timeout),
         };
-        let exchange = Arc::new(CortexOne::new(options, &self.client));
-        // It tries again by itself.
-        self.exchanged(handler, exchange, function.tool.as_ref(), Retry::never(), secrets)
+        let exchange = Arc::new(CortexoneFunction::new(options, &self.client));
+        // The exchange itself retries.
+        self.function_backend(handler, exchange, function.tool.as_ref(), RetrySchedule::never(), secrets)
     }
 
-    /// A function is the tool that the manifest describes, or an MCP server.
-    fn exchanged(
+    /// Builds the backend of a function: a tool that the manifest defines, or an MCP server.
+    fn function_backend(
         &self,
-        handler: &Handler,
-        exchange: Arc<dyn Exchange>,
+        handler: &HandlerConfig,
+        exchange: Arc<dyn MessageExchange>,
         tool: Option<&ToolDefinition>,
-        retry: Retry,
-        secrets: &Secrets,
+        retry: RetrySchedule,
+        secrets: &SecretRedactor,
     ) -> Arc<dyn Backend> {
         let has_one_attempt = retry.attempts <= 1;
         let Some(tool) = tool else {
-            let attempts = Attempts { retry, time: (!has_one_attempt).then_some(handler.timeout) };
-            let options = ClientOptions { attempts, ..self.client_options(secrets) };
-            return Arc::new(McpBackend::start(handler.name.as_str(), Endpoint::Exchange(exchange), options));
+            let attempts =
+                UpstreamRetry { retry, attempt_timeout: (!has_one_attempt).then_some(handler.timeout) };
+            let options = ClientOptions { retry: attempts, ..self.client_options(secrets) };
+            return Arc::new(McpBackend::start(
+                handler.name.as_str(),
+                ServerEndpoint::Function(exchange),
+                options,
+            ));
         };
         let structured = tool.output_schema.is_some();
-        // Who tries again by itself bounds its attempts as well.
+        // With retries, the attempts have time limits of their own.
         let attempt_time = super::retry(handler.kind.retry()).budget(handler.timeout);
-        Arc::new(FunctionBackend::new(function::Options {
+        Arc::new(FunctionBackend::new(function::FunctionToolOptions {
             tool: explicit_tool(tool),
             exchange,
             retry,
             attempt_time: if has_one_attempt { attempt_time } else { handler.timeout },
-            reading: Reading { structured, ..Reading::default() },
+            reading: ResponseConversion { promises_structure: structured, ..ResponseConversion::default() },
         }))
     }
 }

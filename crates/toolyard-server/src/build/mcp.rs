@@ -1,41 +1,47 @@
-//! A handler of the type `mcp`, in the words of its backend.
+//! Builds handlers of the type `mcp`.
 
-use toolyard_core::Secrets;
+use toolyard_core::SecretRedactor;
 use toolyard_manifest::{
-    self as manifest, Handler, Lane, McpHandler, McpHttp, McpHttpStyle, McpTransport, Process, ToolFilter,
+    self as manifest, ConnectionSharing, HandlerConfig, McpHandler, McpHttp, McpHttpStyle, McpToolFilter,
+    McpTransport, ProcessSettings,
 };
 use toolyard_mcp::client::{
-    self, Attempts, ClientOptions, Endpoint, HttpEndpoint, HttpStyle, LaneMode, LaneOptions, McpBackend,
-    Probe,
+    self, ClientOptions, DedicatedOptions, HttpEndpoint, HttpStyle, LivenessProbe, McpBackend,
+    ServerEndpoint, SharingMode, UpstreamRetry,
 };
-use toolyard_process::Program;
+use toolyard_process::ProgramSpec;
 
-use super::{Builder, auth, headers, retry};
+use super::{HandlerBuilder, auth, headers, retry};
 
-impl Builder {
-    pub(super) fn mcp(&self, handler: &Handler, mcp: &McpHandler, secrets: &Secrets) -> McpBackend {
+impl HandlerBuilder {
+    pub(super) fn mcp(
+        &self,
+        handler: &HandlerConfig,
+        mcp: &McpHandler,
+        secrets: &SecretRedactor,
+    ) -> McpBackend {
         let options = self.options(handler, mcp, secrets);
         McpBackend::start(handler.name.as_str(), self.endpoint(&mcp.transport, secrets), options)
     }
 
-    fn endpoint(&self, transport: &McpTransport, secrets: &Secrets) -> Endpoint {
+    fn endpoint(&self, transport: &McpTransport, secrets: &SecretRedactor) -> ServerEndpoint {
         match transport {
-            McpTransport::Http(http) => Endpoint::Http(self.http_endpoint(http, secrets)),
+            McpTransport::Http(http) => ServerEndpoint::Http(self.http_endpoint(http, secrets)),
             McpTransport::Stdio { command, args, work_dir, env } => {
-                let program = Program {
+                let program = ProgramSpec {
                     command: command.into(),
                     args: args.iter().map(Into::into).collect(),
                     work_dir: work_dir.clone(),
                     env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
                     memory_bytes: self.process.limits.process_memory_bytes.map(|bytes| bytes as u64),
-                    ..Program::default()
+                    ..ProgramSpec::default()
                 };
-                Endpoint::Stdio { program, processes: self.processes.clone() }
+                ServerEndpoint::Stdio { program, processes: self.processes.clone() }
             }
         }
     }
 
-    fn http_endpoint(&self, http: &McpHttp, secrets: &Secrets) -> HttpEndpoint {
+    fn http_endpoint(&self, http: &McpHttp, secrets: &SecretRedactor) -> HttpEndpoint {
         let style = match http.style {
             McpHttpStyle::Streamable => HttpStyle::Streamable,
             McpHttpStyle::Sse => HttpStyle::Sse,
@@ -48,46 +54,51 @@ impl Builder {
         }
     }
 
-    fn options(&self, handler: &Handler, mcp: &McpHandler, secrets: &Secrets) -> ClientOptions {
-        let Process { limits, timeouts, .. } = &self.process;
-        let ToolFilter { allow, block } = mcp.filter.clone();
+    fn options(&self, handler: &HandlerConfig, mcp: &McpHandler, secrets: &SecretRedactor) -> ClientOptions {
+        let ProcessSettings { limits, timeouts, .. } = &self.process;
+        let McpToolFilter { allow, block } = mcp.filter.clone();
         let retry = retry(&mcp.retry);
         let mode = match mcp.lane {
-            None => LaneMode::Automatic,
-            Some(Lane::Shared) => LaneMode::Shared,
-            Some(Lane::Client) => LaneMode::Client,
+            None => SharingMode::Automatic,
+            Some(ConnectionSharing::Shared) => SharingMode::Shared,
+            Some(ConnectionSharing::Client) => SharingMode::Client,
         };
-        // Some servers do nothing else while they run a tool, which is no reason to end them.
-        let probe = |probe: manifest::Probe| Probe {
+        // Some servers answer no probe while they run a tool, which is no reason to restart them.
+        let probe = |probe: manifest::ProbeSettings| LivenessProbe {
             interval: probe.interval.max(handler.timeout),
-            time: probe.timeout,
+            timeout: probe.timeout,
         };
         ClientOptions {
-            idle_time: timeouts.process_idle,
-            filter: client::ToolFilter { allow, block },
-            // The only attempt has all the time of the call.
-            attempts: Attempts { retry, time: (retry.attempts > 1).then_some(handler.timeout) },
-            lanes: LaneOptions { mode, most: limits.lanes_per_handler, idle_time: timeouts.lane_idle },
+            idle_timeout: timeouts.process_idle,
+            filter: client::UpstreamToolFilter { allow, block },
+            // A single attempt has the whole time of the call.
+            retry: UpstreamRetry { retry, attempt_timeout: (retry.attempts > 1).then_some(handler.timeout) },
+            dedicated: DedicatedOptions {
+                sharing: mode,
+                limit: limits.lanes_per_handler,
+                idle_timeout: timeouts.lane_idle,
+            },
             probe: handler.probe.map(probe),
             ..self.client_options(secrets)
         }
     }
 
-    /// What is the same for all servers.
-    pub(super) fn client_options(&self, secrets: &Secrets) -> ClientOptions {
-        let Process { limits, timeouts, .. } = &self.process;
+    /// Returns the options that all servers share.
+    pub(super) fn client_options(&self, secrets: &SecretRedactor) -> ClientOptions {
+        let ProcessSettings { limits, timeouts, .. } = &self.process;
         ClientOptions {
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            message_bytes: limits.response_bytes,
-            tools: limits.tools_per_handler,
-            connect_time: timeouts.connect,
-            probe_time: timeouts.era_probe,
-            idle_time: None,
-            filter: client::ToolFilter::default(),
-            attempts: Attempts::one(),
-            lanes: LaneOptions::SHARED,
+            max_message_bytes: limits.response_bytes,
+            max_list_items: limits.tools_per_handler,
+            connect_timeout: timeouts.connect,
+            discover_timeout: timeouts.era_probe,
+            idle_timeout: None,
+            filter: client::UpstreamToolFilter::default(),
+            retry: UpstreamRetry::never(),
+            dedicated: DedicatedOptions::SHARED,
             probe: None,
+            budget: self.budget.clone(),
             secrets: secrets.clone(),
         }
     }

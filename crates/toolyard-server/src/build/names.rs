@@ -1,29 +1,29 @@
-//! What a handler changes about its tools, in the words of the registry.
+//! Converts tool overrides of the manifest.
 
 use toolyard_core::Json;
-use toolyard_core::names::Prefix;
-use toolyard_core::overrides::{Argument, Change, Override, Overrides};
+use toolyard_core::names::PrefixPolicy;
+use toolyard_core::overrides::{ArgumentChange, DefinitionOverride, Override, Overrides};
 use toolyard_manifest as manifest;
 
-pub(super) const fn prefix(prefix: manifest::Prefix) -> Prefix {
+pub(super) const fn prefix(prefix: manifest::PrefixMode) -> PrefixPolicy {
     match prefix {
-        manifest::Prefix::OnClash => Prefix::OnClash,
-        manifest::Prefix::Always => Prefix::Always,
-        manifest::Prefix::Never => Prefix::Never,
+        manifest::PrefixMode::OnClash => PrefixPolicy::OnClash,
+        manifest::PrefixMode::Always => PrefixPolicy::Always,
+        manifest::PrefixMode::Never => PrefixPolicy::Never,
     }
 }
 
-pub(super) fn overrides(overrides: &[(String, manifest::Override)]) -> Overrides {
-    let read = |changed: &manifest::Override| match changed {
-        manifest::Override::Hide => Override::Hide,
-        manifest::Override::Change(changed) => Override::Change(change(changed)),
+pub(super) fn overrides(overrides: &[(String, manifest::ToolOverride)]) -> Overrides {
+    let read = |changed: &manifest::ToolOverride| match changed {
+        manifest::ToolOverride::Hide => Override::Hide,
+        manifest::ToolOverride::Change(changed) => Override::Change(change(changed)),
     };
     overrides.iter().map(|(tool, changed)| (tool.as_str().into(), read(changed))).collect()
 }
 
-fn change(change: &manifest::Change) -> Change {
-    let manifest::Change { name, title, description, arguments, price, chunking } = change;
-    Change {
+fn change(change: &manifest::ToolModification) -> DefinitionOverride {
+    let manifest::ToolModification { name, title, description, arguments, price, chunking } = change;
+    DefinitionOverride {
         name: name.as_deref().map(Into::into),
         title: title.clone(),
         description: description.clone(),
@@ -33,10 +33,10 @@ fn change(change: &manifest::Change) -> Change {
     }
 }
 
-fn argument(argument: &manifest::Argument) -> Argument {
+fn argument(argument: &manifest::ArgumentOverride) -> ArgumentChange {
     match argument {
-        manifest::Argument::Pin(value) => Argument::Pin(Json::from_value(value)),
-        manifest::Argument::Show { default, description } => Argument::Show {
+        manifest::ArgumentOverride::Pin(value) => ArgumentChange::Pin(Json::from_value(value)),
+        manifest::ArgumentOverride::Show { default, description } => ArgumentChange::Show {
             default: default.as_ref().map(Json::from_value),
             description: description.clone(),
         },

@@ -1,32 +1,32 @@
-//! A handler of the type `openapi`, in the words of its backend.
+//! Builds handlers of the type `openapi`.
 
 use std::collections::HashMap;
 
-use toolyard_backends::openapi::credentials::{self, Credentials};
-use toolyard_backends::openapi::source::Source;
-use toolyard_backends::openapi::{OpenApiBackend, Options};
-use toolyard_core::Secrets;
-use toolyard_manifest::{Credential, Handler, OpenApiHandler, OpenApiSpec, SchemeCredential};
-use toolyard_openapi::Filter;
+use toolyard_backends::openapi::credentials::{self, ServiceCredentials};
+use toolyard_backends::openapi::source::DescriptionLocation;
+use toolyard_backends::openapi::{OpenApiBackend, OpenApiOptions};
+use toolyard_core::SecretRedactor;
+use toolyard_manifest::{CredentialSource, HandlerConfig, OpenApiHandler, OpenApiSpec, SchemeCredential};
+use toolyard_openapi::OperationSelector;
 
-use super::{Builder, auth, headers, http};
+use super::{HandlerBuilder, auth, headers};
 
-impl Builder {
+impl HandlerBuilder {
     pub(super) fn openapi(
         &self,
-        handler: &Handler,
+        handler: &HandlerConfig,
         openapi: &OpenApiHandler,
-        secrets: &Secrets,
+        secrets: &SecretRedactor,
     ) -> OpenApiBackend {
         let process = &self.process;
         let filter = openapi.filter.clone();
         let variables = openapi.server_variables.iter();
-        let options = Options {
+        let options = OpenApiOptions {
             name: handler.name.as_str().into(),
             source: source(&openapi.spec),
             base_url: openapi.base_url.as_ref().map(|url| url.uri().to_string()),
-            reading: toolyard_openapi::Options {
-                filter: Filter {
+            read_options: toolyard_openapi::ReadOptions {
+                filter: OperationSelector {
                     operations: filter.operations,
                     tags: filter.tags,
                     methods: filter.methods,
@@ -36,11 +36,11 @@ impl Builder {
                     .map(|(name, value)| (name.clone(), value.expose().to_owned()))
                     .collect(),
             },
-            tools: process.limits.tools_per_handler,
+            max_tools: process.limits.tools_per_handler,
             headers: headers(&openapi.headers),
             auth: openapi.auth.as_ref().map(|auth| auth::auth(auth, process, secrets)),
             credentials: self.credentials(&openapi.credentials, secrets),
-            delivery: http::delivery(&openapi.retry, handler.timeout, process),
+            delivery: self.http_delivery(&openapi.retry, handler.timeout),
             refresh: openapi.refresh,
             read_time: process.timeouts.connect,
             document_bytes: process.limits.response_bytes,
@@ -48,12 +48,16 @@ impl Builder {
         OpenApiBackend::start(options, &self.client)
     }
 
-    fn credentials(&self, all: &[(String, SchemeCredential)], secrets: &Secrets) -> Credentials {
-        let source = |credential: &Credential| auth::source(credential, &self.process);
+    fn credentials(
+        &self,
+        all: &[(String, SchemeCredential)],
+        secrets: &SecretRedactor,
+    ) -> ServiceCredentials {
+        let source = |credential: &CredentialSource| auth::source(credential, &self.process);
         let credential = |(scheme, credential): &(String, SchemeCredential)| {
             let credential = match credential {
-                SchemeCredential::Secret(secret) => credentials::Credential::Secret(source(secret)),
-                SchemeCredential::OAuth(client) => credentials::Credential::Client {
+                SchemeCredential::Secret(secret) => credentials::OpenApiCredential::Secret(source(secret)),
+                SchemeCredential::OAuth(client) => credentials::OpenApiCredential::OAuthClient {
                     id: client.id.clone(),
                     secret: source(&client.secret),
                     token_url: client.token_url.as_ref().map(|url| url.uri().to_string()),
@@ -62,26 +66,26 @@ impl Builder {
             };
             (scheme.clone(), credential)
         };
-        Credentials::new(all.iter().map(credential).collect::<HashMap<_, _>>(), secrets.clone())
+        ServiceCredentials::new(all.iter().map(credential).collect::<HashMap<_, _>>(), secrets.clone())
     }
 }
 
-/// Whether any of its requests may need the system's root certificates.
+/// True if any of its requests may need the system's root certificates.
 pub(super) fn uses_tls(handler: &OpenApiHandler) -> bool {
     let spec = matches!(&handler.spec, OpenApiSpec::Url(url) if url.is_tls());
     let token = |(_, credential): &(String, SchemeCredential)| match credential {
         SchemeCredential::OAuth(client) => client.token_url.as_ref().is_none_or(|url| url.is_tls()),
         SchemeCredential::Secret(_) => false,
     };
-    // Where the description says it, the server may be anywhere.
+    // Where the OpenAPI document names the server, its scheme is unknown yet.
     spec || handler.base_url.as_ref().is_none_or(|url| url.is_tls()) || handler.credentials.iter().any(token)
 }
 
-fn source(spec: &OpenApiSpec) -> Source {
+fn source(spec: &OpenApiSpec) -> DescriptionLocation {
     match spec {
-        OpenApiSpec::Url(url) => Source::Url(url.uri().clone()),
-        OpenApiSpec::File(path) => Source::File(path.clone()),
-        OpenApiSpec::Inline(serde_json::Value::String(text)) => Source::Inline(text.clone()),
-        OpenApiSpec::Inline(value) => Source::Inline(value.to_string()),
+        OpenApiSpec::Url(url) => DescriptionLocation::Url(url.uri().clone()),
+        OpenApiSpec::File(path) => DescriptionLocation::File(path.clone()),
+        OpenApiSpec::Inline(serde_json::Value::String(text)) => DescriptionLocation::Inline(text.clone()),
+        OpenApiSpec::Inline(value) => DescriptionLocation::Inline(value.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! Servers that are tried before anybody can call them: started, and asked what they offer.
+//! Servers on trial: started to see what they offer, before anything calls them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,51 +6,51 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::{Catalog, Phase};
+use toolyard_core::{BackendPhase, Catalog};
 use toolyard_manifest as manifest;
 
-use super::{Serving, discreet};
+use super::{ServingHandler, redacted};
 
-/// A server that is to be tried.
-pub struct Trial {
-    /// What it is.
-    pub declared: manifest::Handler,
-    /// How long it may take.
+/// A server to try.
+pub struct ServerTrial {
+    /// The declaration of the server.
+    pub declared: manifest::HandlerConfig,
+    /// Maximum time of the trial.
     pub time: Duration,
-    /// Who wants to know what came of it. It ends when nobody does.
-    pub done: oneshot::Sender<Result<Tried, NotUp>>,
+    /// Receives the outcome. The trial ends if the receiver is dropped.
+    pub done: oneshot::Sender<Result<TriedServer, TrialError>>,
 }
 
-/// A server that has come up, and may become one of the fleet. Dropping this ends it, unless it has become one.
+/// A server that has come up. Dropping this value stops it unless the fleet has taken it over.
 #[derive(Debug)]
-pub struct Tried {
-    /// How many tools it has.
+pub struct TriedServer {
+    /// Number of its tools.
     pub tools: usize,
-    _wanted: oneshot::Sender<()>,
+    _guard: oneshot::Sender<()>,
 }
 
-/// Why a server is none. It has ended by then.
+/// The reason why a server did not come up. It is stopped by then.
 #[derive(Debug, PartialEq, Eq)]
-pub enum NotUp {
+pub enum TrialError {
     /// It did not answer in time.
     TooSlow,
-    /// It failed, for this reason, in which there are no secrets.
+    /// It failed for this reason, which contains no secrets.
     Failed(String),
 }
 
-/// The servers that are being tried, or have come up and are in nobody's fleet yet.
+/// Servers on trial, or up and not yet in the fleet.
 #[derive(Default)]
-pub(super) struct Trials {
-    places: Vec<(manifest::Handler, Place)>,
+pub(super) struct RunningTrials {
+    slots: Vec<(manifest::HandlerConfig, TrialSlot)>,
     running: JoinSet<()>,
 }
 
-/// Where a server waits. It is empty once somebody has taken it.
+/// Holds a server on trial until it is taken.
 #[derive(Clone)]
-struct Place(Arc<Mutex<Option<Serving>>>);
+struct TrialSlot(Arc<Mutex<Option<ServingHandler>>>);
 
-impl Place {
-    fn take(&self) -> Option<Serving> {
+impl TrialSlot {
+    fn take(&self) -> Option<ServingHandler> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -65,69 +65,69 @@ impl Place {
     }
 }
 
-impl Trials {
+impl RunningTrials {
     /// Tries a server that has just been started.
-    pub(super) fn begin(&mut self, serving: Serving, trial: Trial) {
-        let Trial { declared, time, mut done } = trial;
+    pub(super) fn begin(&mut self, serving: ServingHandler, trial: ServerTrial) {
+        let ServerTrial { declared, time, mut done } = trial;
         let (catalog, secrets) = (serving.catalog.clone(), serving.handler.secrets.clone());
-        let place = Place(Arc::new(Mutex::new(Some(serving))));
-        self.places.retain(|(_, place)| !place.is_empty());
-        self.places.push((declared, place.clone()));
+        let slot = TrialSlot(Arc::new(Mutex::new(Some(serving))));
+        self.slots.retain(|(_, slot)| !slot.is_empty());
+        self.slots.push((declared, slot.clone()));
         self.running.spawn(async move {
             let outcome = tokio::select! {
-                outcome = outcome(catalog, time, |catalog| discreet(catalog, &secrets)) => outcome,
-                () = done.closed() => return place.stop().await,
+                outcome = outcome(catalog, time, |catalog| redacted(catalog, &secrets)) => outcome,
+                () = done.closed() => return slot.stop().await,
             };
-            let told = match outcome {
+            let failure = match outcome {
                 Ok(tools) => {
-                    let (wanted, unwanted) = oneshot::channel();
-                    let told = done.send(Ok(Tried { tools, _wanted: wanted })).is_ok();
-                    // It is never sent anything: this ends when nobody holds it any more.
-                    let _dropped = if told { unwanted.await } else { Ok(()) };
+                    let (guard, guard_dropped) = oneshot::channel();
+                    let is_received = done.send(Ok(TriedServer { tools, _guard: guard })).is_ok();
+                    // Nothing is ever sent: the receiver ends when the sender is dropped.
+                    let _dropped = if is_received { guard_dropped.await } else { Ok(()) };
                     None
                 }
                 Err(why) => Some((done, why)),
             };
-            place.stop().await;
-            if let Some((done, why)) = told {
-                // Whoever wanted to know may have left.
+            slot.stop().await;
+            if let Some((done, why)) = failure {
+                // The receiver may be dropped.
                 let _left = done.send(Err(why));
             }
         });
     }
 
-    /// The server of this description that has come up, for whom it is to be one of the fleet.
-    pub(super) fn take(&mut self, declared: &manifest::Handler) -> Option<Serving> {
-        let number = self.places.iter().position(|(tried, _)| tried == declared)?;
-        self.places.remove(number).1.take()
+    /// Takes the tried server with this declaration for the fleet.
+    pub(super) fn take(&mut self, declared: &manifest::HandlerConfig) -> Option<ServingHandler> {
+        let number = self.slots.iter().position(|(declaration, _)| declaration == declared)?;
+        self.slots.remove(number).1.take()
     }
 
-    /// Waits until one is no more to be looked after; `None` where there is none.
+    /// Waits until one trial ends. `None`: there are no trials.
     pub(super) async fn next(&mut self) -> Option<()> {
         self.running.join_next().await.map(drop)
     }
 
-    /// Ends all of them.
+    /// Stops all servers on trial.
     pub(super) async fn stop(&mut self) {
         self.running.shutdown().await;
-        for (_, place) in &self.places {
-            place.stop().await;
+        for (_, slot) in &self.slots {
+            slot.stop().await;
         }
     }
 }
 
-/// How many tools a server has, as soon as it has said so.
+/// Returns the number of a server's tools once it has answered.
 async fn outcome(
     mut catalog: watch::Receiver<Arc<Catalog>>,
     time: Duration,
-    discreet: impl Fn(Arc<Catalog>) -> Arc<Catalog>,
-) -> Result<usize, NotUp> {
-    let answered = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting);
-    let answered = timeout(time, answered).await.map_err(|_| NotUp::TooSlow)?;
-    let catalog = answered.map_err(|_| NotUp::Failed("it has ended".to_owned()))?.clone();
-    let catalog = discreet(catalog);
+    redacted: impl Fn(Arc<Catalog>) -> Arc<Catalog>,
+) -> Result<usize, TrialError> {
+    let first_answer = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting);
+    let first_answer = timeout(time, first_answer).await.map_err(|_| TrialError::TooSlow)?;
+    let catalog = first_answer.map_err(|_| TrialError::Failed("the server has stopped".to_owned()))?.clone();
+    let catalog = redacted(catalog);
     match &catalog.phase {
-        Phase::Unavailable { reason } => Err(NotUp::Failed(reason.clone())),
-        Phase::Connecting | Phase::Ready => Ok(catalog.tools.len()),
+        BackendPhase::Unavailable { reason } => Err(TrialError::Failed(reason.clone())),
+        BackendPhase::Connecting | BackendPhase::Ready => Ok(catalog.tools.len()),
     }
 }

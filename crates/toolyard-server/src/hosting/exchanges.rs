@@ -1,24 +1,24 @@
-//! Hosted functions that are handlers of a manifest.
+//! Hosted functions as handlers of a manifest.
 
 use std::sync::Arc;
 
-use toolyard_core::Exchange;
-use toolyard_functions::{FolderExchange, FunctionExchange, Wanted};
+use toolyard_core::MessageExchange;
+use toolyard_functions::{FolderExchange, FunctionExchange, VersionSelector};
 use toolyard_manifest::{FunctionHandler, FunctionSource};
 
-use super::Hosting;
-use crate::build::Functions;
+use super::CodeHosting;
+use crate::build::FunctionExchanges;
 
-impl Functions for Hosting {
-    fn exchange(&self, handler: &FunctionHandler) -> Arc<dyn Exchange> {
+impl FunctionExchanges for CodeHosting {
+    fn exchange(&self, handler: &FunctionHandler) -> Arc<dyn MessageExchange> {
         match &handler.source {
             FunctionSource::Published { id, version } => {
-                // The manifest has only texts that are one.
-                let wanted: Wanted = version.parse().unwrap_or_default();
-                Arc::new(FunctionExchange::new(self.host.clone(), id.clone(), wanted))
+                // Validation accepts only valid versions.
+                let selector: VersionSelector = version.parse().unwrap_or_default();
+                Arc::new(FunctionExchange::new(self.host.clone(), id.clone(), selector))
             }
             FunctionSource::Folder(path) => {
-                Arc::new(FolderExchange::new(self.host.clone(), path.clone(), self.look_every))
+                Arc::new(FolderExchange::new(self.host.clone(), path.clone(), self.check_interval))
             }
         }
     }

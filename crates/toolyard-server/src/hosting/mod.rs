@@ -1,99 +1,120 @@
-//! What runs other people's code here: hosted functions and scripts, in the sandbox.
+//! Hosting of hosted functions and scripts in the sandbox.
 //!
-//! - [`Hosting`]: all of it, started with the gateway; no process runs before there is a call;
-//! - `doors`: functions that are invoked by themselves, on the way of every call;
-//! - `exchanges`: functions that are handlers of a manifest;
-//! - `fetching`: how functions reach the network;
-//! - `runners`, `pods`: who runs scripts.
+//! - [`CodeHosting`]: all parts together. No process runs before the first call;
+//! - `hosted_functions`: functions that are invoked directly;
+//! - `exchanges`: functions as handlers of a manifest;
+//! - `public_fetcher`: network access of functions;
+//! - `runners`, `pods`: the runners of scripts.
 
-mod doors;
 mod exchanges;
-mod fetching;
+mod hosted_functions;
 mod pods;
+mod public_fetcher;
 mod runners;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use toolyard_core::store::Store;
-use toolyard_functions::runtime::{RuntimeOptions, Runtimes};
-use toolyard_functions::{Host, HostOptions};
-use toolyard_manifest::{FunctionHosting, Isolation, Process, SandboxPolicy};
-use toolyard_process::Processes;
-use toolyard_sandbox::packages::{self, PackageOptions, Packages};
+use toolyard_functions::runtime::{FunctionRuntime, RuntimeOptions};
+use toolyard_functions::{FunctionHost, HostOptions, LentVariable};
+use toolyard_manifest::{FunctionHosting, IsolationPolicy, ProcessSettings, SandboxPolicy};
+use toolyard_process::ProcessTable;
+use toolyard_sandbox::packages::{self, PackageInstaller, PackageOptions};
 use toolyard_sandbox::script::interpreter;
-use toolyard_sandbox::{Sandbox, SandboxOptions};
+use toolyard_sandbox::{Sandbox, SandboxOptions, UidRange};
 
-pub use doors::{ANSWER, Doors, Reached};
+pub use hosted_functions::{ANSWER, HostedFunctions, ReachedFunction};
 
-/// What runs other people's code. Clones are one and the same.
+/// The host of functions and scripts. Clones share the same parts.
 #[derive(Clone)]
-pub struct Hosting {
-    /// Where it runs.
+pub struct CodeHosting {
+    /// The sandbox.
     pub sandbox: Sandbox,
-    /// What Python's packages are installed by.
-    packages: Packages,
+    /// Installs Python packages.
+    packages: PackageInstaller,
     /// The hosted functions.
-    pub host: Host,
+    pub host: FunctionHost,
     /// The interpreter of Python.
     python: PathBuf,
-    /// How often folders of functions are looked at for edits.
-    look_every: Duration,
+    /// Interval of checks for edits of function folders.
+    check_interval: Duration,
+    /// True if packages without a wheel may be compiled.
+    build_from_source: bool,
 }
 
-impl Hosting {
-    /// Everything that runs functions and scripts, as the manifest wants it.
+impl CodeHosting {
+    /// Starts the parts that the manifest configures.
     #[must_use]
-    pub fn start(process: &Process, processes: &Processes, store: Arc<dyn Store>) -> Self {
+    pub fn start(process: &ProcessSettings, processes: &ProcessTable, store: Arc<dyn Store>) -> Self {
         let sandbox = sandbox(&process.sandbox, processes);
-        let packages = Packages::new(package_options(&process.sandbox, processes));
-        let runtimes = Runtimes::new(runtime_options(process, &sandbox));
+        let packages = PackageInstaller::new(package_options(&process.sandbox, &sandbox));
+        let runtimes = FunctionRuntime::new(runtime_options(process, &sandbox));
         let options = host_options(&process.functions, packages.clone());
-        let host = Host::start(store, Arc::new(runtimes), options);
-        let (python, look_every) = (process.sandbox.python.clone(), process.timeouts.manifest_check);
-        Self { sandbox, packages, host, python, look_every }
+        let host = FunctionHost::start(store, Arc::new(runtimes), options);
+        Self {
+            sandbox,
+            packages,
+            host,
+            python: process.sandbox.python.clone(),
+            check_interval: process.timeouts.manifest_check,
+            build_from_source: process.sandbox.build_from_source,
+        }
     }
 }
 
-fn sandbox(policy: &SandboxPolicy, processes: &Processes) -> Sandbox {
+fn sandbox(policy: &SandboxPolicy, processes: &ProcessTable) -> Sandbox {
     let isolation = match policy.isolation {
-        Isolation::Required => toolyard_sandbox::Isolation::Required,
-        Isolation::BestEffort => toolyard_sandbox::Isolation::BestEffort,
-        Isolation::None => toolyard_sandbox::Isolation::None,
+        IsolationPolicy::Required => toolyard_sandbox::IsolationRequirement::Required,
+        IsolationPolicy::BestEffort => toolyard_sandbox::IsolationRequirement::BestEffort,
+        IsolationPolicy::None => toolyard_sandbox::IsolationRequirement::None,
     };
-    Sandbox::new(SandboxOptions { isolation, ..SandboxOptions::new(processes.clone()) })
+    let uids = UidRange { first: policy.uids.first, count: policy.uids.count };
+    Sandbox::new(SandboxOptions { isolation, uids, ..SandboxOptions::new(processes.clone()) })
 }
 
-fn package_options(policy: &SandboxPolicy, processes: &Processes) -> PackageOptions {
+fn package_options(policy: &SandboxPolicy, sandbox: &Sandbox) -> PackageOptions {
     let folder = policy.packages.clone().unwrap_or_else(packages::default_folder);
     PackageOptions {
         python: interpreter(&policy.python).into(),
+        env: pip_env(std::env::vars_os()),
+        hosts: policy.package_hosts.clone(),
+        build_from_source: policy.build_from_source,
         cache_bytes: policy.packages_bytes as u64,
-        ..PackageOptions::new(processes.clone(), folder)
+        ..PackageOptions::new(sandbox.clone(), folder)
     }
 }
 
-fn runtime_options(process: &Process, sandbox: &Sandbox) -> RuntimeOptions {
+/// Returns the variables of the environment that configure pip.
+fn pip_env(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    variables.filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PIP_")).collect()
+}
+
+fn runtime_options(process: &ProcessSettings, sandbox: &Sandbox) -> RuntimeOptions {
     let FunctionHosting { workers, queued_calls, idle, calls_per_worker, host_network, .. } =
         process.functions;
     RuntimeOptions {
         python: process.sandbox.python.clone(),
-        fetch: Some(Arc::new(fetching::Fetching::new(process.limits.response_bytes))),
+        fetch: Some(Arc::new(public_fetcher::PublicFetcher::new(process.limits.response_bytes))),
         host_network,
         workers,
-        waiting: queued_calls,
+        max_waiting: queued_calls,
         idle_time: idle,
         calls_per_worker: calls_per_worker as u64,
         ..RuntimeOptions::new(sandbox.clone())
     }
 }
 
-fn host_options(hosting: &FunctionHosting, packages: Packages) -> HostOptions {
-    let lent = hosting.lend.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+fn host_options(hosting: &FunctionHosting, packages: PackageInstaller) -> HostOptions {
+    let grants = hosting.lend.iter().map(|(name, grant)| {
+        let toolyard_manifest::VariableGrant { value, functions } = grant;
+        (name.clone(), LentVariable { value: value.expose().to_owned(), functions: functions.clone() })
+    });
     HostOptions {
         packages: Some(packages),
-        lent: lent.collect(),
+        host_variables: grants.collect(),
         queued_entries: hosting.queued_logs,
         retention: Some(hosting.log_retention).filter(|time| !time.is_zero()),
         ..HostOptions::default()

@@ -1,32 +1,33 @@
-//! Scripts in pods of a cluster, where this build knows of Kubernetes.
+//! Scripts in pods of a Kubernetes cluster, if this build supports it.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use toolyard_core::{Code, Runner, Script, ScriptOutcome, ToolError};
-use toolyard_manifest::Scripts;
+use toolyard_core::{ErrorCode, PythonScript, ScriptExecutor, ScriptOutcome, ToolError};
+use toolyard_manifest::ScriptSettings;
 
-/// What runs scripts in pods.
+/// Returns the runner of scripts in pods.
 #[cfg(feature = "kubernetes")]
-pub(super) fn runner(scripts: &Scripts) -> Arc<dyn Runner> {
-    Arc::new(cluster::Pods::new(scripts))
+pub(super) fn runner(scripts: &ScriptSettings, build_from_source: bool) -> Arc<dyn ScriptExecutor> {
+    Arc::new(cluster::LazyPodRunner::new(scripts, build_from_source))
 }
 
-/// Who would run scripts in pods says that it cannot.
+/// Returns a runner that refuses scripts.
 #[cfg(not(feature = "kubernetes"))]
-pub(super) fn runner(_scripts: &Scripts) -> Arc<dyn Runner> {
-    Arc::new(NotBuilt)
+pub(super) fn runner(_scripts: &ScriptSettings, _build_from_source: bool) -> Arc<dyn ScriptExecutor> {
+    Arc::new(MissingKubernetes)
 }
 
-/// This build cannot.
+/// The runner of a build without Kubernetes.
 #[cfg(not(feature = "kubernetes"))]
-struct NotBuilt;
+struct MissingKubernetes;
 
 #[cfg(not(feature = "kubernetes"))]
-impl Runner for NotBuilt {
-    fn run(&self, _script: Script) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
-        let why = "Scripts are to run in Kubernetes, which this build does not know: it takes the feature `kubernetes`";
-        Box::pin(std::future::ready(Err(ToolError::new(Code::Unavailable, why).unsent())))
+impl ScriptExecutor for MissingKubernetes {
+    fn run(&self, _script: PythonScript) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
+        let why =
+            "scripts are configured to run in Kubernetes, but this build lacks the feature `kubernetes`";
+        Box::pin(std::future::ready(Err(ToolError::new(ErrorCode::Unavailable, why).unsent())))
     }
 }
 
@@ -34,24 +35,29 @@ impl Runner for NotBuilt {
 mod cluster {
     use tokio::sync::OnceCell;
     use toolyard_manifest::PodSettings;
-    use toolyard_operator::{Cluster, PodOptions, PodRunner};
+    use toolyard_operator::{ClusterConfig, PodOptions, PodRunner};
 
-    use super::{Arc, BoxFuture, Code, Runner, Script, ScriptOutcome, Scripts, ToolError};
+    use toolyard_sandbox::packages::requirements::RequirementList;
 
-    /// The cluster is looked for when there is a first script.
-    pub(super) struct Pods {
+    use super::{
+        Arc, BoxFuture, ErrorCode, PythonScript, ScriptExecutor, ScriptOutcome, ScriptSettings, ToolError,
+    };
+
+    /// Connects to the cluster at the first script.
+    pub(super) struct LazyPodRunner {
         options: PodOptions,
         runner: OnceCell<Arc<PodRunner>>,
     }
 
-    impl Pods {
-        pub(super) fn new(scripts: &Scripts) -> Self {
-            Self { options: options(scripts), runner: OnceCell::new() }
+    impl LazyPodRunner {
+        pub(super) fn new(scripts: &ScriptSettings, build_from_source: bool) -> Self {
+            let options = PodOptions { build_from_source, ..options(scripts) };
+            Self { options, runner: OnceCell::new() }
         }
 
         async fn connect(&self) -> Result<Arc<PodRunner>, ToolError> {
             let unavailable = |error: toolyard_operator::OperatorError| {
-                ToolError::new(Code::Unavailable, "Scripts cannot run: there is no Kubernetes to be reached")
+                ToolError::new(ErrorCode::Unavailable, "scripts cannot run: cannot connect to Kubernetes")
                     .caused_by(error)
                     .unsent()
             };
@@ -60,15 +66,15 @@ mod cluster {
         }
     }
 
-    /// The one that `KUBECONFIG` names, else that of the pod that this is.
-    fn cluster() -> Cluster {
+    /// Returns the cluster of `KUBECONFIG`, or of the gateway's own pod.
+    fn cluster() -> ClusterConfig {
         match std::env::var_os("KUBECONFIG") {
-            Some(path) if !path.is_empty() => Cluster::Kubeconfig { path: path.into(), context: None },
-            _ => Cluster::Own,
+            Some(path) if !path.is_empty() => ClusterConfig::Kubeconfig { path: path.into(), context: None },
+            _ => ClusterConfig::InCluster,
         }
     }
 
-    fn options(scripts: &Scripts) -> PodOptions {
+    fn options(scripts: &ScriptSettings) -> PodOptions {
         let PodSettings { namespace, image, image_pull_secret, runtime_class, package_index } =
             scripts.kubernetes.clone();
         PodOptions {
@@ -87,12 +93,55 @@ mod cluster {
         }
     }
 
-    impl Runner for Pods {
-        fn run(&self, script: Script) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
+    /// Converts a script's packages to arguments of pip: names, extras, versions and markers, by the same rules as on
+    /// this machine.
+    fn packages(requirements: &[String]) -> Result<Vec<String>, ToolError> {
+        let refuse = |why: String| ToolError::new(ErrorCode::InvalidArguments, why).unsent();
+        let list = RequirementList::parse(&requirements.join("\n"));
+        let list = list.map_err(|error| refuse(format!("the script was not run: {error}")))?;
+        match list.packages().iter().find(|package| package.has_digests()) {
+            Some(package) => {
+                let name = package.name();
+                Err(refuse(format!("the script was not run: digests of {name} are not checked in pods")))
+            }
+            None => Ok(list.packages().iter().map(ToString::to_string).collect()),
+        }
+    }
+
+    impl ScriptExecutor for LazyPodRunner {
+        fn run(&self, script: PythonScript) -> BoxFuture<'_, Result<ScriptOutcome, ToolError>> {
             Box::pin(async move {
+                let script = PythonScript { packages: packages(&script.packages)?, ..script };
                 let runner = self.runner.get_or_try_init(|| self.connect()).await?.clone();
                 runner.run(script).await
             })
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn packages_become_pip_arguments() {
+            let check = |requirements: &[&str], expected: Result<&[&str], &str>| {
+                let requirements: Vec<_> = requirements.iter().map(|line| (*line).to_owned()).collect();
+                let arguments = packages(&requirements).map_err(|error| error.message().to_owned());
+                match (arguments, expected) {
+                    (Ok(arguments), Ok(expected)) => assert_eq!(arguments, expected, "{requirements:?}"),
+                    (Err(why), Err(expected)) => assert!(why.contains(expected), "{requirements:?}: {why}"),
+                    (arguments, _) => panic!("{requirements:?}: {arguments:?}"),
+                }
+            };
+            check(&["Numpy >= 1", "", "a[b]; os_name == 'nt'"], Ok(&["numpy>=1", "a[b] ; os_name == 'nt'"]));
+            check(&["x @ http://example.com/x.whl"], Err("not from a URL"));
+            check(&["git+https://example.com/x"], Err("line 1 of the packages"));
+            check(&["x==1 --no-binary=x"], Err("options are set in pip's own configuration"));
+            check(&["x/y"], Err("line 1 of the packages"));
+            check(
+                &[&format!("x --hash=sha256:{}", "0".repeat(64))],
+                Err("digests of x are not checked in pods"),
+            );
         }
     }
 }

@@ -1,24 +1,24 @@
-//! Who runs scripts: this machine, or a cluster.
+//! The runners of scripts: this machine or a cluster.
 
 use std::sync::Arc;
 
-use toolyard_core::Runner;
-use toolyard_manifest::{ScriptRunner, Scripts};
+use toolyard_core::ScriptExecutor;
+use toolyard_manifest::{ScriptRunner, ScriptSettings};
 use toolyard_sandbox::script::{LocalRunner, LocalRunnerOptions};
 
-use super::Hosting;
+use super::CodeHosting;
 
-impl Hosting {
-    /// What runs scripts as the manifest wants it.
+impl CodeHosting {
+    /// Returns the configured runner of scripts.
     #[must_use]
-    pub fn runner(&self, scripts: &Scripts) -> Arc<dyn Runner> {
+    pub fn runner(&self, scripts: &ScriptSettings) -> Arc<dyn ScriptExecutor> {
         match scripts.runner {
             ScriptRunner::Local => Arc::new(self.local(scripts)),
-            ScriptRunner::Kubernetes => super::pods::runner(scripts),
+            ScriptRunner::Kubernetes => super::pods::runner(scripts, self.build_from_source),
         }
     }
 
-    fn local(&self, scripts: &Scripts) -> LocalRunner {
+    fn local(&self, scripts: &ScriptSettings) -> LocalRunner {
         let options = LocalRunnerOptions {
             python: self.python.clone(),
             network: scripts.network,

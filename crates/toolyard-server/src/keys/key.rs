@@ -1,4 +1,4 @@
-//! A key as it is written down, and its secret, which is not.
+//! A key as stored, and its secret, which is not stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,157 +7,157 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use toolyard_core::access::{Pattern, Price, Scope};
+use toolyard_core::access::{AccessScope, CallPrice, ScopePattern};
 
-/// What every key begins with, so that scanners of repositories find one that got lost.
-const MARK: &str = "ty";
+/// Prefix of every key, by which secret scanners recognize it.
+const PREFIX: &str = "ty";
 
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
 
-/// Bytes of what is kept of it: SHA-256.
+/// Bytes of a secret's SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
 
 /// Bytes of an id.
 const ID_BYTES: usize = 6;
 
-/// A key as it is kept: everything but the secret.
+/// A key as stored: everything except its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Key {
-    /// What it is called by, also in its own text: 12 hexadecimal digits.
+pub struct ApiKey {
+    /// Unique id, which is part of the key's text: 12 hexadecimal digits.
     pub id: String,
-    /// What its owner calls it. Not unique.
+    /// Name given by the owner. Not unique.
     pub name: String,
     /// SHA-256 of the secret, in hexadecimal digits.
     pub hash: String,
-    /// What it opens.
+    /// Scopes of the key.
     pub scopes: Vec<KeyScope>,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub created: u64,
-    /// From when on it opens nothing.
+    /// Expiry time, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// When it was revoked.
+    /// Revocation time, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<u64>,
-    /// How often it may call.
+    /// Rate limit of calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Amount>,
-    /// How many calls it may make.
+    pub rate: Option<QuotaAmount>,
+    /// Quota of calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<Amount>,
-    /// What its calls may cost.
+    pub calls: Option<QuotaAmount>,
+    /// Quota of the calls' cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Amount>,
-    /// The language model that its calls are made for, where they do not say.
+    pub cost: Option<QuotaAmount>,
+    /// Language model of calls that do not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// From how many characters on results are large for it.
+    /// Number of characters from which a result is large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk_threshold: Option<u64>,
 }
 
-/// What somebody wants of a key that is to be made.
+/// A key to create.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NewKey {
-    /// What its owner calls it.
+pub struct NewApiKey {
+    /// Name given by the owner.
     pub name: String,
-    /// What it opens.
+    /// Scopes of the key.
     pub scopes: Vec<KeyScope>,
-    /// For how long, in seconds. `None`: until it is revoked.
-    #[serde(default, deserialize_with = "whole")]
+    /// Lifetime in seconds. `None`: until it is revoked.
+    #[serde(default, deserialize_with = "integer")]
     pub expires_in: Option<u64>,
-    /// How often it may call: an amount with a period.
+    /// Rate limit of calls: an amount with a period.
     #[serde(default)]
-    pub rate: Option<Amount>,
-    /// How many calls it may make.
+    pub rate: Option<QuotaAmount>,
+    /// Quota of calls.
     #[serde(default)]
-    pub calls: Option<Amount>,
-    /// What its calls may cost.
+    pub calls: Option<QuotaAmount>,
+    /// Quota of the calls' cost.
     #[serde(default)]
-    pub cost: Option<Amount>,
-    /// The language model that its calls are made for, where they do not say.
+    pub cost: Option<QuotaAmount>,
+    /// Language model of calls that do not name one.
     #[serde(default)]
     pub model: Option<String>,
-    /// From how many characters on results are large for it.
-    #[serde(default, deserialize_with = "whole")]
+    /// Number of characters from which a result is large.
+    #[serde(default, deserialize_with = "integer")]
     pub chunk_threshold: Option<u64>,
 }
 
-/// A whole number, which JSON may write as `60.0`, too.
-fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+/// Deserializes an integer. JSON may write it with a fraction of zero, as in `60.0`.
+fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
-    let whole = number.as_u64().or_else(|| {
+    let integer = number.as_u64().or_else(|| {
         let float = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float))?;
         format!("{float:.0}").parse().ok()
     });
-    whole.map(Some).ok_or_else(|| de::Error::custom(format_args!("{number} is no whole number")))
+    integer.map(Some).ok_or_else(|| de::Error::custom(format_args!("{number} is not an integer")))
 }
 
-/// The longest name, in characters.
-const LONGEST_NAME: usize = 100;
+/// Maximum number of characters of a name.
+const MAX_NAME_CHARS: usize = 100;
 
-/// The most scopes of a key.
-const MOST_SCOPES: usize = 100;
+/// Maximum number of scopes of a key.
+const MAX_SCOPES: usize = 100;
 
-/// Why a key is not made.
+/// The reason why a key is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadKey {
-    /// It has none, or one that is too long or not printable.
-    #[error("a key has a name, of at most 100 characters and without control characters")]
+pub enum InvalidKey {
+    /// The name is empty, too long or not printable.
+    #[error("a key needs a name of at most 100 characters without control characters")]
     Name,
-    /// It would open nothing, or its list is too long.
-    #[error("a key has between 1 and 100 scopes")]
+    /// There are no scopes or too many.
+    #[error("a key needs between 1 and 100 scopes")]
     Scopes,
-    /// It would be over before it begins.
-    #[error("a key lasts for a second at least, and for less than a thousand years")]
+    /// The lifetime is out of range.
+    #[error("a key expires after at least a second and less than a thousand years")]
     Expiry,
-    /// A rate without a period is a quota.
-    #[error("a rate is for a period: `10/s`")]
+    /// The rate has no period or is zero.
+    #[error("a rate needs a period: `10/s`")]
     Rate,
-    /// Nobody has a model of that id, or every result would be large.
+    /// The model's id or the threshold is out of range.
     #[error(
-        "a model has an id of at most 100 characters, and a result is large from 1 to 999999999999999 characters on"
+        "a model id has at most 100 characters, and the threshold of large results is between 1 and 999999999999999 characters"
     )]
     Model,
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes")]
+    /// The system provides no random bytes.
+    #[error("the system provides no random bytes")]
     Random,
 }
 
-impl NewKey {
-    /// Makes the key, and its secret.
+impl NewApiKey {
+    /// Creates the key and its secret.
     ///
     /// # Errors
-    /// When it would be of no use.
-    pub fn make(self, now: SystemTime) -> Result<(Key, Secret), BadKey> {
+    /// If a field is invalid.
+    pub fn create(self, now: SystemTime) -> Result<(ApiKey, KeySecret), InvalidKey> {
         let Self { name, scopes, expires_in, rate, calls, cost, model, chunk_threshold } = self;
         if !is_name(&name) {
-            return Err(BadKey::Name);
+            return Err(InvalidKey::Name);
         }
-        if !(1..=MOST_SCOPES).contains(&scopes.len()) {
-            return Err(BadKey::Scopes);
+        if !(1..=MAX_SCOPES).contains(&scopes.len()) {
+            return Err(InvalidKey::Scopes);
         }
         if expires_in.is_some_and(|seconds| !(1..30_000_000_000).contains(&seconds)) {
-            return Err(BadKey::Expiry);
+            return Err(InvalidKey::Expiry);
         }
         if rate.is_some_and(|rate| rate.per.is_none() || rate.millionths == 0) {
-            return Err(BadKey::Rate);
+            return Err(InvalidKey::Rate);
         }
         let is_threshold = |threshold| (1..1_000_000_000_000_000).contains(&threshold);
         if model.as_deref().is_some_and(|model| !is_name(model))
             || chunk_threshold.is_some_and(|threshold| !is_threshold(threshold))
         {
-            return Err(BadKey::Model);
+            return Err(InvalidKey::Model);
         }
-        let secret = Secret::new().ok_or(BadKey::Random)?;
+        let secret = KeySecret::new().ok_or(InvalidKey::Random)?;
         let created = millis(now);
         let expires = expires_in.map(|seconds| created + seconds * 1000);
         let (id, hash) = (secret.id.clone(), hex(&secret.digest()));
         let revoked = None;
-        let key = Key {
+        let key = ApiKey {
             id,
             name,
             hash,
@@ -175,30 +175,31 @@ impl NewKey {
     }
 }
 
-/// Whether people can read it as a name.
+/// True if the text is printable and of valid length.
 fn is_name(text: &str) -> bool {
     let length = text.chars().count();
     let is_blank = text.bytes().all(|byte| byte == b' ');
-    (1..=LONGEST_NAME).contains(&length) && !text.contains(char::is_control) && !is_blank
+    (1..=MAX_NAME_CHARS).contains(&length) && !text.contains(char::is_control) && !is_blank
 }
 
-impl Key {
-    /// Whether it opens anything at this time.
+impl ApiKey {
+    /// True if the key is neither revoked nor expired at this time.
     #[must_use]
     pub fn is_valid(&self, now: SystemTime) -> bool {
         self.revoked.is_none() && self.expires.is_none_or(|expires| millis(now) < expires)
     }
 
-    /// Whether this is its secret.
+    /// True if this is the key's secret.
     #[must_use]
-    pub fn is_opened_by(&self, secret: &Secret) -> bool {
-        // Who can measure how far two hashes agree learns nothing of the secret; this costs nothing either.
-        unhex(&self.hash).is_some_and(|hash: [u8; DIGEST_BYTES]| hash.ct_eq(&secret.digest()).into())
+    pub fn matches(&self, secret: &KeySecret) -> bool {
+        // Timing reveals nothing about the secret, because hashes are compared; the constant-time comparison costs
+        // nothing.
+        parse_hex(&self.hash).is_some_and(|hash: [u8; DIGEST_BYTES]| hash.ct_eq(&secret.digest()).into())
     }
 
-    /// What exists for who has it.
+    /// Tools, prompts and resources that exist for the key.
     #[must_use]
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> AccessScope {
         let tools = |scope: &KeyScope| match scope {
             KeyScope::Tools(pattern) => Some(pattern.clone()),
             _ => None,
@@ -206,14 +207,24 @@ impl Key {
         self.scopes.iter().filter_map(tools).collect()
     }
 
-    /// The namespaces of working memory that who has it reaches beside its own.
+    /// Namespaces of working memory that the key may use beside its own.
     #[must_use]
-    pub fn memory(&self) -> Scope {
-        let memory = |scope: &KeyScope| match scope {
+    pub fn memory_scope(&self) -> AccessScope {
+        let memory_scope = |scope: &KeyScope| match scope {
             KeyScope::Memory(pattern) => Some(pattern.clone()),
             _ => None,
         };
-        self.scopes.iter().filter_map(memory).collect()
+        self.scopes.iter().filter_map(memory_scope).collect()
+    }
+
+    /// Ids of the hosted functions that the key may publish.
+    #[must_use]
+    pub fn publish_scope(&self) -> AccessScope {
+        let publish = |scope: &KeyScope| match scope {
+            KeyScope::Publish(pattern) => Some(pattern.clone()),
+            _ => None,
+        };
+        self.scopes.iter().filter_map(publish).collect()
     }
 }
 
@@ -223,48 +234,51 @@ pub(super) fn millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Something that a key opens.
+/// A scope of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyScope {
-    /// `tools:PATTERN`: tools, and by the same pattern prompts and resources; they exist for the key, and it may call
+    /// `tools:PATTERN`: tools, and by the same pattern prompts and resources. They exist for the key, and it may call
     /// them over MCP.
-    Tools(Pattern),
-    /// `rest`: to do the same by REST, and to see the status.
+    Tools(ScopePattern),
+    /// `rest`: the same by REST, and the status.
     Rest,
-    /// `admin`: keys, the audit trail, tests of handlers, the level of the log.
+    /// `admin`: keys, the audit trail, tests of handlers, the log filter.
     Admin,
-    /// `functions`: to invoke hosted functions.
+    /// `functions`: invocation of hosted functions.
     Functions,
-    /// `metrics`: what Prometheus reads.
+    /// `metrics`: the Prometheus metrics.
     Metrics,
-    /// `memory:PATTERN`: namespaces of working memory beside its own.
-    Memory(Pattern),
+    /// `memory:PATTERN`: namespaces of working memory beside the key's own.
+    Memory(ScopePattern),
+    /// `publish:PATTERN`: saving, testing, publishing and deleting of hosted functions with these ids, and their logs.
+    Publish(ScopePattern),
 }
 
-/// The text is no scope.
+/// An invalid scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics` or \
-     `memory:PATTERN` (such as `memory:session/*`)"
+    "a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics`, \
+     `memory:PATTERN` (such as `memory:session/*`) or `publish:PATTERN` (such as `publish:geo-*`)"
 )]
-pub struct BadScope;
+pub struct InvalidScope;
 
 impl FromStr for KeyScope {
-    type Err = BadScope;
+    type Err = InvalidScope;
 
-    fn from_str(text: &str) -> Result<Self, BadScope> {
+    fn from_str(text: &str) -> Result<Self, InvalidScope> {
         Ok(match text {
             "rest" => Self::Rest,
             "admin" => Self::Admin,
             "functions" => Self::Functions,
             "metrics" => Self::Metrics,
             _ => {
-                let (kind, pattern) = text.split_once(':').ok_or(BadScope)?;
-                let pattern = pattern.parse().map_err(|_| BadScope)?;
+                let (kind, pattern) = text.split_once(':').ok_or(InvalidScope)?;
+                let pattern = pattern.parse().map_err(|_| InvalidScope)?;
                 match kind {
                     "tools" => Self::Tools(pattern),
                     "memory" => Self::Memory(pattern),
-                    _ => return Err(BadScope),
+                    "publish" => Self::Publish(pattern),
+                    _ => return Err(InvalidScope),
                 }
             }
         })
@@ -280,27 +294,28 @@ impl fmt::Display for KeyScope {
             Self::Functions => f.write_str("functions"),
             Self::Metrics => f.write_str("metrics"),
             Self::Memory(pattern) => write!(f, "memory:{pattern}"),
+            Self::Publish(pattern) => write!(f, "publish:{pattern}"),
         }
     }
 }
 
-/// So much, in all or in a period: `10/s`, `1000/day`, `2.5`.
+/// An amount, in total or per period: `10/s`, `1000/day`, `2.5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Amount {
-    /// In millionths, so that costs are exact.
+pub struct QuotaAmount {
+    /// The amount in millionths, so that costs are exact.
     pub millionths: u64,
-    /// In which time. `None`: ever.
-    pub per: Option<Period>,
+    /// The period. `None`: in total.
+    pub per: Option<QuotaPeriod>,
 }
 
-impl Amount {
-    /// One of whatever is counted.
-    pub const ONE: Price = Price(1_000_000);
+impl QuotaAmount {
+    /// One unit.
+    pub const ONE: CallPrice = CallPrice(1_000_000);
 }
 
 /// A period of the calendar, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Period {
+pub enum QuotaPeriod {
     /// `s`
     Second,
     /// `min`
@@ -313,10 +328,10 @@ pub enum Period {
     Week,
 }
 
-impl Period {
+impl QuotaPeriod {
     const ALL: [Self; 5] = [Self::Second, Self::Minute, Self::Hour, Self::Day, Self::Week];
 
-    /// How long it is.
+    /// Length of the period.
     #[must_use]
     pub const fn length(self) -> Duration {
         Duration::from_secs(match self {
@@ -339,31 +354,34 @@ impl Period {
     }
 }
 
-/// The text is no amount.
+/// An invalid amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "an amount is a number of at most 6 decimals, and with a period `NUMBER/s`, `/min`, `/h`, `/day` or `/week`"
+    "an amount is a number of at most 6 decimals, optionally per period: `NUMBER/s`, `/min`, `/h`, `/day` or `/week`"
 )]
-pub struct BadAmount;
+pub struct InvalidAmount;
 
-impl FromStr for Amount {
-    type Err = BadAmount;
+impl FromStr for QuotaAmount {
+    type Err = InvalidAmount;
 
-    fn from_str(text: &str) -> Result<Self, BadAmount> {
+    fn from_str(text: &str) -> Result<Self, InvalidAmount> {
         let (number, per) = match text.split_once('/') {
             None => (text, None),
             Some((number, unit)) => {
-                let period = Period::ALL.into_iter().find(|period| period.unit() == unit);
-                (number, Some(period.ok_or(BadAmount)?))
+                let period = QuotaPeriod::ALL.into_iter().find(|period| period.unit() == unit);
+                (number, Some(period.ok_or(InvalidAmount)?))
             }
         };
-        Ok(Self { millionths: toolyard_core::access::Price::from_str(number).map_err(|_| BadAmount)?.0, per })
+        Ok(Self {
+            millionths: toolyard_core::access::CallPrice::from_str(number).map_err(|_| InvalidAmount)?.0,
+            per,
+        })
     }
 }
 
-impl fmt::Display for Amount {
+impl fmt::Display for QuotaAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Price(self.millionths).fmt(f)?;
+        CallPrice(self.millionths).fmt(f)?;
         match self.per {
             Some(period) => write!(f, "/{}", period.unit()),
             None => Ok(()),
@@ -371,7 +389,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Written and read as text in JSON.
+/// Serializes and deserializes types as text.
 macro_rules! as_text {
     ($($name:ty),*) => {$(
         impl Serialize for $name {
@@ -388,16 +406,16 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(KeyScope, Amount);
+as_text!(KeyScope, QuotaAmount);
 
-/// What opens: the text of a key, which only its owner has.
-pub struct Secret {
+/// The secret of a key, which only its owner has.
+pub struct KeySecret {
     id: String,
     bytes: [u8; SECRET_BYTES],
 }
 
-impl Secret {
-    /// A new one, of an id that is new as well; `None` where the system gives no random bytes.
+impl KeySecret {
+    /// Creates a secret with a new id. `None`: the system provides no random bytes.
     fn new() -> Option<Self> {
         let (mut id, mut bytes) = ([0; ID_BYTES], [0; SECRET_BYTES]);
         getrandom::fill(&mut id).ok()?;
@@ -405,47 +423,47 @@ impl Secret {
         Some(Self { id: hex(&id), bytes })
     }
 
-    /// Reads the text of a key, `ty_ID_SECRET`; `None` where it is none.
+    /// Parses the text of a key, `ty_ID_SECRET`. `None`: the text is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (mark, rest) = text.split_once('_')?;
+        let (prefix, rest) = text.split_once('_')?;
         let (id, secret) = rest.split_once('_')?;
         let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let bytes = unhex(secret)?;
-        (mark == MARK && is_id).then(|| Self { id: id.to_ascii_lowercase(), bytes })
+        let bytes = parse_hex(secret)?;
+        (prefix == PREFIX && is_id).then(|| Self { id: id.to_ascii_lowercase(), bytes })
     }
 
-    /// Whether a text is, or was to be, the text of a key.
+    /// True if the text has the prefix of a key.
     #[must_use]
-    pub fn is_meant(text: &str) -> bool {
-        text.strip_prefix(MARK).is_some_and(|rest| rest.starts_with('_'))
+    pub fn looks_like_key(text: &str) -> bool {
+        text.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('_'))
     }
 
-    /// The id of its key.
+    /// Id of the key.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The text of the key, for its owner. It is not to be had again.
+    /// Returns the text of the key for its owner. It cannot be recovered later.
     #[must_use]
     pub fn reveal(&self) -> String {
-        format!("{MARK}_{}_{}", self.id, hex(&self.bytes))
+        format!("{PREFIX}_{}_{}", self.id, hex(&self.bytes))
     }
 
-    /// The secret has 256 random bits: nobody guesses it, so that a hash that is slow to compute would only be slow.
+    /// A fast hash suffices, because a secret with 256 random bits cannot be guessed.
     fn digest(&self) -> [u8; DIGEST_BYTES] {
         Sha256::digest(self.bytes).into()
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for KeySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("KeySecret").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// Bytes in hexadecimal digits.
+/// Encodes bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let digit = |number: u8| char::from(DIGITS[usize::from(number)]);
@@ -454,7 +472,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     text
 }
 
-fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+fn parse_hex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut bytes = [0; BYTES];
     let pairs = text.as_bytes().chunks(2);

@@ -1,20 +1,24 @@
-//! Keys: who may come in, and what is open to them.
+//! Authentication by API keys, and their limits.
 //!
-//! - [`key`]: a key as it is written down, and its secret, which is not;
-//! - [`record`]: keys are made, listed and revoked in the store, by whichever process;
-//! - [`ring`]: the keys as a running gateway knows them;
-//! - `rate`, [`quota`]: how often, and how much;
-//! - [`door`]: what stands in front of every route.
+//! - [`key`]: a key as stored, and its secret, which is not stored;
+//! - [`marker`]: the marker that there were keys, which outlives the store;
+//! - [`record`]: creates, lists and revokes keys in the store, from any process;
+//! - [`key_cache`]: the keys in a running gateway;
+//! - `rate`, [`quota`]: rate limits and quotas;
+//! - `key_summary`: a key as shown to users;
+//! - [`auth_layer`]: the authentication layer in front of every route.
 
-pub mod door;
+pub mod auth_layer;
 pub mod key;
+pub mod key_cache;
+mod key_summary;
+pub mod marker;
 pub mod quota;
 mod rate;
 pub mod record;
-pub mod ring;
-mod shown;
 
-pub use door::{Access, Door, Visitor};
-pub use key::{Amount, Key, KeyScope, NewKey, Period, Secret};
-pub use ring::{KeyRing, Policy};
-pub use shown::ShownKey;
+pub use auth_layer::{AuthLayer, AuthenticatedCaller, KeyAccess};
+pub use key::{ApiKey, KeyScope, KeySecret, NewApiKey, QuotaAmount, QuotaPeriod};
+pub use key_cache::{KeyCache, KeyPolicy};
+pub use key_summary::KeySummary;
+pub use marker::KeyMarker;

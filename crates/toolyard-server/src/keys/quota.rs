@@ -1,108 +1,137 @@
-//! How much somebody may use, in all or in a period, over all gateways on one store.
+//! Quotas, in total or per period, shared by all gateways on one store.
 //!
-//! What was used stands in the store. A gateway takes a part of what is left there for itself, a small one, and spends
-//! that without asking again: never more is spent than the quota, by however many gateways. What one of them has taken and
-//! does not spend is not there for the others until it stops; a part is at most a sixty-fourth of what is left, so that the
-//! last ones are taken one by one. What a gateway that was killed had taken is lost.
+//! The store holds the used amount. A gateway reserves a small share of the remaining amount and spends it without
+//! asking the store again, so that several gateways together never exceed the quota. A share is at most a sixty-fourth
+//! of the remaining amount, so that the last units are reserved one by one. A gateway returns its unspent share when it
+//! stops; if it is killed, the share is lost.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::Semaphore;
-use toolyard_core::access::Price;
-use toolyard_core::store::{Condition, Put, Space, Store, StoreError};
-use toolyard_core::{Code, ToolError};
+use toolyard_core::access::CallPrice;
+use toolyard_core::store::{KeySpace, PutRequest, Store, StoreError, StoredValue, WriteCondition};
+use toolyard_core::{ErrorCode, ToolError};
 
-use super::key::{Amount, Period, millis};
+use super::key::{QuotaAmount, QuotaPeriod, millis};
 
-/// Where it stands what was used.
-pub const USED: Space = Space("quota");
+/// Space of the used amounts.
+pub const USED: KeySpace = KeySpace("quota");
 
-/// A gateway takes this part of what is left.
-const PART: u64 = 64;
+/// A gateway reserves this fraction of the remaining amount.
+const SHARE_DIVISOR: u64 = 64;
 
-/// What was used in a period is forgotten this long after that.
-const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time for which the used amount of a period is kept after its end.
+const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A quota of one key.
-pub struct Quota {
+pub struct KeyQuota {
     store: Arc<dyn Store>,
-    /// Under which name it stands in the store what was used.
+    /// Name of the quota in the store.
     name: String,
-    limit: Amount,
-    taken: Mutex<Taken>,
-    /// One at a time asks the store.
-    asking: Semaphore,
+    limit: QuotaAmount,
+    reservation: Mutex<QuotaReservation>,
+    /// Held by the one task that asks the store.
+    store_turn: Semaphore,
 }
 
-/// What this gateway has taken for itself and not spent.
+/// The amount that this gateway has reserved and not spent.
 #[derive(Debug, Clone, Copy, Default)]
-struct Taken {
-    /// Of which period: its beginning, in milliseconds.
+struct QuotaReservation {
+    /// Start of the period, in milliseconds since 1970.
     period: u64,
     left: u64,
 }
 
-impl std::fmt::Debug for Quota {
+impl std::fmt::Debug for KeyQuota {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Quota").field("name", &self.name).field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("KeyQuota")
+            .field("name", &self.name)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
     }
 }
 
-impl Quota {
-    /// The quota `name` of the key with this id.
-    pub fn new(store: Arc<dyn Store>, id: &str, name: &str, limit: Amount) -> Self {
-        let (name, taken) = (format!("{id}/{name}"), Mutex::default());
-        Self { store, name, limit, taken, asking: Semaphore::new(1) }
+impl KeyQuota {
+    /// Creates the quota `name` of the key with this id.
+    pub fn new(store: Arc<dyn Store>, id: &str, name: &str, limit: QuotaAmount) -> Self {
+        let (name, reservation) = (format!("{id}/{name}"), Mutex::default());
+        Self { store, name, limit, reservation, store_turn: Semaphore::new(1) }
     }
 
-    /// Spends some of it.
+    /// Spends an amount.
     ///
     /// # Errors
-    /// When there is not as much left, or the store does not say.
-    pub async fn take(&self, price: Price) -> Result<(), ToolError> {
+    /// If the remaining amount is too small, or the store is unavailable.
+    pub async fn take(&self, price: CallPrice) -> Result<(), ToolError> {
         if price.0 == 0 || self.spend(price.0) {
             return Ok(());
         }
-        // It is never closed.
-        let _turn = self.asking.acquire().await;
+        // The semaphore is never closed.
+        let _turn = self.store_turn.acquire().await;
         if self.spend(price.0) {
             return Ok(());
         }
-        match self.ask(price.0).await {
+        self.check_result(self.reserve(price.0).await)
+    }
+
+    /// Checks that something remains, without spending it.
+    ///
+    /// # Errors
+    /// If nothing remains, or the store is unavailable.
+    pub async fn check(&self) -> Result<(), ToolError> {
+        let period = self.period();
+        let reservation = *self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+        if reservation.period == period && reservation.left > 0 {
+            return Ok(());
+        }
+        self.check_result(self.used(period).await.map(|used| used < self.limit.millionths))
+    }
+
+    fn check_result(&self, is_left: Result<bool, StoreError>) -> Result<(), ToolError> {
+        match is_left {
             Ok(true) => Ok(()),
             Ok(false) => {
-                Err(ToolError::new(Code::QuotaExhausted, format!("The quota of {} is used up", self.limit)))
+                Err(ToolError::new(ErrorCode::QuotaExhausted, format!("quota of {} exhausted", self.limit)))
             }
             Err(error) => {
-                let message = "Nobody can say what is left of the quota now";
-                Err(ToolError::new(Code::Unavailable, message).caused_by(error))
+                let message = "the quota cannot be checked: the store is unavailable";
+                Err(ToolError::new(ErrorCode::Unavailable, message).caused_by(error))
             }
         }
     }
 
-    /// Takes back what was not used after all.
-    pub fn give_back(&self, price: Price) {
+    /// Returns the amount that all gateways have reserved in a period, from the store.
+    async fn used(&self, period: u64) -> Result<u64, StoreError> {
+        Ok(used(self.store.get(USED, &format!("{}/{period}", self.name)).await?.as_ref()))
+    }
+
+    /// Returns an amount that was not used after all.
+    pub fn give_back(&self, price: CallPrice) {
         let period = self.period();
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.period == period {
-            taken.left += price.0;
+        let mut reservation = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+        if reservation.period == period {
+            reservation.left += price.0;
         }
     }
 
-    /// Gives the store back what was taken and not spent.
+    /// Returns the unspent reservation to the store.
     pub async fn stop(&self) {
-        let taken = std::mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner));
-        if taken.left == 0 {
+        let reservation =
+            std::mem::take(&mut *self.reservation.lock().unwrap_or_else(PoisonError::into_inner));
+        if reservation.left == 0 {
             return;
         }
         loop {
-            match self.change(taken.period, |used| Some(used.saturating_sub(taken.left))).await {
-                Ok(Changed::Conflict) => {}
-                Ok(Changed::Done | Changed::Refused) => return,
+            match self
+                .update_used(reservation.period, |used| Some(used.saturating_sub(reservation.left)))
+                .await
+            {
+                Ok(QuotaUpdate::Conflict) => {}
+                Ok(QuotaUpdate::Done | QuotaUpdate::Refused) => return,
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(quota = self.name, error, "what was not used is lost");
+                    tracing::warn!(quota = self.name, error, "lost the unspent part of a quota");
                     return;
                 }
             }
@@ -111,77 +140,80 @@ impl Quota {
 
     fn spend(&self, price: u64) -> bool {
         let period = self.period();
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.period != period || taken.left < price {
+        let mut reservation = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+        if reservation.period != period || reservation.left < price {
             return false;
         }
-        taken.left -= price;
+        reservation.left -= price;
         true
     }
 
-    /// Takes the price, and a part of what is left behind it.
-    async fn ask(&self, price: u64) -> Result<bool, StoreError> {
+    /// Reserves the price and a share of the remaining amount.
+    async fn reserve(&self, price: u64) -> Result<bool, StoreError> {
         loop {
             let (period, limit) = (self.period(), self.limit.millionths);
-            let mut more = 0;
-            let changed = self.change(period, |used| {
+            let mut share = 0;
+            let update = self.update_used(period, |used| {
                 let left = limit.saturating_sub(used);
-                // Whole calls, or whatever costs are given in.
-                more = left.checked_sub(price)? / PART / Amount::ONE.0 * Amount::ONE.0;
-                Some(used + price + more)
+                // Whole calls, or whole units of cost.
+                share = left.checked_sub(price)? / SHARE_DIVISOR / QuotaAmount::ONE.0 * QuotaAmount::ONE.0;
+                Some(used + price + share)
             });
-            match changed.await? {
-                Changed::Conflict => {}
-                Changed::Refused => return Ok(false),
-                Changed::Done => {
-                    let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-                    if taken.period != period {
-                        *taken = Taken { period, left: 0 };
+            match update.await? {
+                QuotaUpdate::Conflict => {}
+                QuotaUpdate::Refused => return Ok(false),
+                QuotaUpdate::Done => {
+                    let mut reservation = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+                    if reservation.period != period {
+                        *reservation = QuotaReservation { period, left: 0 };
                     }
-                    taken.left += more;
+                    reservation.left += share;
                     return Ok(true);
                 }
             }
         }
     }
 
-    /// Changes what the store says was used in a period, unless somebody else did meanwhile.
-    async fn change(
+    /// Updates the used amount in the store unless another gateway has updated it meanwhile.
+    async fn update_used(
         &self,
         period: u64,
-        change: impl FnOnce(u64) -> Option<u64>,
-    ) -> Result<Changed, StoreError> {
+        update_used: impl FnOnce(u64) -> Option<u64>,
+    ) -> Result<QuotaUpdate, StoreError> {
         let key = format!("{}/{period}", self.name);
-        let before = self.store.get(USED, &key).await?;
-        let text = before.as_ref().and_then(|value| std::str::from_utf8(&value.bytes).ok());
-        let Some(used) = change(text.and_then(|text| text.parse().ok()).unwrap_or_default()) else {
-            return Ok(Changed::Refused);
-        };
-        let condition = before.map_or(Condition::Absent, |value| Condition::Version(value.version));
-        let end = self.limit.per.map(|length| Duration::from_millis(period) + length.length() + KEPT);
+        let stored = self.store.get(USED, &key).await?;
+        let Some(used) = update_used(used(stored.as_ref())) else { return Ok(QuotaUpdate::Refused) };
+        let condition = stored.map_or(WriteCondition::Absent, |value| WriteCondition::Version(value.version));
+        let end = self.limit.per.map(|length| Duration::from_millis(period) + length.length() + RETENTION);
         let expires = end.map(|end| SystemTime::UNIX_EPOCH + end);
-        let put = Put { bytes: used.to_string().into(), condition, expires };
-        Ok(self.store.put(USED, &key, put).await?.map_or(Changed::Conflict, |_| Changed::Done))
+        let put = PutRequest { bytes: used.to_string().into(), condition, expires };
+        Ok(self.store.put(USED, &key, put).await?.map_or(QuotaUpdate::Conflict, |_| QuotaUpdate::Done))
     }
 
-    /// The beginning of the period that is now, in milliseconds since 1970; 0 where there is only one.
+    /// Start of the current period, in milliseconds since 1970. 0 without a period.
     fn period(&self) -> u64 {
         let now = millis(SystemTime::now());
         let length = self
             .limit
             .per
-            .map(Period::length)
+            .map(QuotaPeriod::length)
             .map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
         length.map_or(0, |length| now - now % length)
     }
 }
 
-/// What came of a change.
-enum Changed {
+/// Parses the used amount of a stored value.
+fn used(value: Option<&StoredValue>) -> u64 {
+    let text = value.and_then(|value| std::str::from_utf8(&value.bytes).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Outcome of an update of the used amount.
+enum QuotaUpdate {
     Done,
-    /// Somebody else was quicker.
+    /// Another gateway has updated it meanwhile.
     Conflict,
-    /// There is not as much.
+    /// The remaining amount is too small.
     Refused,
 }
 

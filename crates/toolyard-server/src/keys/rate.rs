@@ -1,43 +1,42 @@
-//! How often somebody may call.
+//! Rate limits of calls.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lets through so many in a period, evenly: a whole period's worth at once, then one at a time as time passes. It is
-/// counted by each gateway for itself.
+/// A rate limiter: a burst of one period's calls, then calls at even intervals. Each gateway counts for itself.
 #[derive(Debug)]
-pub(super) struct Rate {
-    /// The time that one takes up.
-    each: Duration,
-    /// How far ahead of time one may be.
+pub(super) struct CallRateLimiter {
+    /// Interval between two calls.
+    interval: Duration,
+    /// Maximum lead over the even pace.
     period: Duration,
-    /// When the time that was taken up is over.
-    taken_until: Mutex<Instant>,
+    /// Time until which the admitted calls use the rate.
+    busy_until: Mutex<Instant>,
 }
 
-impl Rate {
-    /// `millionths` of one in each `period`, which is more than none.
+impl CallRateLimiter {
+    /// Creates a limiter of `millionths` of a call in each `period`. `millionths` is positive.
     pub(super) fn new(millionths: u64, period: Duration) -> Self {
         let nanos = period.as_nanos() * 1_000_000 / u128::from(millionths.max(1));
-        let each = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        Self { each, period: period.max(each), taken_until: Mutex::new(Instant::now()) }
+        let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        Self { interval, period: period.max(interval), busy_until: Mutex::new(Instant::now()) }
     }
 
-    /// Lets one through.
+    /// Admits one call.
     ///
     /// # Errors
-    /// Says how long to wait before it is worth another try.
+    /// The time to wait before the next try.
     pub(super) fn take(&self) -> Result<(), Duration> {
         let now = Instant::now();
-        let mut taken_until = self.taken_until.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = (*taken_until).max(now) + self.each;
-        let ahead = until - now;
-        if ahead > self.period {
-            return Err(ahead - self.period);
+        let mut busy_until = self.busy_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = (*busy_until).max(now) + self.interval;
+        let lead = until - now;
+        if lead > self.period {
+            return Err(lead - self.period);
         }
-        *taken_until = until;
+        *busy_until = until;
         Ok(())
     }
 }
@@ -47,9 +46,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_period_at_once_and_then_one_at_a_time() {
+    async fn burst_of_a_period_then_even_pace() {
         let check = async |millionths: u64, at_once: u32, wait: u64| {
-            let rate = Rate::new(millionths, Duration::from_secs(1));
+            let rate = CallRateLimiter::new(millionths, Duration::from_secs(1));
             for number in 0..at_once {
                 assert_eq!(rate.take(), Ok(()), "{millionths} {number}");
             }

@@ -1,103 +1,106 @@
-//! Keys are made, listed and revoked in the store, by whichever process.
+//! Creates, lists and revokes keys in the store, from any process.
 
 use std::time::SystemTime;
 
-use toolyard_core::store::{Condition, Put, Space, Store, StoreError, Trouble, Value};
+use toolyard_core::store::{
+    KeySpace, PutRequest, Store, StoreError, StoreErrorKind, StoredValue, WriteCondition,
+};
 
-use super::key::{BadKey, Key, NewKey, Secret, millis};
+use super::key::{ApiKey, InvalidKey, KeySecret, NewApiKey, millis};
 
-/// Where keys are kept, by their ids.
-pub const KEYS: Space = Space("keys");
+/// Space of the keys, by id.
+pub const KEYS: KeySpace = KeySpace("keys");
 
-/// How many are read at a time.
-const PAGE: usize = 500;
+/// Number of keys read at a time.
+const PAGE_SIZE: usize = 500;
 
-/// Why a key was not made, or not found.
+/// The reason why a key was not created or found.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It would be of no use.
+    /// The key is invalid.
     #[error(transparent)]
-    Bad(#[from] BadKey),
-    /// The store is in trouble.
+    Bad(#[from] InvalidKey),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Makes a key. Its secret is given once, and kept nowhere.
+/// Creates a key. Its secret is returned once and stored nowhere.
 ///
 /// # Errors
-/// When it would be of no use, or the store is in trouble.
-pub async fn create(store: &dyn Store, wanted: NewKey) -> Result<(Key, Secret), KeyError> {
-    let (key, secret) = wanted.make(SystemTime::now())?;
-    let put = Put { condition: Condition::Absent, ..Put::always(written(&key)) };
+/// If the key is invalid or the store fails.
+pub async fn create(store: &dyn Store, new_key: NewApiKey) -> Result<(ApiKey, KeySecret), KeyError> {
+    let (key, secret) = new_key.create(SystemTime::now())?;
+    let put = PutRequest { condition: WriteCondition::Absent, ..PutRequest::always(encode(&key)) };
     match store.put(KEYS, &key.id, put).await? {
         Some(_) => Ok((key, secret)),
-        // Of 48 random bits: it does not happen twice.
-        None => Err(StoreError::new(Trouble::Unavailable, "a key of this id exists").into()),
+        // A collision of 48 random bits is not expected.
+        None => Err(StoreError::new(StoreErrorKind::Unavailable, "a key with this id exists").into()),
     }
 }
 
-/// All keys, those that open nothing any more among them, oldest first.
+/// Returns all keys, including revoked and expired ones, oldest first.
 ///
 /// # Errors
-/// When the store is in trouble.
-pub async fn list(store: &dyn Store) -> Result<Vec<Key>, StoreError> {
+/// If the store fails.
+pub async fn list(store: &dyn Store) -> Result<Vec<ApiKey>, StoreError> {
     let mut keys = Vec::new();
     let mut last: Option<String> = None;
     loop {
-        let page = store.list(KEYS, "", last.as_deref(), PAGE).await?;
-        let is_last = page.len() < PAGE;
+        let page = store.list(KEYS, "", last.as_deref(), PAGE_SIZE).await?;
+        let is_last = page.len() < PAGE_SIZE;
         last = page.last().map(|(id, _)| id.clone());
         for (id, value) in page {
-            match read(&value) {
+            match decode(&value) {
                 Ok(key) => keys.push(key),
-                // What a later version has written may bound its key in a way that this one does not know.
+                // A later version may limit its keys in ways that this one does not know.
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::error!(key = id, error, "a key cannot be read, and opens nothing here");
+                    tracing::error!(key = id, error, "refusing a key that cannot be read");
                 }
             }
         }
         if is_last {
-            keys.sort_by(|one: &Key, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+            keys.sort_by(|one: &ApiKey, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
             return Ok(keys);
         }
     }
 }
 
-/// One key.
+/// Returns one key.
 ///
 /// # Errors
-/// When the store is in trouble.
-pub async fn get(store: &dyn Store, id: &str) -> Result<Option<Key>, StoreError> {
-    store.get(KEYS, id).await?.as_ref().map(read).transpose()
+/// If the store fails.
+pub async fn get(store: &dyn Store, id: &str) -> Result<Option<ApiKey>, StoreError> {
+    store.get(KEYS, id).await?.as_ref().map(decode).transpose()
 }
 
-/// Makes a key open nothing any more; gives it, or `None` where there is no such key.
+/// Revokes a key. Returns it, or `None` if there is no such key.
 ///
 /// # Errors
-/// When the store is in trouble.
-pub async fn revoke(store: &dyn Store, id: &str) -> Result<Option<Key>, StoreError> {
+/// If the store fails.
+pub async fn revoke(store: &dyn Store, id: &str) -> Result<Option<ApiKey>, StoreError> {
     loop {
         let Some(value) = store.get(KEYS, id).await? else { return Ok(None) };
-        let mut key = read(&value)?;
+        let mut key = decode(&value)?;
         if key.revoked.is_some() {
             return Ok(Some(key));
         }
         key.revoked = Some(millis(SystemTime::now()));
-        let condition = Condition::Version(value.version);
-        // Somebody else may have changed it meanwhile.
-        if store.put(KEYS, id, Put { condition, ..Put::always(written(&key)) }).await?.is_some() {
+        let condition = WriteCondition::Version(value.version);
+        // Another process may have changed the key meanwhile.
+        if store.put(KEYS, id, PutRequest { condition, ..PutRequest::always(encode(&key)) }).await?.is_some()
+        {
             return Ok(Some(key));
         }
     }
 }
 
-fn written(key: &Key) -> Vec<u8> {
-    // Nothing in it can fail to be written.
+fn encode(key: &ApiKey) -> Vec<u8> {
+    // Serializing a key cannot fail.
     serde_json::to_vec(key).unwrap_or_default()
 }
 
-fn read(value: &Value) -> Result<Key, StoreError> {
-    serde_json::from_slice(&value.bytes).map_err(|error| StoreError::new(Trouble::Unreadable, error))
+fn decode(value: &StoredValue) -> Result<ApiKey, StoreError> {
+    serde_json::from_slice(&value.bytes).map_err(|error| StoreError::new(StoreErrorKind::Unreadable, error))
 }

@@ -1,7 +1,8 @@
-//! Hosted functions: invoking them, which is the platform's own interface, and everything that their authors do.
+//! `/functions`: hosted functions, for their callers and authors.
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -9,179 +10,242 @@ use http::request::Parts;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
-use toolyard_core::{Call, Code, Json, Object, Outcome, Target, ToolError};
-use toolyard_functions::host::Deleted;
-use toolyard_functions::project::SentProject;
-use toolyard_functions::{Bump, FunctionError, Wanted};
+use toolyard_core::{Call, CallTarget, ErrorCode, Json, Object, Outcome, ToolError};
+use toolyard_functions::host::DeletionTarget;
+use toolyard_functions::project::ProjectUpload;
+use toolyard_functions::{FunctionError, VersionBump, VersionSelector};
 
 use super::audit::{number, time};
-use super::{Named, Problem, Rest, json as plain, query, written};
-use crate::audit::Deed;
-use crate::hosting::{ANSWER, Reached};
-use crate::keys::Visitor;
+use super::{NamedPath, ProblemDetails, RestState, json as plain, json_value, query};
+use crate::audit::AuditAction;
+use crate::hosting::{ANSWER, ReachedFunction};
+use crate::keys::{AuthenticatedCaller, KeyAccess};
 
-/// The parts of a path that name a function and a version of it.
-pub(super) struct Versioned {
+/// The function and the version in a path.
+pub(super) struct FunctionVersionPath {
     id: String,
     version: String,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Versioned {
-    type Rejection = Problem;
+impl<S: Send + Sync> FromRequestParts<S> for FunctionVersionPath {
+    type Rejection = ProblemDetails;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemDetails> {
         if let Ok(Path((id, version))) = Path::<(String, String)>::from_request_parts(parts, state).await {
             return Ok(Self { id, version });
         }
-        // The draft has a path of its own, with one part that is not said.
-        let Named(id) = Named::from_request_parts(parts, state).await?;
+        // The path of the draft has no version part.
+        let NamedPath(id) = NamedPath::from_request_parts(parts, state).await?;
         Ok(Self { id, version: "draft".to_owned() })
     }
 }
 
-impl Versioned {
-    fn wanted(&self) -> Result<Wanted, Problem> {
-        Ok(self.version.parse().map_err(FunctionError::BadVersion)?)
+impl FunctionVersionPath {
+    fn selector(&self) -> Result<VersionSelector, ProblemDetails> {
+        Ok(self.version.parse().map_err(FunctionError::InvalidVersion)?)
     }
 }
 
-/// `POST /functions/{id}/{version}/invoke`: has a version answer the event of the body.
+/// `POST /functions/{id}/{version}/invoke`: invokes a version with the event of the body.
 pub(super) async fn invoke(
-    State(rest): State<Arc<Rest>>,
-    versioned: Versioned,
+    State(rest): State<Arc<RestState>>,
+    versioned: FunctionVersionPath,
     request: Request,
-) -> Result<Response, Problem> {
-    let begun = Instant::now();
+) -> Result<Response, ProblemDetails> {
+    let start = Instant::now();
     let (mut parts, body) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.functions)?;
-    let (wanted, id) = (versioned.wanted()?, versioned.id);
-    let [] = query(&parts, [])?;
-    let text = rest.body(&parts, body).await?;
-    let body = Object::parse(text)
-        .map_err(|error| Problem::bad_request(format!("The body is no object: {error}")))?;
-    let event =
-        body.get("event").ok_or_else(|| Problem::bad_request("The body has no `event`".to_owned()))?;
-    let reached = Reached::default();
+    let caller =
+        AuthenticatedCaller::authorize(&parts.extensions, |access| access.functions || access.admin)?;
+    let (selector, event) = match read_invocation(&rest, &versioned, &parts, body).await {
+        Ok(invocation) => invocation,
+        Err(problem) => return Err(first_problem(&rest, &caller, &versioned, problem).await),
+    };
+    let id = versioned.id;
+    let reached = ReachedFunction::default();
     parts.extensions.insert(reached.clone());
     let call = Call {
-        target: Target::Function(format!("{id}@{wanted}").into()),
-        caller: visitor.caller(),
+        target: CallTarget::Function(format!("{id}@{selector}").into()),
+        caller: caller.to_caller(),
         origin: Some(Arc::new(parts)),
-        ..Call::tool("", event.clone())
+        ..Call::tool("", event)
     };
     match rest.gateway.invoke(call).await {
         Ok(Outcome::Done(output)) => {
             let answer = output.body.get(ANSWER).cloned().unwrap_or_else(Json::null);
             Ok(plain(StatusCode::OK, answer.bytes()))
         }
-        Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(Problem::fault()),
+        Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => Err(ProblemDetails::fault()),
+        Err(error) if error.code() == ErrorCode::FunctionNotFound => {
+            check_balance(&caller).await?;
+            Err(refusal(error))
+        }
         Err(error) => {
             if !reached.get() {
                 let why = format!("{:#}", error.outline());
-                rest.host.note_refused(&id, wanted, begun, error.code().row().wire, &why);
+                rest.host.log_refusal(&id, selector, start, error.code(), &why);
             }
             answered(&error).ok_or_else(|| refusal(error))
         }
     }
 }
 
-/// What a function that cannot be loaded is answered with: an answer as others.
+/// Reads the version to invoke and its event.
+async fn read_invocation(
+    rest: &RestState,
+    versioned: &FunctionVersionPath,
+    parts: &Parts,
+    body: Body,
+) -> Result<(VersionSelector, Json), ProblemDetails> {
+    let selector = versioned.selector()?;
+    let [] = query(parts, [])?;
+    let text = rest.body(parts, body).await?;
+    let body = Object::parse(text)
+        .map_err(|error| ProblemDetails::bad_request(format!("the body is not a JSON object: {error}")))?;
+    let event =
+        body.get("event").ok_or_else(|| ProblemDetails::bad_request("the body lacks `event`".to_owned()))?;
+    Ok((selector, event.clone()))
+}
+
+/// Returns the problem of an invalid request. Problems of the key's balance, the function and the version take
+/// precedence, in this order.
+async fn first_problem(
+    rest: &RestState,
+    caller: &AuthenticatedCaller,
+    versioned: &FunctionVersionPath,
+    fault: ProblemDetails,
+) -> ProblemDetails {
+    if let Err(problem) = check_balance(caller).await {
+        return problem;
+    }
+    let outcome = match versioned.selector() {
+        Ok(selector) => rest.host.show_version(&versioned.id, selector).await.map(drop),
+        Err(_) => rest.host.show(&versioned.id).await.map(drop),
+    };
+    match outcome {
+        Err(error @ (FunctionError::UnknownFunction(_) | FunctionError::UnknownVersion { .. })) => {
+            error.into()
+        }
+        Ok(()) | Err(_) => fault,
+    }
+}
+
+/// Checks that the key can call anything at all before a missing function or version is reported. For an existing
+/// function its price is checked.
+async fn check_balance(caller: &AuthenticatedCaller) -> Result<(), ProblemDetails> {
+    let caller = caller.to_caller();
+    let Some(allowance) = caller.grant.as_ref().and_then(|grant| grant.allowance.as_ref()) else {
+        return Ok(());
+    };
+    Ok(allowance.check().await?)
+}
+
+/// Returns the response of a function that cannot be loaded, which has the format of every function response.
 fn answered(error: &ToolError) -> Option<Response> {
-    let answer = error.peer().filter(|_| error.code() == Code::ExecutionFailed && !error.may_have_run())?;
+    let answer =
+        error.peer().filter(|_| error.code() == ErrorCode::ExecutionFailed && !error.may_have_run())?;
     Some(plain(StatusCode::OK, answer.bytes()))
 }
 
-/// The platform says 408 where others say 504.
-fn refusal(error: ToolError) -> Problem {
+/// Converts an error. A timeout is 408 as on the CortexOne platform, and not 504.
+fn refusal(error: ToolError) -> ProblemDetails {
     match error.code() {
-        Code::Timeout => Problem::timed_out(error.message()),
+        ErrorCode::Timeout => ProblemDetails::timed_out(error.message()),
         _ => error.into(),
     }
 }
 
-/// `GET /functions`: all of them.
-pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
-    let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.functions || access.admin)?;
-    let [] = query(&parts, [])?;
-    let functions = rest.host.list().await?;
-    Ok(written(StatusCode::OK, &json!({"functions": functions})))
-}
-
-/// `GET /functions/{id}`: one of them, and its versions.
-pub(super) async fn one(
-    State(rest): State<Arc<Rest>>,
-    Named(id): Named,
+/// `GET /functions`: all functions of the caller.
+pub(super) async fn list(
+    State(rest): State<Arc<RestState>>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.functions || access.admin)?;
+    let may_look = |access: &KeyAccess| access.functions || access.admin || access.publish;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, may_look)?;
     let [] = query(&parts, [])?;
-    Ok(written(StatusCode::OK, &rest.host.show(&id).await?))
+    let mut functions = rest.host.list().await?;
+    functions.retain(|function| caller.can_see_function(&function.id));
+    Ok(json_value(StatusCode::OK, &json!({"functions": functions})))
 }
 
-/// `GET /functions/{id}/{version}`: all of a version but the values of its environment.
+/// `GET /functions/{id}`: a function and its versions.
+pub(super) async fn get_function(
+    State(rest): State<Arc<RestState>>,
+    NamedPath(id): NamedPath,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
+    let (parts, _) = request.into_parts();
+    AuthenticatedCaller::authorize_reader(&parts.extensions, &id)?;
+    let [] = query(&parts, [])?;
+    Ok(json_value(StatusCode::OK, &rest.host.show(&id).await?))
+}
+
+/// `GET /functions/{id}/{version}`: a version without the values of its environment.
 pub(super) async fn version(
-    State(rest): State<Arc<Rest>>,
-    versioned: Versioned,
+    State(rest): State<Arc<RestState>>,
+    versioned: FunctionVersionPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.functions || access.admin)?;
+    AuthenticatedCaller::authorize_reader(&parts.extensions, &versioned.id)?;
     let [] = query(&parts, [])?;
-    let details = rest.host.show_version(&versioned.id, versioned.wanted()?).await?;
-    Ok(written(StatusCode::OK, &details))
+    let details = rest.host.show_version(&versioned.id, versioned.selector()?).await?;
+    Ok(json_value(StatusCode::OK, &details))
 }
 
-/// `PUT /functions/{id}/draft`: keeps what is not published yet.
+/// `PUT /functions/{id}/draft`: saves the draft.
 pub(super) async fn save(
-    State(rest): State<Arc<Rest>>,
-    Named(id): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(id): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, body) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize_publisher(&parts.extensions, &id)?;
     let [] = query(&parts, [])?;
-    let sent: SentProject = rest.read_up_to(&parts, body, SentProject::MOST_BYTES).await?;
-    let project = sent.into_project().map_err(|error| Problem::bad_request(error.to_string()))?;
+    let sent: ProjectUpload = rest.read_up_to(&parts, body, ProjectUpload::MAX_UPLOAD_BYTES).await?;
+    let project = sent.into_project().map_err(|error| ProblemDetails::bad_request(error.to_string()))?;
     let summary = rest.host.save_draft(&id, &project).await?;
-    rest.note(&parts, Deed::FunctionSaved, &id);
-    Ok(written(StatusCode::OK, &summary))
+    rest.record_action(&parts, AuditAction::FunctionSaved, &id);
+    Ok(json_value(StatusCode::OK, &summary))
 }
 
-/// Which number is to be next, and of which draft.
+/// The part of the version number to increase, and the draft to publish.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Wish {
-    bump: Bump,
+struct PublishRequest {
+    bump: VersionBump,
     #[serde(default)]
     digest: Option<String>,
 }
 
-/// `POST /functions/{id}/publish`: tests the draft, and publishes it.
+/// `POST /functions/{id}/publish`: tests the draft and publishes it.
 pub(super) async fn publish(
-    State(rest): State<Arc<Rest>>,
-    Named(id): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(id): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, body) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize_publisher(&parts.extensions, &id)?;
     let [] = query(&parts, [])?;
-    let Wish { bump, digest } = rest.read(&parts, body).await?;
+    let PublishRequest { bump, digest } = rest.read(&parts, body).await?;
     let host = rest.host.clone();
-    let wanted = id.clone();
-    // Whoever asks for it may not wait for the tests.
-    let work = async move { host.publish(&wanted, bump, digest.as_deref()).await };
-    let publication = rest.to_its_end(work).await.ok_or_else(Problem::stopping)?;
+    let function_id = id.clone();
+    // The client may disconnect during the tests.
+    let work = async move { host.publish(&function_id, bump, digest.as_deref()).await };
+    let publication = rest.run_detached(work).await.ok_or_else(ProblemDetails::stopping)?;
     match publication {
         Ok(publication) => {
-            rest.note(&parts, Deed::FunctionPublished, &format!("{id}@{}", publication.version));
-            let said = json!({"id": id, "version": publication.version, "tests": publication.tests});
-            Ok(written(StatusCode::CREATED, &said))
+            rest.record_action(
+                &parts,
+                AuditAction::FunctionPublished,
+                &format!("{id}@{}", publication.version),
+            );
+            let response = json!({"id": id, "version": publication.version, "tests": publication.tests});
+            Ok(json_value(StatusCode::CREATED, &response))
         }
         Err(FunctionError::TestsFailed { failed, reports, .. }) => {
-            let said = json!({"id": id, "failed": failed, "tests": reports});
-            Ok(written(StatusCode::UNPROCESSABLE_ENTITY, &said))
+            let response = json!({"id": id, "failed": failed, "tests": reports});
+            Ok(json_value(StatusCode::UNPROCESSABLE_ENTITY, &response))
         }
         Err(error) => Err(error.into()),
     }
@@ -189,68 +253,70 @@ pub(super) async fn publish(
 
 /// `POST /functions/{id}/{version}/test`: runs the test cases of a version.
 pub(super) async fn test(
-    State(rest): State<Arc<Rest>>,
-    versioned: Versioned,
+    State(rest): State<Arc<RestState>>,
+    versioned: FunctionVersionPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize_publisher(&parts.extensions, &versioned.id)?;
     let [] = query(&parts, [])?;
-    let edition = rest.host.resolve(&versioned.id, versioned.wanted()?).await?;
-    let tests = rest.host.test(&edition).await;
+    let edition = rest.host.resolve(&versioned.id, versioned.selector()?).await?;
+    let tests = rest.host.test_reports(&edition).await;
     let failed = tests.iter().filter(|test| !test.passed).count();
     let status = if failed == 0 { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    Ok(written(status, &json!({"id": versioned.id, "failed": failed, "tests": tests})))
+    Ok(json_value(status, &json!({"id": versioned.id, "failed": failed, "tests": tests})))
 }
 
-/// `DELETE /functions/{id}`: with all its versions.
+/// `DELETE /functions/{id}`: deletes a function with all its versions.
 pub(super) async fn delete(
-    State(rest): State<Arc<Rest>>,
-    Named(id): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(id): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize_publisher(&parts.extensions, &id)?;
     let [] = query(&parts, [])?;
-    rest.host.delete(&id, Deleted::Function).await?;
-    rest.note(&parts, Deed::FunctionDeleted, &id);
-    Ok(written(StatusCode::OK, &json!({"id": id})))
+    rest.host.delete(&id, DeletionTarget::Function).await?;
+    rest.record_action(&parts, AuditAction::FunctionDeleted, &id);
+    Ok(json_value(StatusCode::OK, &json!({"id": id})))
 }
 
-/// `DELETE /functions/{id}/{version}`: one version, or the draft. Which one is to be said whole.
+/// `DELETE /functions/{id}/{version}`: deletes one version, named in full, or the draft.
 pub(super) async fn delete_version(
-    State(rest): State<Arc<Rest>>,
-    versioned: Versioned,
+    State(rest): State<Arc<RestState>>,
+    versioned: FunctionVersionPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize_publisher(&parts.extensions, &versioned.id)?;
     let [] = query(&parts, [])?;
-    let what = match versioned.wanted()? {
-        Wanted::Exact(version) => Deleted::Version(version),
-        Wanted::Draft => Deleted::Draft,
+    let what = match versioned.selector()? {
+        VersionSelector::Exact(version) => DeletionTarget::Version(version),
+        VersionSelector::Draft => DeletionTarget::Draft,
         _ => {
-            return Err(Problem::bad_request("One version is deleted, such as 1.2.0, or `draft`".to_owned()));
+            return Err(ProblemDetails::bad_request(
+                "cannot delete several versions: name one version, such as 1.2.0, or `draft`".to_owned(),
+            ));
         }
     };
     rest.host.delete(&versioned.id, what).await?;
-    let Versioned { id, version } = versioned;
-    rest.note(&parts, Deed::FunctionDeleted, &format!("{id}@{version}"));
-    Ok(written(StatusCode::OK, &json!({"id": id, "version": version})))
+    let FunctionVersionPath { id, version } = versioned;
+    rest.record_action(&parts, AuditAction::FunctionDeleted, &format!("{id}@{version}"));
+    Ok(json_value(StatusCode::OK, &json!({"id": id, "version": version})))
 }
 
-/// `GET /functions/{id}/logs`: its calls, newest first.
+/// `GET /functions/{id}/logs`: the calls of a function, newest first.
 pub(super) async fn logs(
-    State(rest): State<Arc<Rest>>,
-    Named(id): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(id): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     const MOST: u64 = 1000;
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize_publisher(&parts.extensions, &id)?;
     let names = ["version", "outcome", "request", "since", "until", "before", "limit"];
     let [version, outcome, request_id, since, until, before, limit] = query(&parts, names)?;
-    let wanted = toolyard_functions::LogQuery {
+    let log_query = toolyard_functions::LogQuery {
         version,
         outcome,
         request_id,
@@ -259,5 +325,5 @@ pub(super) async fn logs(
         before: before.map(|text| number("before", &text, i64::MAX.unsigned_abs())).transpose()?,
         limit: limit.map(|text| number("limit", &text, MOST)).transpose()?.map(|limit| limit as usize),
     };
-    Ok(written(StatusCode::OK, &rest.host.logs(&id, wanted).await?))
+    Ok(json_value(StatusCode::OK, &rest.host.logs(&id, log_query).await?))
 }

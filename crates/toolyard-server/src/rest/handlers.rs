@@ -1,4 +1,4 @@
-//! Handlers, for operators.
+//! `/handlers`: handlers, for operators.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,39 +10,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-use toolyard_core::registry::{Entry, Kind};
-use toolyard_core::{Call, Code, Json, Outcome, Output, Registry, ToolError};
+use toolyard_core::registry::{EntryKind, RegistryEntry};
+use toolyard_core::{Call, CallOutput, ErrorCode, Json, Outcome, Registry, Tool, ToolError};
 
-use super::{Named, Problem, Rest, json, query, written};
-use crate::audit::Deed;
-use crate::fleet::Order;
-use crate::keys::Visitor;
+use super::{NamedPath, ProblemDetails, RestState, json, json_value, query};
+use crate::audit::{AuditAction, AuditedToolChange, actor_of};
+use crate::fleet::{AcceptCommand, AcceptError, FleetCommand};
+use crate::keys::AuthenticatedCaller;
+use crate::status::ToolChangeReport;
 
-/// `GET /handlers`: how they are, as in the status.
-pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+/// `GET /handlers`: the handlers of the status.
+pub(super) async fn list(
+    State(rest): State<Arc<RestState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.rest || access.admin)?;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest || access.admin)?;
     let [] = query(&parts, [])?;
     // It reads files of the system.
-    let handlers = spawn_blocking(move || rest.observatory.handlers(&visitor)).await;
-    handlers.map(|handlers| json(StatusCode::OK, handlers)).map_err(|_| Problem::fault())
+    let handlers = spawn_blocking(move || rest.reporter.handlers(&caller)).await;
+    handlers.map(|handlers| json(StatusCode::OK, handlers)).map_err(|_| ProblemDetails::fault())
 }
 
-/// What is to be tried.
+/// The test to run.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Trial {
-    /// The tool, by its owner's name or the published one. May be left out where there is only one.
+pub(super) struct HandlerTestRequest {
+    /// The tool, by its upstream's name or the published one. Optional if the handler has only one.
     #[serde(default)]
     tool_name: Option<String>,
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
 }
 
-/// What came of it, as the contract's own software says it.
+/// The outcome of a test, in the format of the specification's reference implementation.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct HandlerTestReport {
     success: bool,
     tool_name: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,78 +59,86 @@ struct Report {
     handler_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
-    validation: Validation,
+    validation: TestValidation,
 }
 
-/// Whether what was sent, and what came, is what the tool's schemas say.
+/// Validation of the arguments and the result against the tool's schemas.
 #[derive(Debug, Serialize)]
-struct Validation {
-    request: Valid,
+struct TestValidation {
+    request: SchemaCheck,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<Valid>,
+    response: Option<SchemaCheck>,
 }
 
 #[derive(Debug, Serialize)]
-struct Valid {
+struct SchemaCheck {
     valid: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-impl From<Result<(), ToolError>> for Valid {
-    fn from(checked: Result<(), ToolError>) -> Self {
-        Self { valid: checked.is_ok(), error: checked.err().map(|error| error.message().to_owned()) }
+impl From<Result<(), ToolError>> for SchemaCheck {
+    fn from(validation: Result<(), ToolError>) -> Self {
+        Self { valid: validation.is_ok(), error: validation.err().map(|error| error.message().to_owned()) }
     }
 }
 
-/// `POST /handlers/{name}/test`: runs one of its tools once, and holds what is sent and what comes to its schemas.
+/// `POST /handlers/{name}/test`: runs one of the handler's tools once and validates arguments and result.
 pub(super) async fn test(
-    State(rest): State<Arc<Rest>>,
-    Named(name): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(name): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, body) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.admin)?;
-    let handler_type = rest.observatory.kind_of(&name).ok_or_else(|| unknown(&name))?;
-    let trial: Trial = rest.read(&parts, body).await?;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
+    let handler_type = rest.reporter.kind_of(&name).ok_or_else(|| unknown_handler(&name))?;
+    let trial: HandlerTestRequest = rest.read(&parts, body).await?;
     let arguments = trial.arguments.map_or("{}".to_owned(), |arguments| arguments.get().to_owned());
-    let arguments = Json::parse(arguments).map_err(|error| Problem::bad_request(error.to_string()))?;
-    let registry = rest.gateway.settled_for(&visitor.caller()).await;
+    let arguments = Json::parse(arguments).map_err(|error| ProblemDetails::bad_request(error.to_string()))?;
+    let caller = caller.to_operator();
+    let registry = rest.gateway.settled_for(&caller).await;
     let entry = tool(&registry, &name, trial.tool_name.as_deref())?;
-    let call = Call {
-        caller: visitor.caller(),
-        origin: Some(Arc::new(parts)),
-        ..Call::tool(entry.name.clone(), arguments)
-    };
-    let report = attempt(&rest, &entry, call, handler_type).await;
+    let call = Call { caller, origin: Some(Arc::new(parts)), ..Call::tool(entry.name.clone(), arguments) };
+    let report = run_test(&rest, &entry, call, handler_type).await;
     let status = if report.success { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    Ok(written(status, &report))
+    Ok(json_value(status, &report))
 }
 
-fn unknown(name: &str) -> Problem {
-    Problem::not_found(format!("There is no handler {name:?}"))
+fn unknown_handler(name: &str) -> ProblemDetails {
+    ProblemDetails::not_found(format!("unknown handler {name:?}"))
 }
 
-/// The tool of a handler that is meant.
-fn tool(registry: &Registry, handler: &str, name: Option<&str>) -> Result<Arc<Entry>, Problem> {
-    let mut own = registry.known(Kind::Tools).filter(|entry| *entry.handler.name == *handler);
+/// Returns the named tool of a handler, or its only one.
+fn tool(
+    registry: &Registry,
+    handler: &str,
+    name: Option<&str>,
+) -> Result<Arc<RegistryEntry>, ProblemDetails> {
+    let mut candidates = registry.known(EntryKind::Tools).filter(|entry| *entry.handler.name == *handler);
     let Some(name) = name else {
-        return match (own.next(), own.next()) {
+        return match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only.clone()),
-            (None, _) => Err(Problem::not_found("The handler has no tool that is known by now")),
-            _ => Err(Problem::bad_request("The handler has several tools: `toolName` says which".to_owned())),
+            (None, _) => Err(ProblemDetails::not_found("the handler has no known tool yet")),
+            _ => Err(ProblemDetails::bad_request("the handler has several tools: set `toolName`".to_owned())),
         };
     };
-    let mut named: Vec<_> = own.filter(|entry| *entry.name == *name || *entry.own == *name).collect();
-    // Where one tool is published as another one is called by their owner, what is published counts.
-    named.sort_by_key(|entry| *entry.name != *name);
-    named.first().map(|entry| (*entry).clone()).ok_or_else(|| ToolError::unknown_tool(name).into())
+    let mut matching: Vec<_> =
+        candidates.filter(|entry| *entry.name == *name || *entry.own == *name).collect();
+    // The published name takes precedence over the upstream's.
+    matching.sort_by_key(|entry| *entry.name != *name);
+    matching.first().map(|entry| (*entry).clone()).ok_or_else(|| ToolError::unknown_tool(name).into())
 }
 
-/// What does not fit is refused by the gateway before anything is sent, and stands in the audit trail like every call.
-async fn attempt(rest: &Rest, entry: &Entry, call: Call, handler_type: String) -> Report {
-    let checked = entry.tool.as_ref().map_or(Ok(()), |tool| tool.check_arguments(call.arguments()));
-    let mut report = Report {
+/// Runs the test. The gateway refuses invalid arguments before it sends anything, and audits the call as usual.
+async fn run_test(
+    rest: &RestState,
+    entry: &RegistryEntry,
+    call: Call,
+    handler_type: String,
+) -> HandlerTestReport {
+    let arguments = call.arguments().cloned();
+    let validation = run_blocking(entry, move |tool| tool.check_arguments(arguments.as_ref())).await;
+    let mut report = HandlerTestReport {
         success: false,
         tool_name: entry.name.clone(),
         result: None,
@@ -135,17 +147,16 @@ async fn attempt(rest: &Rest, entry: &Entry, call: Call, handler_type: String) -
         duration_ms: 0.0,
         handler_type,
         warning: None,
-        validation: Validation { request: checked.into(), response: None },
+        validation: TestValidation { request: validation.unwrap_or(Ok(())).into(), response: None },
     };
     let start = Instant::now();
-    let came = rest.gateway.invoke(call).await;
+    let outcome = rest.gateway.invoke(call).await;
     report.duration_ms = start.elapsed().as_secs_f64() * 1000.0;
-    match came {
-        Ok(Outcome::Done(output)) => report.done(entry, &output),
+    match outcome {
+        Ok(Outcome::Done(output)) => report.fill_result(entry, output).await,
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
             report.success = true;
-            report.warning =
-                Some("the tool asks its caller something, or runs as a task: only its beginning was tried");
+            report.warning = Some("the tool requests input or runs as a task: only its start was tested");
         }
         Err(error) => {
             report.error = Some(error.message().to_owned());
@@ -155,42 +166,99 @@ async fn attempt(rest: &Rest, entry: &Entry, call: Call, handler_type: String) -
     report
 }
 
-impl Report {
-    fn done(&mut self, entry: &Entry, output: &Output) {
-        let checked =
-            entry.tool.as_ref().filter(|_| !output.is_error).map(|tool| tool.check_result(&output.body));
-        let checked = checked.flatten().map(Valid::from);
-        self.success = !output.is_error && checked.as_ref().is_none_or(|checked| checked.valid);
+/// Runs a check of a tool that may take a second. `None`: the tool has no definition.
+async fn run_blocking<T: Send + 'static>(
+    entry: &RegistryEntry,
+    check: impl FnOnce(&Tool) -> T + Send + 'static,
+) -> Option<T> {
+    let tool = entry.tool.clone()?;
+    spawn_blocking(move || check(&tool)).await.ok()
+}
+
+impl HandlerTestReport {
+    async fn fill_result(&mut self, entry: &RegistryEntry, output: CallOutput) {
+        let validation = match output.is_error {
+            true => None,
+            false => {
+                let body = output.body.clone();
+                run_blocking(entry, move |tool| tool.check_result(&body))
+                    .await
+                    .flatten()
+                    .map(SchemaCheck::from)
+            }
+        };
+        self.success = !output.is_error && validation.as_ref().is_none_or(|validation| validation.valid);
         if output.is_error {
-            self.error = Some("the tool says that it failed".to_owned());
-        } else if checked.is_none() {
-            self.warning = Some("the tool has no output schema: what came is not checked");
+            self.error = Some("the tool reported an error".to_owned());
+        } else if validation.is_none() {
+            self.warning = Some("the tool has no output schema: the result was not validated");
         }
-        self.validation.response = checked;
+        self.validation.response = validation;
         self.result = RawValue::from_string(output.body.to_json().as_text().to_owned()).ok();
     }
 }
 
-/// `POST /handlers/{name}/refresh`: asks the server for its list again.
+/// `POST /handlers/{name}/refresh`: requests the upstream's lists again.
 pub(super) async fn refresh(
-    State(rest): State<Arc<Rest>>,
-    Named(name): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(name): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
-    let (done, is_known) = oneshot::channel();
-    let orders = rest.orders.upgrade().ok_or_else(stopping)?;
-    orders.send(Order::Refresh(name.clone(), done)).await.map_err(|_| stopping())?;
-    match is_known.await.map_err(|_| stopping())? {
+    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
+    let (done, is_found) = oneshot::channel();
+    let commands = rest.commands.upgrade().ok_or_else(stopping)?;
+    commands.send(FleetCommand::Refresh(name.clone(), done)).await.map_err(|_| stopping())?;
+    match is_found.await.map_err(|_| stopping())? {
         true => {
-            rest.note(&parts, Deed::HandlerRefreshed, &name);
-            Ok(written(StatusCode::ACCEPTED, &serde_json::json!({"handler": name, "refreshing": true})))
+            rest.record_action(&parts, AuditAction::HandlerRefreshed, &name);
+            Ok(json_value(StatusCode::ACCEPTED, &serde_json::json!({"handler": name, "refreshing": true})))
         }
-        false => Err(unknown(&name)),
+        false => Err(unknown_handler(&name)),
     }
 }
 
-fn stopping() -> Problem {
-    Problem::new(Code::Unavailable, "The gateway is stopping")
+/// The changes to accept.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AcceptRequest {
+    /// The tool, by its upstream's name. Default: all changed tools.
+    #[serde(default)]
+    tool: Option<String>,
+    /// The required digest of the definition. Default: the offered one.
+    #[serde(default)]
+    digest: Option<String>,
+}
+
+/// `POST /handlers/{name}/accept`: accepts the offered definitions of changed tools.
+pub(super) async fn accept(
+    State(rest): State<Arc<RestState>>,
+    NamedPath(name): NamedPath,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
+    let (parts, body) = request.into_parts();
+    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
+    let AcceptRequest { tool, digest } = rest.read(&parts, body).await?;
+    let (done, accepted) = oneshot::channel();
+    let commands = rest.commands.upgrade().ok_or_else(stopping)?;
+    let command = FleetCommand::Accept(AcceptCommand { handler: name.clone(), tool, digest, done });
+    commands.send(command).await.map_err(|_| stopping())?;
+    let accepted = accepted.await.map_err(|_| stopping())?.map_err(|error| match error {
+        AcceptError::Another(_) => ProblemDetails::conflict("changed_again", false, &error.to_string()),
+        AcceptError::NoHandler(_) | AcceptError::NoChange(_) => ProblemDetails::not_found(error.to_string()),
+    })?;
+    for change in &accepted {
+        rest.audit.record_change(AuditedToolChange::new(
+            actor_of(&parts),
+            AuditAction::ToolAccepted,
+            &name,
+            change,
+        ));
+    }
+    let accepted: Vec<_> = accepted.iter().map(ToolChangeReport::from).collect();
+    Ok(json_value(StatusCode::OK, &serde_json::json!({"handler": name, "accepted": accepted})))
+}
+
+fn stopping() -> ProblemDetails {
+    ProblemDetails::new(ErrorCode::Unavailable, "the gateway is stopping")
 }

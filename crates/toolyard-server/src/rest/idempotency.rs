@@ -1,9 +1,9 @@
-//! The same call twice is one: `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header).
+//! Idempotent calls: `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header).
 //!
-//! A key belongs to who sends it. What came of its call is kept for a day, with the request that it was for; somebody who
-//! sends the key with another request is told so. A call that did certainly not reach its tool is not kept, and may be tried
-//! again; one that may have is never made again, whatever came of it. It goes on to its end when its client hangs up: who
-//! sends the key again wants to know what came of it.
+//! A key belongs to its caller. The result of its call is stored for a day together with a fingerprint of the request;
+//! the same key with another request is refused. A call that certainly did not reach its tool is not stored and may be
+//! retried; one that may have reached it is never repeated, whatever its result. The call continues when its client
+//! disconnects, because a client that repeats the key wants the result.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,146 +14,164 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use toolyard_core::store::{Condition, Put, Space, Store, StoreError, Trouble};
+use toolyard_core::store::{KeySpace, PutRequest, Store, StoreError, StoreErrorKind, WriteCondition};
 
-use super::{Problem, json, problem};
-use crate::keys::Visitor;
+use super::{ProblemDetails, json, problem};
+use crate::keys::AuthenticatedCaller;
 use crate::keys::key::hex;
 
-/// Where it stands what came of calls, by who sent them and their keys.
-const DONE: Space = Space("idempotency");
+/// Space of the results, by caller and key.
+const SPACE: KeySpace = KeySpace("idempotency");
 
-/// How long it is kept what came of a call.
-const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Retention of a result.
+const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How much longer than its time a call may take before its gateway counts as gone.
-const SLACK: Duration = Duration::from_secs(60);
+/// Time after a call's timeout at which its gateway counts as gone.
+const GRACE_PERIOD: Duration = Duration::from_secs(60);
 
-/// Results that are larger are not kept, in bytes: whoever sends the key again is told that the call was run.
-const LARGEST: usize = 1 << 20;
+/// Maximum bytes of a stored result. A client that repeats the key of a larger one learns only that the call has run.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
-/// The longest key, in bytes.
-const LONGEST: usize = 255;
+/// Maximum bytes of a key.
+const MAX_KEY_BYTES: usize = 255;
 
-/// What is kept of a call.
+/// The stored state of a call.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
-    /// Of the tool's name and the request's body.
+struct IdempotencyRecord {
+    /// Digest of the tool's name and the request's body.
     fingerprint: String,
-    /// `None` while it runs.
-    response: Option<Kept>,
+    /// `None` while the call runs.
+    response: Option<StoredResponse>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredResponse {
     status: u16,
-    /// `None` where it was too large.
+    /// `None` if the body was too large to store.
     body: Option<String>,
 }
 
-/// What a key has come to.
-pub(super) enum Begun {
-    /// It was sent before: that came of its call.
+/// The state of a key.
+pub(super) enum IdempotentStart {
+    /// The key is known: the stored response.
     Before(Response),
-    /// It is new: its call is to be run.
-    Now(Once),
+    /// The key is new: the call to run.
+    Now(IdempotentCall),
 }
 
-/// A call that is run once.
-pub(super) struct Once {
+/// A call to run once.
+pub(super) struct IdempotentCall {
     store: Arc<dyn Store>,
     name: String,
     fingerprint: String,
     version: u64,
 }
 
-/// The key of a request.
+/// Returns the key of a request.
 ///
 /// # Errors
-/// When it is not one: quotes around it are optional, as clients are of two minds.
-pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+/// If the key is invalid. Quotes around it are optional, because clients differ.
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, ProblemDetails> {
     let Some(header) = headers.get("idempotency-key") else { return Ok(None) };
     let key = header.to_str().unwrap_or_default().trim_matches('"');
-    match (1..=LONGEST).contains(&key.len()) {
+    match (1..=MAX_KEY_BYTES).contains(&key.len()) {
         true => Ok(Some(key.to_owned())),
-        false => Err(Problem::bad_request(format!(
-            "`Idempotency-Key` has between 1 and {LONGEST} printable characters"
+        false => Err(ProblemDetails::bad_request(format!(
+            "`Idempotency-Key` needs between 1 and {MAX_KEY_BYTES} printable characters"
         ))),
     }
 }
 
-/// Begins a call of a tool, which may take so much time, or finds what came of it.
+/// Starts a call of a tool with the timeout `time`, or returns the stored response.
 pub(super) async fn begin(
     store: &Arc<dyn Store>,
-    visitor: &Visitor,
+    caller: &AuthenticatedCaller,
     key: &str,
     (tool, body): (&str, &Bytes),
     time: Duration,
-) -> Result<Begun, Problem> {
-    let owner = visitor.principal();
+) -> Result<IdempotentStart, ProblemDetails> {
+    let owner = caller.principal();
     let name = hex(&Sha256::digest(format!("{}\0{key}", owner.as_deref().unwrap_or_default())));
     let fingerprint = hex(&Sha256::new().chain_update(tool).chain_update([0]).chain_update(body).finalize());
-    let record = Record { fingerprint: fingerprint.clone(), response: None };
-    let put = Put { condition: Condition::Absent, ..kept(&record, time + SLACK)? };
-    if let Some(version) = store.put(DONE, &name, put).await? {
-        return Ok(Begun::Now(Once { store: store.clone(), name, fingerprint, version }));
+    let record = IdempotencyRecord { fingerprint: fingerprint.clone(), response: None };
+    let put = PutRequest { condition: WriteCondition::Absent, ..put_record(&record, time + GRACE_PERIOD)? };
+    if let Some(version) = store.put(SPACE, &name, put).await? {
+        return Ok(IdempotentStart::Now(IdempotentCall { store: store.clone(), name, fingerprint, version }));
     }
-    let Some(value) = store.get(DONE, &name).await? else { return Err(runs()) };
-    let unreadable = |error| StoreError::new(Trouble::Unreadable, error);
-    let before: Record = serde_json::from_slice(&value.bytes).map_err(unreadable)?;
-    if before.fingerprint != fingerprint {
-        let detail = "This `Idempotency-Key` was sent before, with another request";
-        return Err(Problem::unprocessable("idempotency_key_reused", detail));
+    let Some(value) = store.get(SPACE, &name).await? else { return Err(still_running()) };
+    let unreadable = |error| StoreError::new(StoreErrorKind::Unreadable, error);
+    let stored: IdempotencyRecord = serde_json::from_slice(&value.bytes).map_err(unreadable)?;
+    if stored.fingerprint != fingerprint {
+        let detail = "this `Idempotency-Key` was used with another request";
+        return Err(ProblemDetails::unprocessable("idempotency_key_reused", detail));
     }
-    match before.response {
-        None => Err(runs()),
-        Some(Kept { body: None, .. }) => {
-            let detail = "The call was run, and its result was too large to be kept";
-            Err(Problem::conflict("idempotent_result_gone", false, detail))
+    match stored.response {
+        None => Err(still_running()),
+        Some(StoredResponse { body: None, .. }) => {
+            let detail = "the call has run, but its result was too large to store";
+            Err(ProblemDetails::conflict("idempotent_result_gone", false, detail))
         }
-        Some(Kept { status, body: Some(body) }) => {
+        Some(StoredResponse { status, body: Some(body) }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let is_result = status.is_success();
-            Ok(Begun::Before(if is_result { json(status, body) } else { problem::response(status, body) }))
+            Ok(IdempotentStart::Before(if is_result {
+                json(status, body)
+            } else {
+                problem::response(status, body)
+            }))
         }
     }
 }
 
-fn runs() -> Problem {
-    Problem::conflict("idempotent_call_runs", true, "The call of this `Idempotency-Key` has not ended")
+fn still_running() -> ProblemDetails {
+    ProblemDetails::conflict(
+        "idempotent_call_runs",
+        true,
+        "the call with this `Idempotency-Key` is still running",
+    )
 }
 
-fn kept(record: &Record, time: Duration) -> Result<Put, Problem> {
-    let bytes = serde_json::to_vec(record).map_err(|_| Problem::fault())?;
-    Ok(Put { expires: Some(SystemTime::now() + time), ..Put::always(bytes) })
+fn put_record(record: &IdempotencyRecord, time: Duration) -> Result<PutRequest, ProblemDetails> {
+    let bytes = serde_json::to_vec(record).map_err(|_| ProblemDetails::fault())?;
+    Ok(PutRequest { expires: Some(SystemTime::now() + time), ..PutRequest::always(bytes) })
 }
 
-impl Once {
-    /// Keeps what came of the call.
-    pub(super) async fn finish(self, came: Result<Response, Problem>) -> Result<Response, Problem> {
-        let response = match came {
+impl IdempotentCall {
+    /// Stores the result of the call.
+    pub(super) async fn finish(
+        self,
+        result: Result<Response, ProblemDetails>,
+    ) -> Result<Response, ProblemDetails> {
+        let response = match result {
             Ok(response) => response,
             Err(problem) if problem.may_have_run => problem.into(),
-            // It may be sent again with the same key.
+            // The key may be used again.
             Err(problem) => {
-                if let Err(error) = self.store.delete(DONE, &self.name).await {
+                if let Err(error) = self.store.delete(SPACE, &self.name).await {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,
-                        "a call that was not run stays noted"
+                        "cannot delete the record of a call that was not run"
                     );
                 }
-                return Err(problem);
+                return Err(problem.with_overload_as_503());
             }
         };
         let (parts, body) = response.into_parts();
-        let body = body.collect().await.map_err(|_| Problem::fault())?.to_bytes();
-        let text = (body.len() <= LARGEST).then(|| String::from_utf8(body.to_vec()).ok()).flatten();
-        let response = Some(Kept { status: parts.status.as_u16(), body: text });
-        let record = Record { fingerprint: self.fingerprint, response };
-        let put = Put { condition: Condition::Version(self.version), ..kept(&record, KEPT)? };
-        if let Err(error) = self.store.put(DONE, &self.name, put).await {
-            // The call was run: to say now that it failed would have it run again.
-            tracing::error!(error = &error as &dyn std::error::Error, "what came of a call is not kept");
+        let body = body.collect().await.map_err(|_| ProblemDetails::fault())?.to_bytes();
+        let text =
+            (body.len() <= MAX_RESPONSE_BYTES).then(|| String::from_utf8(body.to_vec()).ok()).flatten();
+        let response = Some(StoredResponse { status: parts.status.as_u16(), body: text });
+        let record = IdempotencyRecord { fingerprint: self.fingerprint, response };
+        let put = PutRequest {
+            condition: WriteCondition::Version(self.version),
+            ..put_record(&record, RETENTION)?
+        };
+        if let Err(error) = self.store.put(SPACE, &self.name, put).await {
+            // The call has run: an error response would make the client repeat it.
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot store the result of an idempotent call"
+            );
         }
         Ok(Response::from_parts(parts, body.into()))
     }

@@ -1,4 +1,4 @@
-//! Keys, for operators.
+//! `/keys`: keys, for operators.
 
 use std::sync::Arc;
 
@@ -6,51 +6,57 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 
-use super::{Named, Problem, Rest, query, written};
-use crate::audit::Deed;
+use super::{NamedPath, ProblemDetails, RestState, json_value, query};
+use crate::audit::AuditAction;
 use crate::keys::record::{self, KeyError};
-use crate::keys::{NewKey, ShownKey, Visitor};
+use crate::keys::{AuthenticatedCaller, KeySummary, NewApiKey};
 
 /// `GET /keys`
-pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(rest): State<Arc<RestState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
     let [] = query(&parts, [])?;
-    let keys = record::list(&**rest.ring.store()).await?;
-    let keys: Vec<_> = keys.into_iter().map(ShownKey::from).collect();
-    Ok(written(StatusCode::OK, &serde_json::json!({"keys": keys})))
+    let keys = record::list(&**rest.keys.store()).await?;
+    let keys: Vec<_> = keys.into_iter().map(KeySummary::from).collect();
+    Ok(json_value(StatusCode::OK, &serde_json::json!({"keys": keys})))
 }
 
 /// `POST /keys`
-pub(super) async fn create(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+pub(super) async fn create(
+    State(rest): State<Arc<RestState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     let (parts, body) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
-    let wanted: NewKey = rest.read(&parts, body).await?;
-    let (key, secret) = record::create(&**rest.ring.store(), wanted).await.map_err(|error| match error {
-        KeyError::Bad(bad) => Problem::bad_request(bad.to_string()),
+    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
+    let new_key: NewApiKey = rest.read(&parts, body).await?;
+    let (key, secret) = record::create(&**rest.keys.store(), new_key).await.map_err(|error| match error {
+        KeyError::Bad(bad) => ProblemDetails::bad_request(bad.to_string()),
         KeyError::Store(error) => error.into(),
     })?;
-    rest.note(&parts, Deed::KeyCreated, &key.id);
-    rest.ring.read().await?;
-    Ok(written(StatusCode::CREATED, &ShownKey::new(key, &secret)))
+    rest.record_action(&parts, AuditAction::KeyCreated, &key.id);
+    rest.keys.read().await?;
+    Ok(json_value(StatusCode::CREATED, &KeySummary::new(key, &secret)))
 }
 
-/// `DELETE /keys/{id}`: the key opens nothing any more, here at once.
+/// `DELETE /keys/{id}`: revokes a key, on this gateway at once.
 pub(super) async fn revoke(
-    State(rest): State<Arc<Rest>>,
-    Named(id): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(id): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.admin)?;
-    if visitor.key.is_some_and(|own| *own.0 == *id) {
-        // Nobody might be left who could make another one.
-        let detail = "A key does not revoke itself: another one does, or `toolyard key revoke`";
-        return Err(Problem::conflict("own_key", false, detail));
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
+    if caller.key.is_some_and(|own_key| *own_key.0 == *id) {
+        // Otherwise the last operator could lock everyone out.
+        let detail = "a key cannot revoke itself: use another key or `toolyard key revoke`";
+        return Err(ProblemDetails::conflict("own_key", false, detail));
     }
-    let revoked = record::revoke(&**rest.ring.store(), &id).await?;
-    let key = revoked.ok_or_else(|| Problem::not_found(format!("There is no key {id:?}")))?;
-    rest.note(&parts, Deed::KeyRevoked, &key.id);
-    rest.ring.read().await?;
-    Ok(written(StatusCode::OK, &ShownKey::from(key)))
+    let revoked = record::revoke(&**rest.keys.store(), &id).await?;
+    let key = revoked.ok_or_else(|| ProblemDetails::not_found(format!("unknown key {id:?}")))?;
+    rest.record_action(&parts, AuditAction::KeyRevoked, &key.id);
+    rest.keys.read().await?;
+    Ok(json_value(StatusCode::OK, &KeySummary::from(key)))
 }

@@ -1,4 +1,4 @@
-//! What is logged, for operators.
+//! `/log`: the log filter, for operators.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, Rest, written};
-use crate::audit::Deed;
-use crate::keys::Visitor;
+use super::{ProblemDetails, RestState, json_value};
+use crate::audit::AuditAction;
+use crate::keys::AuthenticatedCaller;
 
-/// What is to be logged.
+/// The new filter.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
-    /// Levels, for all or for targets, as in `info,toolyard_mcp=debug`.
+struct LogFilterRequest {
+    /// Levels, global or per target, as in `info,toolyard_mcp=debug`.
     filter: String,
 }
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Whether a text is what the document of REST says of filters: less than a log may take.
+/// True if the filter is valid by the OpenAPI document, which allows less than a log may.
 fn is_filter(text: &str) -> bool {
     let is_target = |target: &str| {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
@@ -33,16 +33,22 @@ fn is_filter(text: &str) -> bool {
     })
 }
 
-/// `PUT /log`: has other things logged, until that is changed again.
-pub(super) async fn change(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+/// `PUT /log`: replaces the log filter until it is changed again.
+pub(super) async fn change(
+    State(rest): State<Arc<RestState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     let (parts, body) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
-    let wanted: Wanted = rest.read(&parts, body).await?;
-    if !is_filter(&wanted.filter) {
-        let detail = "`filter` is a level, or several levels with their targets: `info,toolyard_mcp=debug`";
-        return Err(Problem::bad_request(detail.to_owned()));
+    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
+    let log_filter: LogFilterRequest = rest.read(&parts, body).await?;
+    if !is_filter(&log_filter.filter) {
+        let detail =
+            "invalid `filter`: expected levels, optionally per target, such as `info,toolyard_mcp=debug`";
+        return Err(ProblemDetails::bad_request(detail.to_owned()));
     }
-    rest.log.set_filter(&wanted.filter).map_err(|error| Problem::bad_request(error.to_string()))?;
-    rest.note(&parts, Deed::LogChanged, &wanted.filter);
-    Ok(written(StatusCode::OK, &wanted))
+    rest.log
+        .set_filter(&log_filter.filter)
+        .map_err(|error| ProblemDetails::bad_request(error.to_string()))?;
+    rest.record_action(&parts, AuditAction::LogChanged, &log_filter.filter);
+    Ok(json_value(StatusCode::OK, &log_filter))
 }

@@ -1,12 +1,12 @@
-//! REST: the same calls, and what operators need.
+//! The REST API: calls of tools, and operations.
 //!
-//! - `tools`: what there is, in the forms that models' APIs take, and calls; `idempotency`: the same call twice is one;
-//! - `functions`: hosted functions, for those who invoke them and for their authors;
-//! - `hints`: which services a message is about; `tokens`: how much of a model's context the lists of tools take;
-//! - `handlers`: how handlers are; tests and new lists of them;
-//! - `keys`: keys; `audit`: who called what; `log`: what is logged; `sandbox`: which walls there are;
-//! - `problem`: what is said where something is wrong;
-//! - `schema/openapi.json` describes it all, and is served.
+//! - `tools`: tool lists in the formats of models' APIs, and calls; `idempotency`: idempotent calls;
+//! - `functions`: hosted functions, for their callers and authors;
+//! - `hints`: services that a message is about; `tokens`: context tokens of tool lists;
+//! - `handlers`: status, tests and refreshes of handlers;
+//! - `keys`: API keys; `audit`: the audit trail; `log`: the log filter; `sandbox`: the isolation layers;
+//! - `problem`: error responses;
+//! - `schema/openapi.json` describes all routes and is served.
 
 mod audit;
 mod functions;
@@ -34,59 +34,66 @@ use http::request::Parts;
 use http::{StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
-use toolyard_agent::search::Services;
-use toolyard_core::Gateway;
-use toolyard_functions::Host;
+use toolyard_agent::search::ServiceIndex;
+use toolyard_core::{ErrorCode, Gateway};
+use toolyard_functions::FunctionHost;
+use toolyard_mcp::server::owner_of_request;
 use toolyard_net::body;
-use toolyard_net::guard::{self, Guard};
+use toolyard_net::budget::ByteBudget;
+use toolyard_net::guard::{self, BrowserGuard};
 use toolyard_sandbox::Sandbox;
 
-use crate::audit::{Audit, Deed, Event, by};
-use crate::fleet::Order;
-use crate::keys::{KeyRing, Visitor};
+use crate::audit::{AuditAction, AuditEvent, AuditQueue, actor_of};
+use crate::fleet::FleetCommand;
+use crate::keys::{AuthenticatedCaller, KeyCache};
 use crate::log::LogControl;
-use crate::status::Observatory;
+use crate::routes::GatewayStage;
+use crate::status::StatusReporter;
 
-pub use problem::Problem;
+pub use problem::ProblemDetails;
 
-/// What REST needs of the gateway.
-pub struct Rest {
-    /// The door of all calls.
+/// The state of the REST API.
+pub struct RestState {
+    /// The gateway that runs all calls.
     pub gateway: Arc<Gateway>,
-    /// How everything is.
-    pub observatory: Arc<Observatory>,
-    /// Who runs the handlers; gone when the gateway stops.
-    pub orders: mpsc::WeakSender<Order>,
-    /// The keys, and the store.
-    pub ring: Arc<KeyRing>,
-    /// Takes note of what operators do.
-    pub audit: Arc<Audit>,
+    /// Builds status reports.
+    pub reporter: Arc<StatusReporter>,
+    /// Commands to the fleet. Dead once the gateway stops.
+    pub commands: mpsc::WeakSender<FleetCommand>,
+    /// The keys and their store.
+    pub keys: Arc<KeyCache>,
+    /// Records operators' actions.
+    pub audit: Arc<AuditQueue>,
     /// The hosted functions.
-    pub host: Host,
-    /// Where they run.
+    pub host: FunctionHost,
+    /// The sandbox of functions and scripts.
     pub sandbox: Sandbox,
-    /// Knows what the handlers are for.
-    pub services: Services,
-    /// What is logged.
+    /// Index of what the handlers offer.
+    pub services: ServiceIndex,
+    /// The log filter.
     pub log: LogControl,
-    /// Which `Host` and `Origin` are ours.
-    pub guard: Guard,
-    /// Size of a request's body, in bytes.
+    /// Allowed hosts and origins of requests.
+    pub guard: BrowserGuard,
+    /// Lifecycle stage of the gateway. While it drains, it starts no calls.
+    pub stage: watch::Receiver<GatewayStage>,
+    /// Budget from which large bodies take their bytes.
+    pub budget: ByteBudget,
+    /// Maximum bytes of a request's body.
     pub body_bytes: usize,
-    /// Time that a client has to send one.
+    /// Maximum time to read a request's body.
     pub body_time: Duration,
-    /// Calls that are run once, whether or not their clients wait for them.
-    pub once: Mutex<JoinSet<()>>,
+    /// Calls that continue when their clients disconnect.
+    pub detached_calls: Mutex<JoinSet<()>>,
 }
 
-/// The document that describes these routes.
+/// The OpenAPI document of these routes.
 const OPENAPI: &str = include_str!("../../../../schema/openapi.json");
 
-/// Every route of REST, below `/api/v1`.
-pub fn router(rest: Arc<Rest>) -> Router {
+/// Returns every REST route below `/api/v1`.
+pub fn router(rest: Arc<RestState>) -> Router {
     Router::new()
         .route("/openapi.json", get(openapi))
         .route("/status", get(status))
@@ -98,8 +105,9 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/handlers", get(handlers::list))
         .route("/handlers/{name}/test", post(handlers::test))
         .route("/handlers/{name}/refresh", post(handlers::refresh))
+        .route("/handlers/{name}/accept", post(handlers::accept))
         .route("/functions", get(functions::list))
-        .route("/functions/{id}", get(functions::one).delete(functions::delete))
+        .route("/functions/{id}", get(functions::get_function).delete(functions::delete))
         .route(
             "/functions/{id}/draft",
             put(functions::save).get(functions::version).delete(functions::delete_version),
@@ -114,48 +122,53 @@ pub fn router(rest: Arc<Rest>) -> Router {
         .route("/sandbox", get(sandbox::show))
         .route("/audit", get(audit::read))
         .route("/log", put(log::change))
-        .fallback(nothing)
-        .method_not_allowed_fallback(no_such_method)
-        .layer(middleware::from_fn_with_state(rest.clone(), only_ours))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(rest.clone(), check_origin))
         .with_state(rest)
 }
 
-/// Pages of other origins do not get in, whatever they ask for.
-async fn only_ours(State(rest): State<Arc<Rest>>, request: Request, next: Next) -> Response {
+/// Refuses requests of other origins and, while the gateway drains, requests that may change something.
+async fn check_origin(State(rest): State<Arc<RestState>>, request: Request, next: Next) -> Response {
     if let Err(refusal) = rest.guard.check(&request) {
-        return Problem::denied(refusal.to_string()).into();
+        return ProblemDetails::denied(refusal.to_string()).into();
     }
     let headers = request.headers().clone();
     if request.method() == http::Method::OPTIONS && headers.contains_key(header::ORIGIN) {
         let mut response = StatusCode::NO_CONTENT.into_response();
-        guard::let_send(&headers, &mut response, "GET, POST, PUT, DELETE");
-        guard::let_read(&headers, &mut response, "");
+        guard::allow_preflight(&headers, &mut response, "GET, POST, PUT, DELETE");
+        guard::allow_read(&headers, &mut response, "");
         return response;
     }
-    let mut response = next.run(request).await;
-    guard::let_read(&headers, &mut response, "retry-after");
+    // Running calls continue. Requests that only read stay available, including the status.
+    let is_refused = *rest.stage.borrow() == GatewayStage::Draining && !request.method().is_safe();
+    let mut response = match is_refused {
+        true => ([(header::CONNECTION, "close")], ProblemDetails::stopping()).into_response(),
+        false => next.run(request).await,
+    };
+    guard::allow_read(&headers, &mut response, "retry-after");
     response
 }
 
-/// What is said where there is no such path.
-pub async fn nothing() -> Problem {
-    Problem::not_found("There is nothing at this path: see /api/v1/openapi.json")
+/// Answers requests of unknown paths.
+pub async fn not_found() -> ProblemDetails {
+    ProblemDetails::not_found("no such endpoint: see /api/v1/openapi.json")
 }
 
-async fn no_such_method() -> Problem {
-    Problem::method_not_allowed()
+async fn method_not_allowed() -> ProblemDetails {
+    ProblemDetails::method_not_allowed()
 }
 
-/// The part of a path that names something.
-struct Named(String);
+/// The name in a path.
+struct NamedPath(String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
-    type Rejection = Problem;
+impl<S: Send + Sync> FromRequestParts<S> for NamedPath {
+    type Rejection = ProblemDetails;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemDetails> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(name)| Self(name))
-            .map_err(|_| Problem::bad_request("The path is no text in UTF-8".to_owned()))
+            .map_err(|_| ProblemDetails::bad_request("the path is not valid UTF-8".to_owned()))
     }
 }
 
@@ -163,107 +176,124 @@ async fn openapi() -> Response {
     json(StatusCode::OK, OPENAPI)
 }
 
-/// How the gateway is.
-async fn status(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+/// `GET /status`: the status of the gateway.
+async fn status(State(rest): State<Arc<RestState>>, request: Request) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.rest || access.admin)?;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest || access.admin)?;
     let [] = query(&parts, [])?;
     // It reads files of the system.
-    let status = spawn_blocking(move || rest.observatory.status(&visitor)).await;
-    status.map(|status| json(StatusCode::OK, status)).map_err(|_| Problem::fault())
+    let status = spawn_blocking(move || rest.reporter.status(&caller)).await;
+    status.map(|status| json(StatusCode::OK, status)).map_err(|_| ProblemDetails::fault())
 }
 
-impl Rest {
-    /// Puts into the audit trail what an operator did.
-    fn note(&self, parts: &Parts, deed: Deed, object: &str) {
-        self.audit.note(Event { by: by(parts), deed, object: object.to_owned() });
+impl RestState {
+    /// Records an operator's action in the audit trail.
+    fn record_action(&self, parts: &Parts, action: AuditAction, object: &str) {
+        self.audit.record_event(AuditEvent { actor: actor_of(parts), action, object: object.to_owned() });
     }
 
-    /// Runs something to its end, also when nobody waits for it any more.
-    async fn to_its_end<T: Send + 'static>(
+    /// Runs work to its end even if the client disconnects.
+    async fn run_detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         {
-            let mut running = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = self.detached_calls.lock().unwrap_or_else(PoisonError::into_inner);
             while running.try_join_next().is_some() {}
             running.spawn(async move {
-                // Whoever wanted to know may have left.
-                let _left = sender.send(work.await);
+                // The client may have disconnected.
+                let _closed = sender.send(work.await);
             });
         }
         receiver.await.ok()
     }
 
-    /// The body of a request: JSON, and no more than is allowed.
-    async fn body(&self, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
+    /// Reads the JSON body of a request within the configured limit.
+    async fn body(&self, parts: &Parts, body: Body) -> Result<Bytes, ProblemDetails> {
         self.body_up_to(parts, body, self.body_bytes).await
     }
 
-    async fn body_up_to(&self, parts: &Parts, body: Body, most: usize) -> Result<Bytes, Problem> {
-        let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    async fn body_up_to(&self, parts: &Parts, body: Body, limit: usize) -> Result<Bytes, ProblemDetails> {
+        let mut kinds = parts.headers.get_all(header::CONTENT_TYPE).iter();
+        // With several content types, another reader of the request may choose a different one.
+        let kind = kinds.next().filter(|_| kinds.next().is_none()).and_then(|kind| kind.to_str().ok());
         let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(Problem::unsupported_media_type());
+            return Err(ProblemDetails::unsupported_media_type());
         }
-        match timeout(self.body_time, body::read(body, most)).await {
+        let owner = || owner_of_request(parts);
+        let owned = || owner().map_or_else(|| self.budget.clone(), |owner| self.budget.owned_by(&owner));
+        match timeout(self.body_time, body::read_with_budget(body, limit, owned)).await {
             Ok(Ok(text)) => Ok(text),
-            Ok(Err(body::ReadError::TooLarge(limit))) => Err(Problem::too_large(limit)),
-            Ok(Err(body::ReadError::Broken(_))) => Err(Problem::bad_request("The body broke off".to_owned())),
-            Err(_) => Err(Problem::too_slow()),
+            Ok(Err(body::BodyReadError::TooLarge(limit))) => Err(ProblemDetails::too_large(limit)),
+            Ok(Err(error @ body::BodyReadError::UsedUp(..))) => {
+                Err(ProblemDetails::new(ErrorCode::Unavailable, error.to_string()))
+            }
+            Ok(Err(body::BodyReadError::Stalled)) => Err(ProblemDetails::too_slow()),
+            Ok(Err(body::BodyReadError::Broken(_))) => {
+                Err(ProblemDetails::bad_request("the body ended early".to_owned()))
+            }
+            Err(_) => Err(ProblemDetails::too_slow()),
         }
     }
 
-    /// The body of a request, read.
-    async fn read<T: DeserializeOwned>(&self, parts: &Parts, body: Body) -> Result<T, Problem> {
+    /// Deserializes the body of a request, a JSON object.
+    async fn read<T: DeserializeOwned>(&self, parts: &Parts, body: Body) -> Result<T, ProblemDetails> {
         self.read_up_to(parts, body, self.body_bytes).await
     }
 
-    /// The same with a bound of its own.
+    /// Deserializes a body with a limit of its own.
     async fn read_up_to<T: DeserializeOwned>(
         &self,
         parts: &Parts,
         body: Body,
-        most: usize,
-    ) -> Result<T, Problem> {
-        let text = self.body_up_to(parts, body, most).await?;
+        limit: usize,
+    ) -> Result<T, ProblemDetails> {
+        let text = self.body_up_to(parts, body, limit).await?;
+        // serde would also accept an array for a struct, which is not documented.
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return Err(ProblemDetails::bad_request("the body is not a JSON object".to_owned()));
+        }
         let mut reader = serde_json::Deserializer::from_slice(&text);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let (path, problem) = (error.path().to_string(), error.inner());
-            Problem::bad_request(format!("The body is not what is expected: {path}: {problem}"))
+            ProblemDetails::bad_request(format!("invalid body: {path}: {problem}"))
         })?;
-        reader
-            .end()
-            .map_err(|error| Problem::bad_request(format!("The body goes on behind its end: {error}")))?;
+        reader.end().map_err(|error| {
+            ProblemDetails::bad_request(format!("trailing data after the JSON body: {error}"))
+        })?;
         Ok(value)
     }
 }
 
-/// The members of a query, each named at most once.
-fn query<const N: usize>(parts: &Parts, names: [&str; N]) -> Result<[Option<String>; N], Problem> {
+/// Returns the query parameters. Refuses unknown and duplicate ones.
+fn query<const N: usize>(parts: &Parts, names: [&str; N]) -> Result<[Option<String>; N], ProblemDetails> {
     let mut values = [const { None }; N];
     for (name, value) in form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
-        let known = names.iter().position(|known| *known == name);
-        let place = known.map(|at| &mut values[at]).ok_or_else(|| {
-            Problem::bad_request(format!("There is no query parameter {name:?} here: {}", names.join(", ")))
+        let index = names.iter().position(|index| *index == name);
+        let place = index.map(|at| &mut values[at]).ok_or_else(|| {
+            ProblemDetails::bad_request(format!(
+                "unknown query parameter `{name}`; known parameters: {}",
+                names.join(", ")
+            ))
         })?;
         if place.replace(value.into_owned()).is_some() {
-            return Err(Problem::bad_request(format!("The query parameter {name:?} is there twice")));
+            return Err(ProblemDetails::bad_request(format!("duplicate query parameter `{name}`")));
         }
     }
     Ok(values)
 }
 
-/// A response that nobody keeps.
+/// Returns a JSON response that must not be cached.
 fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     (status, headers, body.into()).into_response()
 }
 
-fn written(status: StatusCode, value: &impl Serialize) -> Response {
+fn json_value(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(text) => json(status, text),
-        Err(_) => Problem::fault().into(),
+        Err(_) => ProblemDetails::fault().into(),
     }
 }

@@ -1,4 +1,4 @@
-//! What is said where something is wrong: `application/problem+json` (RFC 9457).
+//! Error responses: `application/problem+json` (RFC 9457).
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -6,35 +6,35 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use toolyard_core::store::StoreError;
-use toolyard_core::{Code, ToolError};
+use toolyard_core::{ErrorCode, ToolError};
 use toolyard_functions::FunctionError;
 
-/// Why a request is not answered as its sender wants.
+/// The details of a failed request.
 #[derive(Debug, Serialize)]
-pub struct Problem {
-    /// What kind of problem it is, for programs that go by URIs.
+pub struct ProblemDetails {
+    /// Problem type URI.
     r#type: String,
     title: &'static str,
     status: u16,
     detail: String,
-    /// What kind of problem it is: one of the codes of [`Code`], or of those that only HTTP has.
+    /// Error code: one of [`Code`], or one that only HTTP has.
     code: &'static str,
-    /// Whether the same request may succeed later.
+    /// True if the same request may succeed later.
     retryable: bool,
-    /// What a server said, as it said it.
+    /// The upstream's error, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     peer: Option<Box<RawValue>>,
-    /// After how many seconds it is worth another try.
+    /// Seconds until a retry.
     #[serde(skip)]
     retry_after: Option<u64>,
-    /// Whether what was asked for may have been done all the same.
+    /// True if the request may have taken effect anyway.
     #[serde(skip)]
     pub(super) may_have_run: bool,
 }
 
-impl Problem {
-    /// A problem of one of the codes.
-    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+impl ProblemDetails {
+    /// Creates the problem of an error code.
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
         let row = code.row();
         Self::of(row.http, row.wire, row.retryable, detail.into())
     }
@@ -55,27 +55,27 @@ impl Problem {
         }
     }
 
-    /// Who sends this has not said who it is.
+    /// The request has no valid key.
     pub fn unauthenticated(detail: &str) -> Self {
         Self::of(401, "unauthenticated", false, detail.to_owned())
     }
 
-    /// Who sends this may not.
+    /// The caller lacks permission.
     pub fn denied(detail: String) -> Self {
-        Self::new(Code::Denied, detail)
+        Self::new(ErrorCode::Denied, detail)
     }
 
     pub(super) fn bad_request(detail: String) -> Self {
         Self::of(400, "bad_request", false, detail)
     }
 
-    /// There is nothing of this name.
+    /// The named thing does not exist.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::of(404, "not_found", false, detail.into())
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        let detail = "This path has no such method: see /api/v1/openapi.json";
+        let detail = "method not allowed: see /api/v1/openapi.json";
         Self::of(405, "method_not_allowed", false, detail.to_owned())
     }
 
@@ -88,33 +88,47 @@ impl Problem {
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
-        Self::of(413, "too_large", false, format!("The body is larger than {limit} bytes"))
+        Self::of(413, "too_large", false, format!("the body is larger than {limit} bytes"))
     }
 
     pub(super) fn too_slow() -> Self {
-        Self::of(408, "too_slow", true, "The body took too long".to_owned())
+        Self::of(408, "too_slow", true, "reading the body timed out".to_owned())
     }
 
     pub(super) fn timed_out(detail: &str) -> Self {
-        Self { may_have_run: true, ..Self::of(408, Code::Timeout.row().wire, true, detail.to_owned()) }
+        Self { may_have_run: true, ..Self::of(408, ErrorCode::Timeout.row().wire, true, detail.to_owned()) }
     }
 
-    /// Nothing is begun any more.
+    /// The gateway is stopping and starts nothing new.
     pub(super) fn stopping() -> Self {
-        Self::new(Code::Unavailable, "The gateway is stopping")
+        Self::new(ErrorCode::Unavailable, "the gateway is stopping")
     }
 
     pub(super) fn unsupported_media_type() -> Self {
-        Self::of(415, "unsupported_media_type", false, "The body is to be application/json".to_owned())
+        Self::of(
+            415,
+            "unsupported_media_type",
+            false,
+            "the content type must be `application/json`".to_owned(),
+        )
     }
 
-    /// It is our own fault.
+    /// Turns an overload from 429 into 503. For idempotency clients, 429 would mean that the caller has exceeded its
+    /// rate, while the gateway has no capacity.
+    pub(super) fn with_overload_as_503(self) -> Self {
+        match self.code == ErrorCode::Overloaded.row().wire {
+            true => Self { retry_after: self.retry_after, ..Self::of(503, self.code, true, self.detail) },
+            false => self,
+        }
+    }
+
+    /// An internal error.
     pub fn fault() -> Self {
-        Self::of(500, "fault", false, "The request failed because of a fault in the server".to_owned())
+        Self::of(500, "fault", false, "internal error of the gateway".to_owned())
     }
 }
 
-impl From<ToolError> for Problem {
+impl From<ToolError> for ProblemDetails {
     fn from(error: ToolError) -> Self {
         let code = error.code().row().wire;
         tracing::debug!(code, error = format_args!("{:#}", error.outline()), "a call failed");
@@ -125,36 +139,36 @@ impl From<ToolError> for Problem {
     }
 }
 
-impl From<FunctionError> for Problem {
+impl From<FunctionError> for ProblemDetails {
     fn from(error: FunctionError) -> Self {
         let code = match &error {
             FunctionError::UnknownFunction(_) | FunctionError::UnknownVersion { .. } => "function_not_found",
-            FunctionError::BadId(_) | FunctionError::BadVersion(_) | FunctionError::BadProject(_) => {
-                "bad_function"
-            }
+            FunctionError::InvalidId(_)
+            | FunctionError::InvalidVersion(_)
+            | FunctionError::InvalidProject(_) => "bad_function",
             FunctionError::NoTests | FunctionError::TestsFailed { .. } => "untested",
-            FunctionError::Fixed { .. } => "fixed",
-            FunctionError::Changed(_) => "changed",
+            FunctionError::KindMismatch { .. } => "fixed",
+            FunctionError::Conflict(_) => "changed",
             FunctionError::TooMany { .. } => "too_many",
-            _ => Code::Unavailable.row().wire,
+            _ => ErrorCode::Unavailable.row().wire,
         };
         let status = error.status();
         if status >= 500 {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a function cannot be had");
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot load a function");
         }
         Self::of(status, code, status >= 500, error.to_string())
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for ProblemDetails {
     fn from(error: StoreError) -> Self {
-        tracing::error!(error = &error as &dyn std::error::Error, "the store is in trouble");
-        Self::new(Code::Unavailable, error.to_string())
+        tracing::error!(error = &error as &dyn std::error::Error, "the store failed");
+        Self::new(ErrorCode::Unavailable, error.to_string())
     }
 }
 
-impl From<Problem> for Response {
-    fn from(problem: Problem) -> Self {
+impl From<ProblemDetails> for Response {
+    fn from(problem: ProblemDetails) -> Self {
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = response(status, serde_json::to_vec(&problem).unwrap_or_default());
         let headers = response.headers_mut();
@@ -173,14 +187,33 @@ impl From<Problem> for Response {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
         self.into()
     }
 }
 
-/// A problem that was written before.
+/// Creates the response of a serialized problem.
 pub(super) fn response(status: StatusCode, body: impl Into<Body>) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
     (status, headers, body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idempotent_call_gets_429_for_a_rate_limit_only() {
+        for (code, expected) in [
+            (ErrorCode::Overloaded, 503),
+            (ErrorCode::RateLimited, 429),
+            (ErrorCode::QuotaExhausted, 402),
+            (ErrorCode::Timeout, 504),
+        ] {
+            let response = Response::from(ProblemDetails::new(code, "no").with_overload_as_503());
+            assert_eq!(response.status().as_u16(), expected, "{code:?}");
+            assert_eq!(response.headers().contains_key(header::RETRY_AFTER), [503, 429].contains(&expected));
+        }
+    }
 }

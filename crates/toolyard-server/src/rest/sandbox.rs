@@ -1,4 +1,4 @@
-//! Which walls this machine has, for operators.
+//! `/sandbox`: the isolation layers of this machine, for operators.
 
 use std::sync::Arc;
 
@@ -6,27 +6,32 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::json;
-use toolyard_sandbox::{Isolation, LayerReport};
+use toolyard_sandbox::{IsolationRequirement, LayerReport};
 
-use super::{Problem, Rest, query, written};
-use crate::keys::Visitor;
+use super::{ProblemDetails, RestState, json_value, query};
+use crate::keys::AuthenticatedCaller;
 
-/// `GET /sandbox`: whether functions and scripts can run here, and behind what. The first time this takes a moment: the
-/// walls are tried.
-pub(super) async fn show(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+/// `GET /sandbox`: whether functions and scripts can run here, and the isolation layers. The first request takes a
+/// moment because it probes the layers.
+pub(super) async fn show(
+    State(rest): State<Arc<RestState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    Visitor::of(&parts.extensions, |access| access.admin)?;
+    AuthenticatedCaller::authorize(&parts.extensions, |access| access.admin)?;
     let [] = query(&parts, [])?;
     let isolation = match rest.sandbox.isolation() {
-        Isolation::Required => "required",
-        Isolation::BestEffort => "best-effort",
-        Isolation::None => "none",
+        IsolationRequirement::Required => "required",
+        IsolationRequirement::BestEffort => "best-effort",
+        IsolationRequirement::None => "none",
     };
     let ready = rest.sandbox.ready().await.is_ok();
-    // What is not wanted needs no help.
-    let hints = rest.sandbox.isolation() != Isolation::None;
+    let level = rest.sandbox.level().await.name();
+    // Without isolation no hints are needed.
+    let hints = rest.sandbox.isolation() != IsolationRequirement::None;
     let layers: Vec<_> = rest.sandbox.report().await.iter().map(|report| layer(report, hints)).collect();
-    Ok(written(StatusCode::OK, &json!({"isolation": isolation, "ready": ready, "layers": layers})))
+    let report = json!({"isolation": isolation, "level": level, "ready": ready, "layers": layers});
+    Ok(json_value(StatusCode::OK, &report))
 }
 
 fn layer(report: &LayerReport, hints: bool) -> serde_json::Value {

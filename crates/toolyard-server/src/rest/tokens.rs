@@ -1,4 +1,4 @@
-//! How much of a model's context the lists of tools take.
+//! `/tokens`: tokens that the tool lists take in a model's context.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,84 +8,89 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use toolyard_core::Registry;
-use toolyard_core::registry::{Kind, Listing, Show};
+use toolyard_core::registry::{DisclosureMode, EncodedListing, EntryKind};
 use toolyard_core::tokens::{ESTIMATOR, estimate};
 
-use super::{Problem, Rest, query, written};
-use crate::keys::Visitor;
+use super::{ProblemDetails, RestState, json_value, query};
+use crate::keys::AuthenticatedCaller;
 
-/// The ways to list tools, as the manifest calls them.
-const SHOWS: [(&str, Show); 3] = [("all", Show::All), ("search", Show::Search), ("auto", Show::Auto)];
+/// Disclosure modes of the manifest, by name.
+const DISCLOSURES: [(&str, DisclosureMode); 3] =
+    [("all", DisclosureMode::All), ("search", DisclosureMode::Search), ("auto", DisclosureMode::Auto)];
 
 #[derive(Serialize)]
-struct Tokens<'a> {
-    /// How tokens are estimated.
+struct TokenEstimates<'a> {
+    /// Name of the estimation method.
     estimator: &'static str,
-    /// How tools are listed now.
+    /// The current disclosure mode.
     disclosure: &'static str,
-    /// How many tokens all of them may have with `auto`.
+    /// Token budget of the list with `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<usize>,
-    lists: Vec<List>,
-    handlers: Vec<OfHandler<'a>>,
+    lists: Vec<ToolListTokens>,
+    handlers: Vec<HandlerTokenCount<'a>>,
 }
 
-/// A list, as a client would be given it.
+/// Size of a list as a client would get it.
 #[derive(Serialize)]
-struct List {
+struct ToolListTokens {
     disclosure: &'static str,
     tools: usize,
     tokens: usize,
 }
 
-/// What a handler has in the list of all tools.
+/// Share of a handler in the list of all tools.
 #[derive(Serialize)]
-struct OfHandler<'a> {
+struct HandlerTokenCount<'a> {
     name: &'a str,
     tools: usize,
     tokens: usize,
 }
 
-/// `GET /tokens`: what each way to list tools costs a client that sees what the visitor sees.
-pub(super) async fn show(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+/// `GET /tokens`: tokens of each disclosure mode for a client that sees what the caller sees.
+pub(super) async fn show(
+    State(rest): State<Arc<RestState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.rest || access.admin)?;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest || access.admin)?;
     let [] = query(&parts, [])?;
-    let view = rest.gateway.settled_for(&visitor.caller()).await;
-    Ok(written(StatusCode::OK, &tokens(&view)))
+    let registry = rest.gateway.settled_for(&caller.to_caller()).await;
+    Ok(json_value(StatusCode::OK, &tokens(&registry)))
 }
 
-fn tokens(view: &Registry) -> Tokens<'_> {
-    let settings = view.disclosure();
-    // Where nothing can be found, all is listed.
-    let show = settings.map_or(Show::All, |settings| settings.show);
-    let offered = SHOWS.into_iter().filter(|(_, show)| settings.is_some() || *show == Show::All);
+fn tokens(registry: &Registry) -> TokenEstimates<'_> {
+    let settings = registry.disclosure();
+    // Without search tools, all tools are listed.
+    let show = settings.map_or(DisclosureMode::All, |settings| settings.show);
+    let available =
+        DISCLOSURES.into_iter().filter(|(_, show)| settings.is_some() || *show == DisclosureMode::All);
     let list = |(disclosure, show)| {
-        let fewer = view.fewer(show);
-        let (tools, tokens) = fewer.as_ref().map_or_else(|| size(view.all(Kind::Tools)), size);
-        List { disclosure, tools, tokens }
+        let fewer = registry.fewer(show);
+        let (tools, tokens) = fewer.as_ref().map_or_else(|| size(registry.all(EntryKind::Tools)), size);
+        ToolListTokens { disclosure, tools, tokens }
     };
-    Tokens {
+    TokenEstimates {
         estimator: ESTIMATOR,
-        disclosure: SHOWS.into_iter().find(|(_, one)| *one == show).map_or("all", |(name, _)| name),
+        disclosure: DISCLOSURES.into_iter().find(|(_, one)| *one == show).map_or("all", |(name, _)| name),
         budget: settings.map(|settings| settings.budget),
-        lists: offered.map(list).collect(),
-        handlers: by_handler(view),
+        lists: available.map(list).collect(),
+        handlers: by_handler(registry),
     }
 }
 
-fn size(listing: &Listing) -> (usize, usize) {
+fn size(listing: &EncodedListing) -> (usize, usize) {
     (listing.entries().len(), listing.tokens())
 }
 
-fn by_handler(view: &Registry) -> Vec<OfHandler<'_>> {
+fn by_handler(registry: &Registry) -> Vec<HandlerTokenCount<'_>> {
     let mut bytes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (entry, definition) in view.listed(Kind::Tools) {
+    for (entry, definition) in registry.listed(EntryKind::Tools) {
         let (tools, length) = bytes.entry(&entry.handler.name).or_default();
         *tools += 1;
-        // With the comma that stands behind it.
+        // With the comma after it.
         *length += definition.as_bytes().len() + 1;
     }
-    let of_handler = |(name, (tools, length))| OfHandler { name, tools, tokens: estimate(length) };
+    let of_handler = |(name, (tools, length))| HandlerTokenCount { name, tools, tokens: estimate(length) };
     bytes.into_iter().map(of_handler).collect()
 }

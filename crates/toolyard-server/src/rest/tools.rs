@@ -1,4 +1,4 @@
-//! Tools: lists, in the forms that models' APIs take, and calls.
+//! `/tools`: lists in the formats of models' APIs, and calls.
 
 use std::sync::Arc;
 
@@ -6,37 +6,39 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
-use toolyard_core::registry::{Entry, Kind};
-use toolyard_core::{Call, Code, Json, Object, Outcome, ToolError};
+use toolyard_core::registry::{EntryKind, RegistryEntry};
+use toolyard_core::{Call, ErrorCode, Json, Object, Outcome, ToolError};
 
-use super::idempotency::{self, Begun};
-use super::{Named, Problem, Rest, json, query};
-use crate::keys::Visitor;
+use super::idempotency::{self, IdempotentStart};
+use super::{NamedPath, ProblemDetails, RestState, json, query};
+use crate::keys::AuthenticatedCaller;
 
-/// In which form tools are described.
+/// Format of tool descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    /// As MCP has them, which is how their owners describe them.
+enum ToolFormat {
+    /// The format of MCP, as the upstream describes its tools.
     Mcp,
-    /// As OpenAI's chat completions take them.
+    /// The format of OpenAI's chat completions.
     OpenAi,
-    /// As Anthropic's messages take them.
+    /// The format of Anthropic's messages.
     Anthropic,
 }
 
-impl Format {
-    fn parse(text: Option<&str>) -> Result<Self, Problem> {
+impl ToolFormat {
+    fn parse(text: Option<&str>) -> Result<Self, ProblemDetails> {
         Ok(match text {
             None | Some("mcp") => Self::Mcp,
             Some("openai") => Self::OpenAi,
             Some("anthropic") => Self::Anthropic,
             Some(_) => {
-                return Err(Problem::bad_request("`format` is `mcp`, `openai` or `anthropic`".to_owned()));
+                return Err(ProblemDetails::bad_request(
+                    "invalid `format`: expected `mcp`, `openai` or `anthropic`".to_owned(),
+                ));
             }
         })
     }
 
-    /// A tool in this form. What only MCP knows of it is left out of the others.
+    /// Converts a tool. Members that only MCP has are left out of the other formats.
     fn write(self, name: &str, definition: &Json) -> Json {
         let Ok(definition) = definition.to_object() else { return definition.clone() };
         let described = |schema: &str| {
@@ -58,84 +60,91 @@ impl Format {
     }
 }
 
-/// `GET /tools`: what there is for who asks.
-pub(super) async fn list(State(rest): State<Arc<Rest>>, request: Request) -> Result<Response, Problem> {
+/// `GET /tools`: the tools of the caller.
+pub(super) async fn list(
+    State(rest): State<Arc<RestState>>,
+    request: Request,
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.rest)?;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest)?;
     let [format, handler] = query(&parts, ["format", "handler"])?;
-    let format = Format::parse(format.as_deref())?;
-    let registry = rest.gateway.settled_for(&visitor.caller()).await;
-    let is_asked_for =
-        |entry: &Entry| handler.as_deref().is_none_or(|handler| *entry.handler.name == *handler);
-    let listed = registry.listed(Kind::Tools).filter(|(entry, _)| is_asked_for(entry));
-    let tools: Vec<_> = listed.map(|(entry, definition)| format.write(&entry.name, definition)).collect();
+    let format = ToolFormat::parse(format.as_deref())?;
+    let registry = rest.gateway.settled_for(&caller.to_caller()).await;
+    let is_of_handler =
+        |entry: &RegistryEntry| handler.as_deref().is_none_or(|handler| *entry.handler.name == *handler);
+    let own_tools = registry.listed(EntryKind::Tools).filter(|(entry, _)| is_of_handler(entry));
+    let tools: Vec<_> = own_tools.map(|(entry, definition)| format.write(&entry.name, definition)).collect();
     Ok(json(StatusCode::OK, Object::new().with("tools", Json::array(&tools)).to_json().bytes()))
 }
 
-/// `GET /tools/{name}`: one of them.
+/// `GET /tools/{name}`: one tool.
 pub(super) async fn one(
-    State(rest): State<Arc<Rest>>,
-    Named(name): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(name): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, _) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.rest)?;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest)?;
     let [format] = query(&parts, ["format"])?;
-    let format = Format::parse(format.as_deref())?;
-    let registry = rest.gateway.settled_for(&visitor.caller()).await;
-    let mut listed = registry.listed(Kind::Tools);
-    let found = listed.find(|(entry, _)| *entry.name == *name);
-    let (_, definition) = found.ok_or_else(|| Problem::from(ToolError::unknown_tool(&name)))?;
+    let format = ToolFormat::parse(format.as_deref())?;
+    let registry = rest.gateway.settled_for(&caller.to_caller()).await;
+    let mut tools = registry.listed(EntryKind::Tools);
+    let entry = tools.find(|(entry, _)| *entry.name == *name);
+    let (_, definition) = entry.ok_or_else(|| ProblemDetails::from(ToolError::unknown_tool(&name)))?;
     Ok(json(StatusCode::OK, format.write(&name, definition).bytes()))
 }
 
-/// `POST /tools/{name}/call`: runs a tool. With an `Idempotency-Key` once, however often that is sent.
+/// `POST /tools/{name}/call`: calls a tool. With an `Idempotency-Key` it runs once, however often the key is sent.
 pub(super) async fn call(
-    State(rest): State<Arc<Rest>>,
-    Named(name): Named,
+    State(rest): State<Arc<RestState>>,
+    NamedPath(name): NamedPath,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let (parts, body) = request.into_parts();
-    let visitor = Visitor::of(&parts.extensions, |access| access.rest)?;
+    let caller = AuthenticatedCaller::authorize(&parts.extensions, |access| access.rest)?;
     let text = rest.body(&parts, body).await?;
     let body = Object::parse(text.clone())
-        .map_err(|error| Problem::bad_request(format!("The body is no object: {error}")))?;
+        .map_err(|error| ProblemDetails::bad_request(format!("the body is not a JSON object: {error}")))?;
     if let Some((member, _)) = body.iter().find(|(member, _)| *member != "arguments") {
-        return Err(Problem::bad_request(format!("There is no member {member:?} here, only `arguments`")));
+        return Err(ProblemDetails::bad_request(format!(
+            "unknown member {member:?}: expected `arguments` only"
+        )));
     }
     let Some(key) = idempotency::key(&parts.headers)? else {
-        return run(&rest, &visitor, &name, &body, parts).await;
+        return run(&rest, &caller, &name, &body, parts).await;
     };
-    let registry = rest.gateway.settled_for(&visitor.caller()).await;
+    let registry = rest.gateway.settled_for(&caller.to_caller()).await;
     let time = registry.tool(&name)?.handler.limits.timeout;
-    match idempotency::begin(rest.ring.store(), &visitor, &key, (&name, &text), time).await? {
-        Begun::Before(response) => Ok(response),
-        Begun::Now(once) => {
+    match idempotency::begin(rest.keys.store(), &caller, &key, (&name, &text), time).await? {
+        IdempotentStart::Before(response) => Ok(response),
+        IdempotentStart::Now(idempotent_call) => {
             let running = rest.clone();
-            let work = async move { once.finish(run(&running, &visitor, &name, &body, parts).await).await };
-            rest.to_its_end(work).await.ok_or_else(Problem::stopping)?
+            let work = async move {
+                idempotent_call.finish(run(&running, &caller, &name, &body, parts).await).await
+            };
+            rest.run_detached(work).await.ok_or_else(ProblemDetails::stopping)?
         }
     }
 }
 
 async fn run(
-    rest: &Rest,
-    visitor: &Visitor,
+    rest: &RestState,
+    caller: &AuthenticatedCaller,
     name: &str,
     body: &Object,
     parts: Parts,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let arguments = body.get("arguments").cloned();
     let call = Call {
-        caller: visitor.caller(),
+        caller: caller.to_caller(),
         origin: Some(Arc::new(parts)),
         ..Call::tool(name, arguments.unwrap_or_else(|| Object::new().to_json()))
     };
     match rest.gateway.invoke(call).await {
         Ok(Outcome::Done(output)) => Ok(json(StatusCode::OK, output.body.to_json().bytes())),
         Ok(Outcome::NeedsInput(_) | Outcome::Task(_)) => {
-            let asks = "The tool asks its caller something, which only MCP can do";
-            Err(ToolError::new(Code::MissingCapability, asks).into())
+            let detail = "the tool requests input from its caller, which only MCP supports";
+            Err(ToolError::new(ErrorCode::MissingCapability, detail).into())
         }
         Err(error) => Err(error.into()),
     }

@@ -1,46 +1,53 @@
-//! Why the gateway does not start.
+//! Startup errors.
 
 use std::io;
+use std::path::PathBuf;
 
 use toolyard_core::store::StoreError;
-use toolyard_manifest::Listen;
+use toolyard_manifest::ListenAddress;
 use toolyard_net::listener::TlsError;
-use toolyard_store::OpenError;
+use toolyard_store::StoreOpenError;
 
 use crate::telemetry;
 
-/// Why the gateway does not start.
+/// A startup error.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A place cannot be listened on.
+    /// An address cannot be bound.
     #[error("cannot listen on {0}")]
-    Listen(Listen, #[source] io::Error),
-    /// Anybody who reaches the address could call every tool.
+    Listen(ListenAddress, #[source] io::Error),
+    /// The address is reachable from other machines, and there are no keys.
     #[error(
-        "{0} is reached from other machines, and there is no key that callers could show: make one with `toolyard key \
-         create`, listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in \
-         front of it asks callers who they are"
+        "{0} is reachable from other machines, but there are no keys: create one with `toolyard key create`, listen on \
+         127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if a proxy in front authenticates callers"
     )]
-    Unauthenticated(Listen),
-    /// The certificate of the listener cannot be used.
+    Unauthenticated(ListenAddress),
+    /// The marker of keys exists, but the store has none.
+    #[error(
+        "{} records that the gateway of this configuration has had keys, but the store has none: it may have been lost, \
+         emptied or replaced. Restore it, create a key with `toolyard key create`, or run `toolyard key forget` to \
+         serve without keys, each with the `-f` of this gateway", .0.display()
+    )]
+    KeysLost(PathBuf),
+    /// The listener's certificate cannot be used.
     #[error("cannot listen with TLS")]
     Certificate(#[source] TlsError),
     /// The system's root certificates cannot be read.
     #[error("cannot read the system's root certificates")]
     Tls(#[source] io::Error),
-    /// The store is none of ours, or of a later version: nobody could come in.
+    /// The keys in the store cannot be read, such as those of a later version.
     #[error("cannot read the keys")]
     Keys(#[source] StoreError),
-    /// Not even memory can be used as a store.
-    #[error("there is no store")]
-    Store(#[source] OpenError),
+    /// The in-memory store cannot be opened.
+    #[error("cannot open the store")]
+    Store(#[source] StoreOpenError),
     /// The threads that serve connections cannot be started.
     #[error("cannot start the threads that serve connections")]
     Workers(#[source] io::Error),
-    /// There can be no telemetry as it is wanted.
+    /// Telemetry cannot be started as configured.
     #[error("cannot start telemetry")]
-    Telemetry(#[from] telemetry::Error),
-    /// There is no layer of this name.
-    #[error("there is no layer {0:?}")]
+    Telemetry(#[from] telemetry::TelemetryError),
+    /// A layer to leave out does not exist.
+    #[error("unknown layer {0:?}")]
     NoSuchLayer(String),
 }

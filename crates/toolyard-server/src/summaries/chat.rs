@@ -1,4 +1,4 @@
-//! A language model behind an endpoint that speaks as OpenAI's chat completions do.
+//! A client of an OpenAI-compatible chat completions endpoint.
 
 use std::io;
 use std::time::Duration;
@@ -10,84 +10,84 @@ use http_body_util::Full;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
-use toolyard_manifest::{Llm, Secret};
-use toolyard_net::body::{self, ReadError};
-use toolyard_net::client::{Client, RequestError};
+use toolyard_manifest::{LlmSettings, SecretString};
+use toolyard_net::body::{self, BodyReadError};
+use toolyard_net::client::{HttpClient, RequestError};
 
-/// So much of a response is read, in bytes. A sentence is far shorter, but some models say what they thought, too.
-const LONGEST: usize = 1 << 20;
+/// Maximum bytes of a response. A summary is far shorter, but some models include their reasoning.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
-/// A language model that can be asked.
-pub struct Chat {
-    client: Client,
+/// A client of a language model.
+pub struct ChatClient {
+    client: HttpClient,
     url: Uri,
-    /// What it is called.
+    /// Id of the model.
     pub model: String,
     bearer: Option<HeaderValue>,
     time: Duration,
 }
 
-/// Why a model does not answer. It does not repeat what the endpoint says, which may be anything.
+/// An error of the language model. It does not repeat the endpoint's response, which may contain anything.
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
-    /// It cannot be reached.
-    #[error("the language model cannot be reached")]
+    /// The endpoint cannot be reached.
+    #[error("cannot reach the language model")]
     Request(#[from] RequestError),
-    /// It takes too long.
+    /// The request timed out.
     #[error("the language model did not answer within {} s", .0.as_secs())]
     TooSlow(Duration),
-    /// It answers with a failure.
+    /// The endpoint returned an error status.
     #[error("the language model answered with status {0}")]
     Status(StatusCode),
-    /// Its answer broke off, or is too long.
-    #[error("the answer of the language model cannot be read")]
-    Body(#[from] ReadError),
-    /// Its answer is none of a chat.
-    #[error("the answer of the language model is no chat completion")]
+    /// the body ended early or is too long.
+    #[error("cannot read the response of the language model")]
+    Body(#[from] BodyReadError),
+    /// The body is not a chat completion.
+    #[error("the response of the language model is not a chat completion")]
     Answer(#[from] serde_json::Error),
-    /// Its answer has no text.
-    #[error("the answer of the language model has no text")]
+    /// The completion has no text.
+    #[error("the response of the language model has no text")]
     Empty,
-    /// It cannot be asked.
-    #[error("the language model cannot be asked")]
+    /// The request cannot be built.
+    #[error("cannot build the request to the language model")]
     Unaskable(#[from] http::Error),
 }
 
-/// A response, as far as it is looked at.
+/// The members of a response that are used.
 #[derive(Deserialize)]
-struct Completion {
+struct ChatCompletion {
     #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Vec<ChatChoice>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    message: Message,
+struct ChatChoice {
+    message: ChatMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct ChatMessage {
     #[serde(default)]
     content: Option<String>,
 }
 
-impl Chat {
-    /// The model of a manifest.
+impl ChatClient {
+    /// Creates a client of the configured model.
     ///
     /// # Errors
-    /// When the system's root certificates are needed and cannot be read, or its URL cannot be made longer.
-    pub fn new(llm: &Llm) -> io::Result<Self> {
+    /// If the system's root certificates are needed and cannot be read, or the URL becomes invalid with its path.
+    pub fn new(llm: &LlmSettings) -> io::Result<Self> {
         let is_tls = llm.base_url.is_tls();
-        let client = if is_tls { Client::with_system_roots()? } else { Client::without_roots()? };
+        let client = if is_tls { HttpClient::with_system_roots()? } else { HttpClient::without_roots()? };
         let url = url(llm.base_url.uri()).map_err(io::Error::other)?;
         let bearer = llm.api_key.as_ref().map(bearer).transpose().map_err(io::Error::other)?;
         Ok(Self { client, url, model: llm.model.clone(), bearer, time: llm.timeout })
     }
 
-    /// Asks for one text.
+    /// Requests one completion.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no completion with text.
     pub async fn ask(&self, task: &str, question: &str) -> Result<String, ChatError> {
         timeout(self.time, self.answer(task, question)).await.map_err(|_| ChatError::TooSlow(self.time))?
     }
@@ -97,13 +97,13 @@ impl Chat {
         if !response.status().is_success() {
             return Err(ChatError::Status(response.status()));
         }
-        let text = body::read(response.into_body(), LONGEST).await?;
-        let completion: Completion = serde_json::from_slice(&text)?;
+        let text = body::read(response.into_body(), MAX_RESPONSE_BYTES).await?;
+        let completion: ChatCompletion = serde_json::from_slice(&text)?;
         let answer = completion.choices.into_iter().next().and_then(|choice| choice.message.content);
         answer.ok_or(ChatError::Empty)
     }
 
-    /// No more than every endpoint knows: some refuse bounds and temperatures that others want.
+    /// Uses only members that every endpoint supports. Some refuse limits and temperatures.
     fn request(&self, task: &str, question: &str) -> Result<Request<Full<Bytes>>, http::Error> {
         let body = json!({
             "model": self.model,
@@ -120,7 +120,7 @@ impl Chat {
     }
 }
 
-/// Where completions are: behind the base, whose query stays.
+/// Returns the URL of completions: the path is appended to the base URL, whose query is kept.
 fn url(base: &Uri) -> Result<Uri, InvalidUri> {
     let text = base.to_string();
     let (path, query) = text.split_once('?').map_or((&*text, None), |(path, query)| (path, Some(query)));
@@ -128,7 +128,7 @@ fn url(base: &Uri) -> Result<Uri, InvalidUri> {
     format!("{}/chat/completions{query}", path.trim_end_matches('/')).parse()
 }
 
-fn bearer(key: &Secret) -> Result<HeaderValue, header::InvalidHeaderValue> {
+fn bearer(key: &SecretString) -> Result<HeaderValue, header::InvalidHeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))?;
     value.set_sensitive(true);
     Ok(value)
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_completions_are() {
+    fn url_of_completions() {
         let check = |base: &str, expected: &str| {
             assert_eq!(url(&base.parse().expect("a URL")).expect("a URL").to_string(), expected);
         };

@@ -1,5 +1,5 @@
-//! What servers are for, in a line: as the manifest has it, else as a language model has written it, else by the names of
-//! their tools. A model is asked in the background, when a server has other tools than before; nobody waits for it.
+//! One-line summaries of servers: from the manifest, else by a language model, else from tool names. The model is asked
+//! in the background when the tools of a server have changed.
 
 mod chat;
 mod prompt;
@@ -10,49 +10,49 @@ mod writer;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use toolyard_agent::summary::{Summaries, of_tools};
-use toolyard_core::registry::Handler;
+use toolyard_agent::summary::{SummarySource, of_tools};
+use toolyard_core::registry::HandlerEntry;
 
-pub use chat::{Chat, ChatError};
-pub use writer::Writer;
+pub use chat::{ChatClient, ChatError};
+pub use writer::SummaryWriter;
 
-/// The summaries that are known.
+/// The summaries written by a model.
 #[derive(Default)]
-pub struct Written(RwLock<HashMap<Arc<str>, Summary>>);
+pub struct ServerSummaries(RwLock<HashMap<Arc<str>, ServerSummary>>);
 
-/// What a model has written of a server.
+/// A summary of a server by a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Summary {
-    /// Of these tools, by the names that callers have for them, in the order of their bytes. Who sees others is told
-    /// nothing of these.
+struct ServerSummary {
+    /// The summarized tools by published name, sorted by bytes. A caller that sees other tools does not get the
+    /// summary.
     tools: Vec<Arc<str>>,
     text: Arc<str>,
 }
 
-impl Written {
-    fn of_handler(&self, handler: &str, tools: &[&str]) -> Option<Arc<str>> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let summary = known.get(handler).filter(|summary| summary.tools.len() == tools.len())?;
-        let is_of = |tool: &&str| summary.tools.binary_search_by(|known| (**known).cmp(*tool)).is_ok();
-        tools.iter().all(is_of).then(|| summary.text.clone())
+impl ServerSummaries {
+    fn for_tools(&self, handler: &str, tools: &[&str]) -> Option<Arc<str>> {
+        let summaries = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let summary = summaries.get(handler).filter(|summary| summary.tools.len() == tools.len())?;
+        let has_tool = |tool: &&str| summary.tools.binary_search_by(|name| (**name).cmp(*tool)).is_ok();
+        tools.iter().all(has_tool).then(|| summary.text.clone())
     }
 
-    fn learn(&self, handler: Arc<str>, summary: Summary) {
+    fn insert(&self, handler: Arc<str>, summary: ServerSummary) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(handler, summary);
     }
 
-    /// Forgets what is of servers that are none of these.
-    fn keep(&self, is_there: impl Fn(&str) -> bool) {
+    /// Removes the summaries of servers for which `is_there` is false.
+    fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|handler, _| is_there(handler));
     }
 }
 
-impl Summaries for Written {
-    fn of(&self, handler: &Handler, tools: &[&str]) -> String {
+impl SummarySource for ServerSummaries {
+    fn of(&self, handler: &HandlerEntry, tools: &[&str]) -> String {
         if let Some(description) = &handler.description {
             return description.to_string();
         }
-        let written = self.of_handler(&handler.name, tools);
-        written.map_or_else(|| of_tools(tools), |text| text.to_string())
+        let summary = self.for_tools(&handler.name, tools);
+        summary.map_or_else(|| of_tools(tools), |text| text.to_string())
     }
 }

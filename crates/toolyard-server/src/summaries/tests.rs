@@ -13,42 +13,44 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use toolyard_core::gate::{Gate, GateSize};
-use toolyard_core::names::Names;
-use toolyard_core::registry::Limits;
+use toolyard_core::gate::{CallGate, GateSize};
+use toolyard_core::names::NameRegistry;
+use toolyard_core::registry::CallLimits;
 use toolyard_core::store::Store;
-use toolyard_core::{Backend, Call, Catalog, Json, Outcome, Phase, Registry, Tool, ToolError};
-use toolyard_manifest::{Endpoint, Llm, Secret};
-use toolyard_store::{Location, StoreOptions};
+use toolyard_core::{Backend, BackendPhase, Call, Catalog, Json, Outcome, Registry, Tool, ToolError};
+use toolyard_manifest::{EndpointUrl, LlmSettings, SecretString};
+use toolyard_store::{DatabaseLocation, StoreOptions};
 
 use super::*;
 
-/// What an endpoint answers to the request of this number: a status and a body.
+/// Status and body of the response to the request with this number.
 type Answer = fn(usize) -> (u16, String);
 
-/// An endpoint that speaks as OpenAI's does, and answers as it is told.
-struct Model {
-    asked: Arc<Mutex<Vec<String>>>,
-    most_at_once: Arc<AtomicUsize>,
-    llm: Llm,
+/// A scripted OpenAI-compatible endpoint.
+struct ChatEndpoint {
+    requests: Arc<Mutex<Vec<String>>>,
+    max_concurrent: Arc<AtomicUsize>,
+    llm: LlmSettings,
     _serving: JoinSet<()>,
 }
 
-impl Model {
+impl ChatEndpoint {
     async fn start(answer: Answer) -> Self {
-        let (asked, most_at_once) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<AtomicUsize>::default());
-        let (noted, most, now) = (asked.clone(), most_at_once.clone(), Arc::<AtomicUsize>::default());
+        let (requests, max_concurrent) =
+            (Arc::<Mutex<Vec<String>>>::default(), Arc::<AtomicUsize>::default());
+        let (recorded, peak, current) =
+            (requests.clone(), max_concurrent.clone(), Arc::<AtomicUsize>::default());
         let answer = move |headers: HeaderMap, body: String| {
-            let (noted, most, now) = (noted.clone(), most.clone(), now.clone());
+            let (recorded, peak, current) = (recorded.clone(), peak.clone(), current.clone());
             async move {
-                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                peak.fetch_max(current.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 let number = {
-                    let mut noted = noted.lock().unwrap();
-                    noted.push(format!("{} {body}", headers["authorization"].to_str().unwrap()));
-                    noted.len()
+                    let mut recorded = recorded.lock().unwrap();
+                    recorded.push(format!("{} {body}", headers["authorization"].to_str().unwrap()));
+                    recorded.len()
                 };
-                now.fetch_sub(1, Ordering::Relaxed);
+                current.fetch_sub(1, Ordering::Relaxed);
                 let (status, text) = answer(number);
                 Response::builder().status(status).body(Body::from(text)).unwrap()
             }
@@ -58,30 +60,30 @@ impl Model {
         let routes = Router::new().route("/v1/chat/completions", post(answer));
         let mut serving = JoinSet::new();
         serving.spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        let llm = Llm {
-            base_url: Endpoint::parse(&url).unwrap(),
+        let llm = LlmSettings {
+            base_url: EndpointUrl::parse(&url).unwrap(),
             model: "small".to_owned(),
-            api_key: Some(Secret::new("hunter2")),
+            api_key: Some(SecretString::new("hunter2")),
             timeout: Duration::from_secs(30),
         };
-        Self { asked, most_at_once, llm, _serving: serving }
+        Self { requests, max_concurrent, llm, _serving: serving }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-/// A completion as it is documented.
+/// A completion in the documented format.
 fn completion(text: &str) -> String {
     let message = json!({"role": "assistant", "content": text});
     json!({"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": message}]}).to_string()
 }
 
-/// A backend that has tools, and runs none.
-struct Shelf(watch::Sender<Arc<Catalog>>);
+/// A backend with tools that runs none.
+struct IdleBackend(watch::Sender<Arc<Catalog>>);
 
-impl Backend for Shelf {
+impl Backend for IdleBackend {
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.0.subscribe()
     }
@@ -91,49 +93,49 @@ impl Backend for Shelf {
     }
 }
 
-fn handler(name: &str, tools: &[&str]) -> Handler {
+fn handler(name: &str, tools: &[&str]) -> HandlerEntry {
     let tool = |name: &&str| {
         let definition = json!({"name": name, "description": format!("Does {name}.")});
         Arc::new(Tool::from_definition(&Json::from_value(&definition)).expect("a tool"))
     };
     let catalog =
-        Catalog { phase: Phase::Ready, tools: tools.iter().map(tool).collect(), ..Catalog::default() };
-    let gate = Gate::new(GateSize { running: 1, waiting: 0 });
-    let backend = Arc::new(Shelf(watch::Sender::new(Arc::new(catalog))));
-    Handler::new(name, backend, Limits { timeout: Duration::from_secs(1), gate })
+        Catalog { phase: BackendPhase::Ready, tools: tools.iter().map(tool).collect(), ..Catalog::default() };
+    let gate = CallGate::new(GateSize { running: 1, waiting: 0 });
+    let backend = Arc::new(IdleBackend(watch::Sender::new(Arc::new(catalog))));
+    HandlerEntry::new(name, backend, CallLimits { timeout: Duration::from_secs(1), gate })
 }
 
-fn registry(handlers: &[Handler]) -> Arc<Registry> {
-    let part = |handler: &Handler| (handler.clone(), handler.backend.catalog().borrow().clone());
-    Arc::new(Registry::assemble(&handlers.iter().map(part).collect::<Vec<_>>(), &mut Names::default()))
+fn registry(handlers: &[HandlerEntry]) -> Arc<Registry> {
+    let part = |handler: &HandlerEntry| (handler.clone(), handler.backend.catalog().borrow().clone());
+    Arc::new(Registry::assemble(&handlers.iter().map(part).collect::<Vec<_>>(), &mut NameRegistry::default()))
 }
 
 async fn store() -> Arc<dyn Store> {
-    toolyard_store::open(&StoreOptions::at(Location::Memory)).await.unwrap()
+    toolyard_store::open(&StoreOptions::at(DatabaseLocation::Memory)).await.unwrap()
 }
 
-/// A gateway's summaries, written by a model.
-struct Site {
-    written: Arc<Written>,
+/// The summaries of a gateway, with their writer.
+struct SummaryFixture {
+    summaries: Arc<ServerSummaries>,
     registry: watch::Sender<Arc<Registry>>,
-    _following: JoinSet<()>,
+    _followers: JoinSet<()>,
 }
 
-impl Site {
-    fn start(model: &Model, store: &Arc<dyn Store>, handlers: &[Handler]) -> Self {
-        let (registry, now) = watch::channel(registry(handlers));
-        let written = Arc::<Written>::default();
-        let chat = Chat::new(&model.llm).unwrap();
-        let writer = Writer { written: written.clone(), chat, store: store.clone() };
-        let mut following = JoinSet::new();
-        following.spawn(async move { writer.follow(now).await });
-        Self { written, registry, _following: following }
+impl SummaryFixture {
+    fn start(model: &ChatEndpoint, store: &Arc<dyn Store>, handlers: &[HandlerEntry]) -> Self {
+        let (registry, current) = watch::channel(registry(handlers));
+        let summaries = Arc::<ServerSummaries>::default();
+        let chat = ChatClient::new(&model.llm).unwrap();
+        let writer = SummaryWriter { summaries: summaries.clone(), chat, store: store.clone() };
+        let mut followers = JoinSet::new();
+        followers.spawn(async move { writer.follow(current).await });
+        Self { summaries, registry, _followers: followers }
     }
 
-    /// Waits until something is so.
-    async fn until(&self, is_so: impl Fn(&Written) -> bool) {
+    /// Waits until the condition holds.
+    async fn until(&self, is_so: impl Fn(&ServerSummaries) -> bool) {
         let waiting = async {
-            while !is_so(&self.written) {
+            while !is_so(&self.summaries) {
                 tokio::task::yield_now().await;
             }
         };
@@ -144,77 +146,78 @@ impl Site {
 const FINDS: &str = "Finds flights.";
 
 #[tokio::test]
-async fn a_model_is_asked_once_for_the_same_tools() {
-    let model = Model::start(|_| (200, completion(" \"Finds flights.\"\n"))).await;
+async fn model_is_asked_once_for_the_same_tools() {
+    let model = ChatEndpoint::start(|_| (200, completion(" \"Finds flights.\"\n"))).await;
     let (store, flights) = (store().await, handler("flights", &["find", "book"]));
-    let described = Handler { description: Some("Sells shoes.".into()), ..handler("shoes", &["sell"]) };
+    let described = HandlerEntry { description: Some("Sells shoes.".into()), ..handler("shoes", &["sell"]) };
     let builtins = handler("builtins", &["save"]);
     let handlers = [flights.clone(), described.clone(), builtins];
-    let site = Site::start(&model, &store, &handlers);
-    assert_eq!(site.written.of(&flights, &["find", "book"]), "Provides 2 tool(s): find, book.");
-    site.until(|written| written.of(&flights, &["find", "book"]) == FINDS).await;
-    assert_eq!(site.written.of(&described, &["sell"]), "Sells shoes.");
-    // Who sees other tools is told nothing of these.
-    assert_eq!(site.written.of(&flights, &["find"]), "Provides 1 tool(s): find.");
-    assert_eq!(site.written.of(&flights, &["find", "steal"]), "Provides 2 tool(s): find, steal.");
-    insta::assert_snapshot!(model.asked().join("\n"));
+    let fixture = SummaryFixture::start(&model, &store, &handlers);
+    assert_eq!(fixture.summaries.of(&flights, &["find", "book"]), "Provides 2 tool(s): find, book.");
+    fixture.until(|summaries| summaries.of(&flights, &["find", "book"]) == FINDS).await;
+    assert_eq!(fixture.summaries.of(&described, &["sell"]), "Sells shoes.");
+    // A caller that sees other tools gets no summary of these.
+    assert_eq!(fixture.summaries.of(&flights, &["find"]), "Provides 1 tool(s): find.");
+    assert_eq!(fixture.summaries.of(&flights, &["find", "steal"]), "Provides 2 tool(s): find, steal.");
+    insta::assert_snapshot!(model.requests().join("\n"));
 
-    // Another gateway on the same store, and this one after a restart.
-    let other = Site::start(&model, &store, &handlers);
-    other.until(|written| written.of(&flights, &["book", "find"]) == FINDS).await;
-    assert_eq!(model.asked().len(), 1);
+    // Another gateway on the same store, such as this one after a restart.
+    let other = SummaryFixture::start(&model, &store, &handlers);
+    other.until(|summaries| summaries.of(&flights, &["book", "find"]) == FINDS).await;
+    assert_eq!(model.requests().len(), 1);
 
-    // Other tools, and then another server.
+    // Changed tools, then a removed server.
     let changed = handler("flights", &["find", "cancel"]);
-    site.registry.send_replace(registry(std::slice::from_ref(&changed)));
-    site.until(|written| written.of(&changed, &["find", "cancel"]) == FINDS).await;
-    site.registry.send_replace(registry(&[]));
-    site.until(|written| written.of(&changed, &["find", "cancel"]).starts_with("Provides")).await;
-    assert_eq!(model.asked().len(), 2);
+    fixture.registry.send_replace(registry(std::slice::from_ref(&changed)));
+    fixture.until(|summaries| summaries.of(&changed, &["find", "cancel"]) == FINDS).await;
+    fixture.registry.send_replace(registry(&[]));
+    fixture.until(|summaries| summaries.of(&changed, &["find", "cancel"]).starts_with("Provides")).await;
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn a_few_are_written_at_a_time_and_what_is_no_summary_is_not_used() {
-    let model = Model::start(|number| match number {
+async fn few_summaries_are_written_at_a_time() {
+    let model = ChatEndpoint::start(|number| match number {
         1 => (200, completion("Two\nlines.")),
         _ => (200, completion(FINDS)),
     })
     .await;
     let names: Vec<_> = (0..12).map(|number| format!("server-{number}")).collect();
     let handlers: Vec<_> = names.iter().map(|name| handler(name, &[&format!("of-{name}")])).collect();
-    let site = Site::start(&model, &store().await, &handlers);
-    let of = |written: &Written, at: usize| written.of(&handlers[at], &[&format!("of-{}", names[at])]);
-    site.until(|written| (0..12).filter(|at| of(written, *at) == FINDS).count() == 11).await;
-    assert_eq!(model.asked().len(), 12);
-    assert!(model.most_at_once.load(Ordering::Relaxed) <= 2);
+    let fixture = SummaryFixture::start(&model, &store().await, &handlers);
+    let of =
+        |summaries: &ServerSummaries, at: usize| summaries.of(&handlers[at], &[&format!("of-{}", names[at])]);
+    fixture.until(|summaries| (0..12).filter(|at| of(summaries, *at) == FINDS).count() == 11).await;
+    assert_eq!(model.requests().len(), 12);
+    assert!(model.max_concurrent.load(Ordering::Relaxed) <= 2);
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_let_alone_for_a_while() {
+async fn failing_model_is_not_asked_for_a_while() {
     let cases: [(Answer, &str); 5] = [
         (|_| (503, "hunter2".to_owned()), "the language model answered with status 503 Service Unavailable"),
-        (|_| (200, "hunter2".to_owned()), "the answer of the language model is no chat completion"),
-        (|_| (200, "{}".to_owned()), "the answer of the language model has no text"),
+        (|_| (200, "hunter2".to_owned()), "the response of the language model is not a chat completion"),
+        (|_| (200, "{}".to_owned()), "the response of the language model has no text"),
         (
             |_| (200, json!({"choices": [{"message": {"content": Value::Null}}]}).to_string()),
-            "the answer of the language model has no text",
+            "the response of the language model has no text",
         ),
-        (|_| (200, "x".repeat(2 << 20)), "the answer of the language model cannot be read"),
+        (|_| (200, "x".repeat(2 << 20)), "cannot read the response of the language model"),
     ];
     for (answer, expected) in cases {
-        let model = Model::start(answer).await;
-        let failed = Chat::new(&model.llm).unwrap().ask("task", "question").await.unwrap_err();
+        let model = ChatEndpoint::start(answer).await;
+        let failed = ChatClient::new(&model.llm).unwrap().ask("task", "question").await.unwrap_err();
         assert_eq!(failed.to_string(), expected);
     }
-    let model = Model::start(|_| (503, String::new())).await;
+    let model = ChatEndpoint::start(|_| (503, String::new())).await;
     let handlers: Vec<_> = (0..5).map(|number| handler(&format!("server-{number}"), &["t"])).collect();
-    let site = Site::start(&model, &store().await, &handlers);
-    site.until(|_| !model.asked().is_empty()).await;
-    // What comes meanwhile does not have it asked again.
+    let fixture = SummaryFixture::start(&model, &store().await, &handlers);
+    fixture.until(|_| !model.requests().is_empty()).await;
+    // A changed registry during the backoff causes no further request.
     for _ in 0..20 {
-        site.registry.send_replace(registry(&handlers));
+        fixture.registry.send_replace(registry(&handlers));
         tokio::task::yield_now().await;
     }
-    assert!(model.asked().len() <= 2, "{:?}", model.asked());
-    assert_eq!(site.written.of(&handlers[0], &["t"]), "Provides 1 tool(s): t.");
+    assert!(model.requests().len() <= 2, "{:?}", model.requests());
+    assert_eq!(fixture.summaries.of(&handlers[0], &["t"]), "Provides 1 tool(s): t.");
 }

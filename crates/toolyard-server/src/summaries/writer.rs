@@ -1,4 +1,4 @@
-//! Has summaries written for servers whose tools are others than before.
+//! Writes summaries of servers whose tools have changed.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -10,48 +10,48 @@ use futures_util::stream::{self, StreamExt};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::time::sleep;
-use toolyard_core::registry::{Entry, Kind};
-use toolyard_core::store::{Condition, Put, Space, Store};
-use toolyard_core::{Phase, Registry};
-use toolyard_manifest::Handler;
+use toolyard_core::registry::{EntryKind, RegistryEntry};
+use toolyard_core::store::{KeySpace, PutRequest, Store, WriteCondition};
+use toolyard_core::{BackendPhase, Registry};
+use toolyard_manifest::HandlerConfig;
 
-use super::chat::{Chat, ChatError};
-use super::prompt::{self, TASK, Told};
-use super::{Summary, Written};
+use super::chat::{ChatClient, ChatError};
+use super::prompt::{self, PromptTool, TASK};
+use super::{ServerSummaries, ServerSummary};
 
-/// Where summaries are kept, by what they were written of.
-const SUMMARIES: Space = Space("server-summaries");
+/// Space of the summaries, by the digest of their input.
+const SUMMARIES: KeySpace = KeySpace("server-summaries");
 
-/// How long one is kept. A server that is there goes on with the one that it has.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Retention of a stored summary. A running gateway keeps the ones that it has.
+const RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// So many are written at a time.
-const TOGETHER: usize = 2;
+/// Maximum number of summaries written at a time.
+const MAX_CONCURRENT: usize = 2;
 
-/// How long to wait after a failure, which is twice as long after each, up to the second.
+/// First and longest delay after a failure. Each failure doubles it.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(60 * 60));
 
-/// What a summary is to be written of.
-struct Job {
+/// A summary to write.
+struct SummaryJob {
     handler: Arc<str>,
-    /// By the names that callers have for them.
+    /// Published names of the tools.
     tools: Vec<Arc<str>>,
     question: String,
     digest: String,
 }
 
 /// Writes summaries.
-pub struct Writer {
-    /// Where they go.
-    pub written: Arc<Written>,
-    /// Who writes them.
-    pub chat: Chat,
-    /// Where they are kept.
+pub struct SummaryWriter {
+    /// Receives the summaries.
+    pub summaries: Arc<ServerSummaries>,
+    /// The language model.
+    pub chat: ChatClient,
+    /// The store of summaries.
     pub store: Arc<dyn Store>,
 }
 
-impl Writer {
-    /// Follows what there is, for as long as it is polled.
+impl SummaryWriter {
+    /// Follows the registry for as long as the future is polled.
     pub async fn follow(&self, mut registry: watch::Receiver<Arc<Registry>>) {
         let mut done = HashMap::<Arc<str>, String>::new();
         let mut failures = 0_u32;
@@ -72,42 +72,43 @@ impl Writer {
                 () = again => continue,
             }
             if failures > 0 {
-                // A server more is no reason to ask sooner.
+                // A new server is no reason to retry earlier.
                 sleep(backoff(failures)).await;
             }
         }
     }
 
-    /// What is not written yet, and nobody has described.
-    fn jobs(&self, registry: &Registry, done: &mut HashMap<Arc<str>, String>) -> Vec<Job> {
-        let mut servers = Vec::<(Arc<str>, Vec<&Arc<Entry>>)>::new();
-        let is_wanted = |entry: &&Arc<Entry>| {
-            &*entry.handler.name != Handler::BUILTINS && entry.handler.description.is_none()
+    /// Returns the servers that have neither a current summary nor a description.
+    fn jobs(&self, registry: &Registry, done: &mut HashMap<Arc<str>, String>) -> Vec<SummaryJob> {
+        let mut servers = Vec::<(Arc<str>, Vec<&Arc<RegistryEntry>>)>::new();
+        let needs_summary = |entry: &&Arc<RegistryEntry>| {
+            &*entry.handler.name != HandlerConfig::BUILTINS && entry.handler.description.is_none()
         };
-        for entry in registry.entries(Kind::Tools).iter().filter(is_wanted) {
+        for entry in registry.entries(EntryKind::Tools).iter().filter(needs_summary) {
             match servers.iter_mut().find(|(name, _)| *name == entry.handler.name) {
                 Some((_, entries)) => entries.push(entry),
                 None => servers.push((entry.handler.name.clone(), vec![entry])),
             }
         }
-        // One that is away for a while keeps what was written of it.
-        let there: HashSet<_> = registry.phases().iter().map(|(name, _)| name.clone()).collect();
-        done.retain(|name, _| there.contains(name));
-        self.written.keep(|name| there.contains(name));
+        // An unavailable server keeps its summary.
+        let known_servers: HashSet<_> = registry.phases().iter().map(|(name, _)| name.clone()).collect();
+        done.retain(|name, _| known_servers.contains(name));
+        self.summaries.retain(|name| known_servers.contains(name));
         let is_ready = |name: &Arc<str>| {
-            registry.phases().iter().any(|(other, phase)| other == name && *phase == Phase::Ready)
+            registry.phases().iter().any(|(other, phase)| other == name && *phase == BackendPhase::Ready)
         };
         let jobs = servers.into_iter().filter(|(name, _)| is_ready(name));
         let jobs = jobs.map(|(name, entries)| self.job(name, &entries));
         jobs.filter(|job| done.get(&job.handler) != Some(&job.digest)).collect()
     }
 
-    fn job(&self, handler: Arc<str>, entries: &[&Arc<Entry>]) -> Job {
+    fn job(&self, handler: Arc<str>, entries: &[&Arc<RegistryEntry>]) -> SummaryJob {
         let described: Vec<_> = entries.iter().map(|entry| (&*entry.name, description(entry))).collect();
-        let told: Vec<_> = described.iter().map(|(name, description)| Told { name, description }).collect();
+        let prompt_tools: Vec<_> =
+            described.iter().map(|(name, description)| PromptTool { name, description }).collect();
         let mut tools: Vec<_> = entries.iter().map(|entry| entry.name.clone()).collect();
         tools.sort();
-        let question = prompt::question(&handler, &told);
+        let question = prompt::question(&handler, &prompt_tools);
         let mut digest = Sha256::new();
         let all = described.iter().flat_map(|(name, description)| [*name, &**description]);
         for part in [&*self.chat.model, TASK, &*handler].into_iter().chain(all) {
@@ -115,36 +116,41 @@ impl Writer {
             digest.update(part);
         }
         let digest = digest.finalize().iter().fold(String::new(), |mut hex, byte| {
-            // What is written to a text is written.
+            // Writing to a string cannot fail.
             let _ = write!(hex, "{byte:02x}");
             hex
         });
-        Job { handler, tools, question, digest }
+        SummaryJob { handler, tools, question, digest }
     }
 
-    /// Writes what is to be written, a few at a time; says whether the model has failed. The first failure ends it: one that
-    /// fails for one server fails for all.
-    async fn write(&self, jobs: Vec<Job>, done: &mut HashMap<Arc<str>, String>, is_well: bool) -> bool {
+    /// Writes summaries, a few at a time. Returns true if the model has failed. The first failure ends the round,
+    /// because the others would fail as well.
+    async fn write(
+        &self,
+        jobs: Vec<SummaryJob>,
+        done: &mut HashMap<Arc<str>, String>,
+        is_healthy: bool,
+    ) -> bool {
         let answers = stream::iter(jobs).map(|job| async move {
             let answer = self.summary(&job).await;
             (job, answer)
         });
-        let mut answers = std::pin::pin!(answers.buffer_unordered(TOGETHER));
+        let mut answers = std::pin::pin!(answers.buffer_unordered(MAX_CONCURRENT));
         while let Some((job, answer)) = answers.next().await {
             match answer {
                 Ok(text) => {
-                    let Job { handler, tools, digest, .. } = job;
+                    let SummaryJob { handler, tools, digest, .. } = job;
                     done.insert(handler.clone(), digest);
                     if let Some(text) = text {
-                        self.written.learn(handler, Summary { tools, text: text.into() });
+                        self.summaries.insert(handler, ServerSummary { tools, text: text.into() });
                     }
                 }
                 Err(error) => {
-                    if is_well {
+                    if is_healthy {
                         let error = &error as &dyn std::error::Error;
                         tracing::warn!(
                             error,
-                            "no summaries of servers are written: the names of tools stand for them"
+                            "cannot write summaries of servers: tool names are used instead"
                         );
                     }
                     return true;
@@ -154,32 +160,34 @@ impl Writer {
         false
     }
 
-    /// The summary of a server: as it was written before, here or elsewhere, or as it is written now. `None`: what the model
-    /// says is none.
-    async fn summary(&self, job: &Job) -> Result<Option<String>, ChatError> {
-        // Without the store it is written again.
-        let kept = self.store.get(SUMMARIES, &job.digest).await.ok().flatten();
-        if let Some(kept) = kept.and_then(|kept| String::from_utf8(kept.bytes.to_vec()).ok()) {
-            return Ok(prompt::summary(&kept));
+    /// Returns the stored summary of a server, or writes one. `None`: the model's answer is not a valid summary.
+    async fn summary(&self, job: &SummaryJob) -> Result<Option<String>, ChatError> {
+        // Without the store it is written anew.
+        let stored = self.store.get(SUMMARIES, &job.digest).await.ok().flatten();
+        if let Some(stored) = stored.and_then(|stored| String::from_utf8(stored.bytes.to_vec()).ok()) {
+            return Ok(prompt::summary(&stored));
         }
         let answer = self.chat.ask(TASK, &job.question).await?;
         let Some(summary) = prompt::summary(&answer) else {
-            tracing::debug!(handler = &*job.handler, "what the language model has written is no summary");
+            tracing::debug!(
+                handler = &*job.handler,
+                "the answer of the language model is not a valid summary"
+            );
             return Ok(None);
         };
-        let put = Put {
+        let put = PutRequest {
             bytes: Bytes::from(summary.clone()),
-            condition: Condition::Always,
-            expires: Some(SystemTime::now() + KEPT),
+            condition: WriteCondition::Always,
+            expires: Some(SystemTime::now() + RETENTION),
         };
         if let Err(error) = self.store.put(SUMMARIES, &job.digest, put).await {
-            tracing::debug!(error = &error as &dyn std::error::Error, "a summary is not kept");
+            tracing::debug!(error = &error as &dyn std::error::Error, "cannot store a summary");
         }
         Ok(Some(summary))
     }
 }
 
-fn description(entry: &Entry) -> String {
+fn description(entry: &RegistryEntry) -> String {
     let tool = entry.tool.as_ref();
     tool.and_then(|tool| tool.definition.get_str("description")).unwrap_or_default().into_owned()
 }

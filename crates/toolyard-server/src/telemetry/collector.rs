@@ -1,4 +1,4 @@
-//! A collector as the exporters see it: over gRPC by their own means, over HTTP by ours.
+//! Exporters to a collector: over gRPC by tonic, over HTTP by the gateway's own client.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
-use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_http::{HttpClient as OtelHttpClient, HttpError};
 use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
 use opentelemetry_otlp::{
     MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
@@ -14,15 +14,18 @@ use opentelemetry_otlp::{
 use tonic::metadata::MetadataMap;
 use toolyard_manifest::OtlpProtocol;
 use toolyard_net::body;
-use toolyard_net::client::Client;
+use toolyard_net::client::HttpClient;
 
-use super::settings::{Collector, Error};
+use super::settings::{CollectorSettings, TelemetryError};
 
-/// Bytes of the largest answer that is read: it says little more than that all is well.
+/// Maximum bytes of a response, which has little more than a status.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-pub(super) fn span_exporter(collector: &Collector, time: Duration) -> Result<SpanExporter, Error> {
-    let built = match collector.protocol {
+pub(super) fn span_exporter(
+    collector: &CollectorSettings,
+    time: Duration,
+) -> Result<SpanExporter, TelemetryError> {
+    let exporter_result = match collector.protocol {
         OtlpProtocol::Grpc => {
             let exporter = SpanExporter::builder().with_tonic().with_endpoint(&collector.endpoint);
             grpc(exporter.with_timeout(time), collector).build()
@@ -35,11 +38,14 @@ pub(super) fn span_exporter(collector: &Collector, time: Duration) -> Result<Spa
             http(exporter.with_timeout(time), collector)?.build()
         }
     };
-    built.map_err(|error| Error::Exporter(error.into()))
+    exporter_result.map_err(|error| TelemetryError::Exporter(error.into()))
 }
 
-pub(super) fn metric_exporter(collector: &Collector, time: Duration) -> Result<MetricExporter, Error> {
-    let built = match collector.protocol {
+pub(super) fn metric_exporter(
+    collector: &CollectorSettings,
+    time: Duration,
+) -> Result<MetricExporter, TelemetryError> {
+    let exporter_result = match collector.protocol {
         OtlpProtocol::Grpc => {
             let exporter = MetricExporter::builder().with_tonic().with_endpoint(&collector.endpoint);
             grpc(exporter.with_timeout(time), collector).build()
@@ -52,57 +58,57 @@ pub(super) fn metric_exporter(collector: &Collector, time: Duration) -> Result<M
             http(exporter.with_timeout(time), collector)?.build()
         }
     };
-    built.map_err(|error| Error::Exporter(error.into()))
+    exporter_result.map_err(|error| TelemetryError::Exporter(error.into()))
 }
 
-fn grpc<E: WithTonicConfig>(exporter: E, collector: &Collector) -> E {
+fn grpc<E: WithTonicConfig>(exporter: E, collector: &CollectorSettings) -> E {
     let headers = headers(collector);
-    let carry = move |mut request: tonic::Request<()>| {
-        let mut whole = std::mem::take(request.metadata_mut()).into_headers();
-        replace(&mut whole, &headers);
-        *request.metadata_mut() = MetadataMap::from_headers(whole);
+    let add_headers = move |mut request: tonic::Request<()>| {
+        let mut all_headers = std::mem::take(request.metadata_mut()).into_headers();
+        replace(&mut all_headers, &headers);
+        *request.metadata_mut() = MetadataMap::from_headers(all_headers);
         Ok(request)
     };
-    let exporter = exporter.with_interceptor(carry);
+    let exporter = exporter.with_interceptor(add_headers);
     match collector.is_tls() {
         true => exporter.with_tls_config(ClientTlsConfig::new().with_native_roots()),
         false => exporter,
     }
 }
 
-fn http<E: WithHttpConfig>(exporter: E, collector: &Collector) -> Result<E, Error> {
+fn http<E: WithHttpConfig>(exporter: E, collector: &CollectorSettings) -> Result<E, TelemetryError> {
     let client = match collector.is_tls() {
-        true => Client::with_system_roots(),
-        false => Client::without_roots(),
+        true => HttpClient::with_system_roots(),
+        false => HttpClient::without_roots(),
     };
-    let client = client.map_err(|error| Error::Exporter(error.into()))?;
-    Ok(exporter.with_http_client(Sender { client, headers: headers(collector) }))
+    let client = client.map_err(|error| TelemetryError::Exporter(error.into()))?;
+    Ok(exporter.with_http_client(OtlpHttpClient { client, headers: headers(collector) }))
 }
 
-fn url(collector: &Collector, signal: &str) -> String {
+fn url(collector: &CollectorSettings, signal: &str) -> String {
     format!("{}/v1/{signal}", collector.endpoint.trim_end_matches('/'))
 }
 
-/// What the manifest has each request carry.
-fn headers(collector: &Collector) -> HeaderMap {
+/// Headers of the manifest for each request.
+fn headers(collector: &CollectorSettings) -> HeaderMap {
     crate::build::headers(&collector.headers)
 }
 
-/// Puts headers in the place of those of the same name: what the manifest says counts before what the environment does.
-fn replace(whole: &mut HeaderMap, headers: &HeaderMap) {
+/// Replaces headers of the same name, so that the manifest takes precedence over the environment.
+fn replace(all_headers: &mut HeaderMap, headers: &HeaderMap) {
     for (name, value) in headers {
-        whole.insert(name.clone(), value.clone());
+        all_headers.insert(name.clone(), value.clone());
     }
 }
 
-/// Sends requests of the exporters over HTTP.
+/// Sends the exporters' requests over HTTP.
 #[derive(Debug)]
-struct Sender {
-    client: Client,
+struct OtlpHttpClient {
+    client: HttpClient,
     headers: HeaderMap,
 }
 
-impl HttpClient for Sender {
+impl OtelHttpClient for OtlpHttpClient {
     fn send_bytes<'a, 'b>(
         &'a self,
         request: Request<Bytes>,

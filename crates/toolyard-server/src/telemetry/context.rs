@@ -1,4 +1,4 @@
-//! The trace that a call belongs to (W3C Trace Context). In a [`Call`] it is in `_meta`, where MCP has it (SEP-414).
+//! The trace context of a call (W3C Trace Context). In a [`Call`] it is in `_meta`, as in MCP (SEP-414).
 
 use http::request::Parts;
 use opentelemetry::Context;
@@ -11,45 +11,45 @@ const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
 
-/// Reads and writes the context of calls.
+/// Extracts and injects the trace context of calls.
 #[derive(Debug, Default)]
-pub(super) struct Carrier(TraceContextPropagator);
+pub(super) struct TraceCarrier(TraceContextPropagator);
 
-impl Carrier {
-    /// The context that a call comes with: what its parameters say, else the head of its HTTP request. From here on it is in
-    /// the parameters. What is there and is none goes on as it came.
-    pub(super) fn take_in(&self, call: &mut Call) -> Option<Context> {
+impl TraceCarrier {
+    /// Extracts the context of a call: from its parameters, else from the headers of its HTTP request, which it copies
+    /// into the parameters. An invalid context is forwarded unchanged.
+    pub(super) fn extract(&self, call: &mut Call) -> Option<Context> {
         let head = call.origin.clone();
         let head = head.as_ref().and_then(|origin| origin.downcast_ref::<Parts>()).map(|head| &head.headers);
-        let said = |name: &str| head?.get(name)?.to_str().ok();
-        if let Some(baggage) = said(BAGGAGE).filter(|_| call.meta.get(BAGGAGE).is_none()) {
+        let header = |name: &str| head?.get(name)?.to_str().ok();
+        if let Some(baggage) = header(BAGGAGE).filter(|_| call.meta.get(BAGGAGE).is_none()) {
             call.meta.set(BAGGAGE, Json::string(baggage));
         }
         if call.meta.get(PARENT).is_some() {
-            return self.read(call);
+            return self.extract_meta(call);
         }
-        let state = said(STATE).map(str::to_owned);
-        let context = self.parse(&Said { parent: said(PARENT)?.to_owned(), state })?;
-        self.write(context.span().span_context(), call);
+        let state = header(STATE).map(str::to_owned);
+        let context = self.parse(&TraceHeaders { parent: header(PARENT)?.to_owned(), state })?;
+        self.inject(context.span().span_context(), call);
         Some(context)
     }
 
-    /// The context that is in the parameters of a call.
-    pub(super) fn read(&self, call: &Call) -> Option<Context> {
+    /// Extracts the context from the parameters of a call.
+    pub(super) fn extract_meta(&self, call: &Call) -> Option<Context> {
         let text = |name| call.meta.get_str(name).map(std::borrow::Cow::into_owned);
-        self.parse(&Said { parent: text(PARENT)?, state: text(STATE) })
+        self.parse(&TraceHeaders { parent: text(PARENT)?, state: text(STATE) })
     }
 
-    fn parse(&self, said: &Said) -> Option<Context> {
-        let context = self.0.extract_with_context(&Context::new(), said);
+    fn parse(&self, headers: &TraceHeaders) -> Option<Context> {
+        let context = self.0.extract_with_context(&Context::new(), headers);
         context.has_active_span().then_some(context)
     }
 
-    /// Has what a call goes on to belong to a span.
-    pub(super) fn write(&self, span: &SpanContext, call: &mut Call) {
-        let mut to_say = ToSay(Vec::with_capacity(2));
-        self.0.inject_context(&Context::new().with_remote_span_context(span.clone()), &mut to_say);
-        for (name, text) in to_say.0 {
+    /// Injects a span as the parent of what the call leads to.
+    pub(super) fn inject(&self, span: &SpanContext, call: &mut Call) {
+        let mut injector = TraceInjector(Vec::with_capacity(2));
+        self.0.inject_context(&Context::new().with_remote_span_context(span.clone()), &mut injector);
+        for (name, text) in injector.0 {
             match text.is_empty() {
                 true => drop(call.meta.remove(name)),
                 false => call.meta.set(name, Json::string(&text)),
@@ -58,12 +58,12 @@ impl Carrier {
     }
 }
 
-struct Said {
+struct TraceHeaders {
     parent: String,
     state: Option<String>,
 }
 
-impl Extractor for Said {
+impl Extractor for TraceHeaders {
     fn get(&self, key: &str) -> Option<&str> {
         match key {
             PARENT => Some(&self.parent),
@@ -77,9 +77,9 @@ impl Extractor for Said {
     }
 }
 
-struct ToSay(Vec<(&'static str, String)>);
+struct TraceInjector(Vec<(&'static str, String)>);
 
-impl Injector for ToSay {
+impl Injector for TraceInjector {
     fn set(&mut self, key: &str, value: String) {
         let name = [PARENT, STATE].into_iter().find(|name| *name == key);
         self.0.extend(name.map(|name| (name, value)));
@@ -98,8 +98,8 @@ mod tests {
     /// Names and values.
     type Named<'a> = &'a [(&'a str, &'a str)];
 
-    /// What is left of a context that came in `meta`, in the headers, or in both.
-    fn taken_in(meta: Named<'_>, headers: Named<'_>) -> String {
+    /// Returns what is left of a context in `meta`, in the headers, or in both.
+    fn extracted(meta: Named<'_>, headers: Named<'_>) -> String {
         let mut call = Call::tool("t", Json::null());
         for (name, value) in meta {
             call.meta.set(name, Json::parse((*value).to_owned()).unwrap_or_else(|_| Json::string(value)));
@@ -108,13 +108,13 @@ mod tests {
             .iter()
             .fold(http::Request::post("/mcp"), |request, (name, value)| request.header(*name, *value));
         call.origin = Some(Arc::new(request.body(()).unwrap().into_parts().0));
-        let context = Carrier::default().take_in(&mut call);
+        let context = TraceCarrier::default().extract(&mut call);
         let trace = context.map(|context| context.span().span_context().trace_id().to_string());
         format!("{} {}", trace.as_deref().unwrap_or("none"), call.meta.to_json().as_text())
     }
 
     #[test]
-    fn where_a_context_comes_from() {
+    fn context_comes_from_meta_or_headers() {
         let cases: [(Named<'_>, Named<'_>); 8] = [
             (&[], &[]),
             (&[(PARENT, CONTEXT), (STATE, "a=b"), (BAGGAGE, "k=v")], &[]),
@@ -125,7 +125,7 @@ mod tests {
             (&[(STATE, "a=b")], &[]),
             (&[(BAGGAGE, "k=v")], &[(BAGGAGE, "k=w"), (PARENT, "junk")]),
         ];
-        insta::assert_snapshot!(cases.map(|(meta, headers)| taken_in(meta, headers)).join("\n"), @r#"
+        insta::assert_snapshot!(cases.map(|(meta, headers)| extracted(meta, headers)).join("\n"), @r#"
         none {}
         4bf92f3577b34da6a3ce929d0e0e4736 {"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"a=b","baggage":"k=v"}
         4bf92f3577b34da6a3ce929d0e0e4736 {"baggage":"k=v","traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"a=b"}

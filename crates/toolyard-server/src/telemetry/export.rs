@@ -1,4 +1,4 @@
-//! Sends spans and metrics to a collector, off the way of calls. Whatever happens there, calls go on.
+//! Exports spans and metrics to a collector, outside the path of calls, which continue whatever happens here.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,63 +15,63 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
-use toolyard_manifest::Process;
+use toolyard_manifest::ProcessSettings;
 
 use super::collector;
-use super::losses::Losses;
-use super::settings::{Collector, Error};
-use super::spans::Queue;
+use super::losses::TelemetryLosses;
+use super::settings::{CollectorSettings, TelemetryError};
+use super::spans::SpanQueue;
 
-/// Spans in one request, at most: what the specification of OpenTelemetry has.
-const BATCH: usize = 512;
+/// Maximum number of spans in a request: the default of the OpenTelemetry specification.
+const BATCH_SIZE: usize = 512;
 
-/// How long spans wait for others to go with them.
-const TOGETHER: Duration = Duration::from_secs(1);
+/// Maximum delay of spans that wait for others.
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// How often it is looked meanwhile whether enough have come: far fewer do in this time than the queue has room for.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Interval of checks for a full batch. In this time far fewer spans arrive than the queue can hold.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long the log is silent about a collector that is not there after it has said so.
-const SILENCE: Duration = Duration::from_secs(60);
+/// Minimum time between two log lines about an unavailable collector.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What a collector adds to the telemetry of a gateway.
-pub(super) struct Parts {
+/// The parts of telemetry that a collector adds.
+pub(super) struct ExportParts {
     pub(super) meters: MeterProviderBuilder,
     pub(super) tracers: SdkTracerProvider,
-    pub(super) exporting: Exporting,
+    pub(super) export_tasks: ExportTasks,
 }
 
-/// The tasks that send. They end when this is dropped.
-pub(super) struct Exporting {
+/// The export tasks. Dropping them stops the export.
+pub(super) struct ExportTasks {
     stopping: watch::Sender<bool>,
     tasks: Mutex<JoinSet<()>>,
-    /// How long the end may take.
+    /// Maximum time of the shutdown.
     time: Duration,
 }
 
-/// Begins to send.
+/// Starts the export.
 pub(super) fn start(
-    collector: &Collector,
-    process: &Process,
+    collector: &CollectorSettings,
+    process: &ProcessSettings,
     resource: &Resource,
     meters: MeterProviderBuilder,
-    losses: &Arc<Losses>,
-) -> Result<Parts, Error> {
+    losses: &Arc<TelemetryLosses>,
+) -> Result<ExportParts, TelemetryError> {
     let time = process.timeouts.export;
     let mut span_exporter = collector::span_exporter(collector, time)?;
     span_exporter.set_resource(resource);
     let metric_exporter = collector::metric_exporter(collector, time)?;
 
-    let (queue, spans) = Queue::new(process.limits.queued_spans, losses.clone());
+    let (queue, spans) = SpanQueue::new(process.limits.queued_spans, losses.clone());
     let mut tracers = SdkTracerProvider::builder().with_resource(resource.clone()).with_span_processor(queue);
     if let Some(share) = process.telemetry.sample {
-        // A client that keeps its trace wants all of it.
+        // A client that samples its trace gets all of it.
         tracers = tracers.with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(share))));
     }
-    let reader = Pushed(Arc::new(ManualReader::builder().build()));
+    let reader = SharedReader(Arc::new(ManualReader::builder().build()));
 
     let (stopping, stopping_now) = watch::channel(false);
-    let report = Arc::new(Report { losses: losses.clone(), ..Report::default() });
+    let report = Arc::new(LossReporter { losses: losses.clone(), ..LossReporter::default() });
     let mut tasks = JoinSet::new();
     tasks.spawn(send_spans(spans, span_exporter, time, report.clone(), stopping_now.clone()));
     tasks.spawn(send_metrics(
@@ -82,17 +82,17 @@ pub(super) fn start(
         report,
         stopping_now,
     ));
-    let exporting = Exporting { stopping, tasks: Mutex::new(tasks), time };
-    Ok(Parts { meters: meters.with_reader(reader), tracers: tracers.build(), exporting })
+    let export_tasks = ExportTasks { stopping, tasks: Mutex::new(tasks), time };
+    Ok(ExportParts { meters: meters.with_reader(reader), tracers: tracers.build(), export_tasks })
 }
 
-impl Exporting {
-    /// Sends what is left.
+impl ExportTasks {
+    /// Exports what is left.
     pub(super) async fn stop(&self) {
         self.stopping.send_replace(true);
         let mut tasks = self.tasks.lock().await;
-        let all = async { while tasks.join_next().await.is_some() {} };
-        if timeout(self.time, all).await.is_err() {
+        let total = async { while tasks.join_next().await.is_some() {} };
+        if timeout(self.time, total).await.is_err() {
             tracing::warn!("the collector did not take the last telemetry in time");
         }
     }
@@ -102,53 +102,56 @@ async fn send_spans(
     mut spans: Receiver<SpanData>,
     exporter: SpanExporter,
     time: Duration,
-    report: Arc<Report>,
+    report: Arc<LossReporter>,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let mut batch = Vec::with_capacity(BATCH);
+    let mut batch = Vec::with_capacity(BATCH_SIZE);
     loop {
         let is_last = tokio::select! {
-            received = spans.recv_many(&mut batch, BATCH) => received == 0,
-            () = stopped(&mut stopping) => true,
+            received = spans.recv_many(&mut batch, BATCH_SIZE) => received == 0,
+            () = until_stopped(&mut stopping) => true,
         };
         if !is_last {
             tokio::select! {
-                () = enough(&spans, batch.len()) => {}
-                () = stopped(&mut stopping) => {}
+                () = wait_for_batch(&spans, batch.len()) => {}
+                () = until_stopped(&mut stopping) => {}
             }
         }
-        while batch.len() < BATCH {
+        while batch.len() < BATCH_SIZE {
             let Ok(span) = spans.try_recv() else { break };
             batch.push(span);
         }
         if batch.is_empty() && is_last {
             return;
         }
-        let number = batch.len();
-        let sent =
-            in_time(time, exporter.export(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))).await;
-        if sent.is_err() {
-            report.losses.lose_spans(number);
+        let count = batch.len();
+        let outcome = with_timeout(
+            time,
+            exporter.export(std::mem::replace(&mut batch, Vec::with_capacity(BATCH_SIZE))),
+        )
+        .await;
+        if outcome.is_err() {
+            report.losses.lose_spans(count);
         }
-        report.say(sent.err());
+        report.report_loss(outcome.err());
     }
 }
 
-/// Waits until as many spans are there as are sent together, `taken` of them already, but not for long. It looks now and then and
-/// is not told: to wake another thread would cost a call more than all else that it does for its span.
-async fn enough<S>(spans: &Receiver<S>, taken: usize) {
-    let until = Instant::now() + TOGETHER;
-    while taken + spans.len() < BATCH && Instant::now() < until {
-        sleep(LOOK_EVERY).await;
+/// Waits until a batch is full, with `batched` spans in it already, or the delay is over. It polls, because waking
+/// another thread would cost a call more than everything else that it does for its span.
+async fn wait_for_batch<S>(spans: &Receiver<S>, batched: usize) {
+    let until = Instant::now() + BATCH_DELAY;
+    while batched + spans.len() < BATCH_SIZE && Instant::now() < until {
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 async fn send_metrics(
-    reader: Pushed,
+    reader: SharedReader,
     exporter: MetricExporter,
     interval: Duration,
     time: Duration,
-    report: Arc<Report>,
+    report: Arc<LossReporter>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut ticks = interval_at(Instant::now() + interval, interval);
@@ -156,61 +159,61 @@ async fn send_metrics(
     loop {
         let is_last = tokio::select! {
             _ = ticks.tick() => false,
-            () = stopped(&mut stopping) => true,
+            () = until_stopped(&mut stopping) => true,
         };
         let mut metrics = ResourceMetrics::default();
-        let sent = match reader.collect(&mut metrics) {
-            Ok(()) => in_time(time, exporter.export(&metrics)).await,
+        let outcome = match reader.collect(&mut metrics) {
+            Ok(()) => with_timeout(time, exporter.export(&metrics)).await,
             Err(error) => Err(error),
         };
-        if sent.is_err() {
+        if outcome.is_err() {
             report.losses.lose_metrics();
         }
-        report.say(sent.err());
+        report.report_loss(outcome.err());
         if is_last {
             return;
         }
     }
 }
 
-async fn in_time(time: Duration, sending: impl Future<Output = OTelSdkResult>) -> OTelSdkResult {
+async fn with_timeout(time: Duration, sending: impl Future<Output = OTelSdkResult>) -> OTelSdkResult {
     timeout(time, sending).await.unwrap_or(Err(OTelSdkError::Timeout(time)))
 }
 
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // A sender that is gone can say nothing any more, which means stop as well.
+async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
+    // A dropped sender also means stop.
     let _gone = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// Says in the log that telemetry is lost, once in a while.
+/// Logs losses of telemetry at a limited rate.
 #[derive(Default)]
-struct Report {
-    losses: Arc<Losses>,
-    /// When it was said last, and how much was lost by then.
-    said: std::sync::Mutex<Option<(Instant, u64)>>,
+struct LossReporter {
+    losses: Arc<TelemetryLosses>,
+    /// Time of the last report, and the losses by then.
+    last_report: std::sync::Mutex<Option<(Instant, u64)>>,
 }
 
-impl Report {
-    fn say(&self, error: Option<OTelSdkError>) {
-        let lost = self.losses.all();
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+impl LossReporter {
+    fn report_loss(&self, error: Option<OTelSdkError>) {
+        let lost = self.losses.total();
+        let mut last_report = self.last_report.lock().unwrap_or_else(PoisonError::into_inner);
         let (is_silent, before) =
-            said.map_or((false, 0), |(when, before)| (when.elapsed() < SILENCE, before));
+            last_report.map_or((false, 0), |(when, before)| (when.elapsed() < REPORT_INTERVAL, before));
         if is_silent || lost == before {
             return;
         }
-        *said = Some((Instant::now(), lost));
-        let error =
-            error.map_or_else(|| "more spans than the collector takes".to_owned(), |error| error.to_string());
+        *last_report = Some((Instant::now(), lost));
+        let error = error
+            .map_or_else(|| "more spans than the collector accepts".to_owned(), |error| error.to_string());
         tracing::warn!(lost, error, "telemetry is lost");
     }
 }
 
-/// A reader that two own: what the metrics belong to, and the task that sends them.
+/// A reader shared by the meter provider and the export task.
 #[derive(Debug, Clone)]
-struct Pushed(Arc<ManualReader>);
+struct SharedReader(Arc<ManualReader>);
 
-impl MetricReader for Pushed {
+impl MetricReader for SharedReader {
     fn register_pipeline(&self, pipeline: std::sync::Weak<Pipeline>) {
         self.0.register_pipeline(pipeline);
     }
@@ -239,31 +242,31 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn spans_wait_for_others_but_not_once_there_are_enough() {
-        let check = async |taken: usize, waiting: usize, wait: Duration| {
-            let (sender, spans) = mpsc::channel(BATCH);
+    async fn spans_wait_until_a_batch_is_full() {
+        let check = async |batched: usize, waiting: usize, wait: Duration| {
+            let (sender, spans) = mpsc::channel(BATCH_SIZE);
             for _ in 0..waiting {
                 sender.try_send(()).unwrap();
             }
-            let begun = Instant::now();
-            enough(&spans, taken).await;
-            assert_eq!(begun.elapsed(), wait, "{taken} taken, {waiting} waiting");
+            let start = Instant::now();
+            wait_for_batch(&spans, batched).await;
+            assert_eq!(start.elapsed(), wait, "{batched} taken, {waiting} waiting");
         };
-        check(1, 0, TOGETHER).await;
-        check(1, BATCH - 2, TOGETHER).await;
-        check(1, BATCH - 1, Duration::ZERO).await;
-        check(BATCH, 0, Duration::ZERO).await;
+        check(1, 0, BATCH_DELAY).await;
+        check(1, BATCH_SIZE - 2, BATCH_DELAY).await;
+        check(1, BATCH_SIZE - 1, Duration::ZERO).await;
+        check(BATCH_SIZE, 0, Duration::ZERO).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn spans_that_come_while_others_wait_are_noticed() {
-        let (sender, spans) = mpsc::channel(BATCH);
-        let come = async {
-            sleep(5 * LOOK_EVERY).await;
-            (0..BATCH).for_each(|_| sender.try_send(()).unwrap());
+    async fn full_batch_ends_the_wait() {
+        let (sender, spans) = mpsc::channel(BATCH_SIZE);
+        let arrivals = async {
+            sleep(5 * POLL_INTERVAL).await;
+            (0..BATCH_SIZE).for_each(|_| sender.try_send(()).unwrap());
         };
-        let begun = Instant::now();
-        tokio::join!(enough(&spans, 1), come);
-        assert!(begun.elapsed() <= 6 * LOOK_EVERY, "{:?}", begun.elapsed());
+        let start = Instant::now();
+        tokio::join!(wait_for_batch(&spans, 1), arrivals);
+        assert!(start.elapsed() <= 6 * POLL_INTERVAL, "{:?}", start.elapsed());
     }
 }

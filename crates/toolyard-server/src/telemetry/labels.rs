@@ -1,27 +1,27 @@
-//! Labels of metrics: bounded, and looked up once.
+//! Labels of metrics: limited in number and looked up once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram};
-use toolyard_core::Code;
+use toolyard_core::ErrorCode;
 
 use super::names;
 
-/// How a call ended, as labels tell it apart.
+/// Outcome of a call, as distinguished by labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum CallStatus {
     Ok,
     ToolError,
-    Refused(Code),
+    Refused(ErrorCode),
 }
 
-/// Ways in which a call can end.
-const STATUSES: usize = Code::ALL.len() + 2;
+/// Number of outcomes.
+const STATUSES: usize = ErrorCode::ALL.len() + 2;
 
-impl Status {
-    pub(super) const fn of(verdict: Result<bool, Code>) -> Self {
+impl CallStatus {
+    pub(super) const fn of(verdict: Result<bool, ErrorCode>) -> Self {
         match verdict {
             Ok(true) => Self::Ok,
             Ok(false) => Self::ToolError,
@@ -37,7 +37,7 @@ impl Status {
         }
     }
 
-    /// What the conventions call it: nothing, where it is no error.
+    /// The error type by the semantic conventions. `None` for a success.
     pub(super) fn error_type(self) -> Option<KeyValue> {
         (self != Self::Ok).then(|| KeyValue::new(names::ERROR_TYPE, self.name()))
     }
@@ -46,73 +46,75 @@ impl Status {
         match self {
             Self::Ok => 0,
             Self::ToolError => 1,
-            Self::Refused(code) => 2 + Code::ALL.iter().position(|known| *known == code).unwrap_or_default(),
+            Self::Refused(code) => {
+                2 + ErrorCode::ALL.iter().position(|known| *known == code).unwrap_or_default()
+            }
         }
     }
 }
 
-/// What is written to for each way in which a call of one thing can end: an instrument that knows its labels already, so that no
-/// call compares them with those of all the others.
-pub(super) struct Ends<T>([OnceLock<T>; STATUSES]);
+/// One value for each outcome of a call, such as an instrument that is already bound to its labels, so that no call
+/// compares them with those of all others.
+pub(super) struct StatusSlots<T>([OnceLock<T>; STATUSES]);
 
-impl<T> Ends<T> {
-    /// That of this end, which `make` makes the first time.
-    pub(super) fn get(&self, status: Status, make: impl FnOnce() -> T) -> &T {
-        self.0[status.number()].get_or_init(make)
+impl<T> StatusSlots<T> {
+    /// Returns the value of an outcome, which `create` creates the first time.
+    pub(super) fn get(&self, status: CallStatus, create: impl FnOnce() -> T) -> &T {
+        self.0[status.number()].get_or_init(create)
     }
 }
 
-impl<T> Default for Ends<T> {
+impl<T> Default for StatusSlots<T> {
     fn default() -> Self {
         Self(std::array::from_fn(|_| OnceLock::new()))
     }
 }
 
-/// What is written to when a call of one tool has ended.
-pub(super) struct Labels {
-    /// What the tool is called in metrics.
+/// The bound instruments of one tool.
+pub(super) struct ToolLabels {
+    /// Name of the tool in metrics.
     pub(super) tool: Arc<str>,
     /// [`names::INVOCATIONS`] and [`names::INVOKE_DURATION`].
-    pub(super) of_invocations: Ends<(BoundCounter<u64>, BoundHistogram<f64>)>,
-    /// [`names::SERVER_DURATION`], by what the request came by.
-    pub(super) of_requests: [Ends<BoundHistogram<f64>>; 2],
+    pub(super) invocations: StatusSlots<(BoundCounter<u64>, BoundHistogram<f64>)>,
+    /// [`names::SERVER_DURATION`], by transport.
+    pub(super) requests: [StatusSlots<BoundHistogram<f64>>; 2],
     /// [`names::CLIENT_DURATION`].
-    pub(super) of_legs: Ends<BoundHistogram<f64>>,
+    pub(super) upstream_requests: StatusSlots<BoundHistogram<f64>>,
 }
 
-impl Labels {
+impl ToolLabels {
     fn of(tool: Arc<str>) -> Arc<Self> {
-        let (of_invocations, of_requests, of_legs) = Default::default();
-        Arc::new(Self { tool, of_invocations, of_requests, of_legs })
+        let (invocations, requests, upstream_requests) = Default::default();
+        Arc::new(Self { tool, invocations, requests, upstream_requests })
     }
 }
 
-/// The labels of all tools. As many have their own name as there may be; the others share one. A name keeps its place when its
-/// tool goes: the time series that are there already do not go either.
-pub(super) struct Tools {
-    named: RwLock<HashMap<Arc<str>, Arc<Labels>>>,
-    most: usize,
-    others: Arc<Labels>,
+/// The labels of all tools. A limited number of tools have labels of their own; the others share one set. A name keeps
+/// its labels when its tool is removed, because existing time series stay as well.
+pub(super) struct ToolLabelTable {
+    by_name: RwLock<HashMap<Arc<str>, Arc<ToolLabels>>>,
+    limit: usize,
+    overflow: Arc<ToolLabels>,
 }
 
-impl Tools {
-    pub(super) fn new(most: usize) -> Self {
-        Self { named: RwLock::default(), most, others: Labels::of(names::OTHER.into()) }
+impl ToolLabelTable {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { by_name: RwLock::default(), limit, overflow: ToolLabels::of(names::OTHER.into()) }
     }
 
-    /// The labels of a tool that somebody publishes. What a caller invents must not come here.
-    pub(super) fn get(&self, tool: &Arc<str>) -> Arc<Labels> {
-        let named = self.named.read().unwrap_or_else(PoisonError::into_inner);
-        match named.get(tool) {
+    /// Returns the labels of a published tool. Names from callers must not come here, because callers may invent them.
+    pub(super) fn get(&self, tool: &Arc<str>) -> Arc<ToolLabels> {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        match by_name.get(tool) {
             Some(labels) => return labels.clone(),
-            None if named.len() >= self.most => return self.others.clone(),
-            None => drop(named),
+            None if by_name.len() >= self.limit => return self.overflow.clone(),
+            None => drop(by_name),
         }
-        let mut named = self.named.write().unwrap_or_else(PoisonError::into_inner);
-        if named.len() >= self.most && !named.contains_key(tool) {
-            return self.others.clone();
+        let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        if by_name.len() >= self.limit && !by_name.contains_key(tool) {
+            return self.overflow.clone();
         }
-        named.entry(tool.clone()).or_insert_with_key(|tool| Labels::of(tool.clone())).clone()
+        by_name.entry(tool.clone()).or_insert_with_key(|tool| ToolLabels::of(tool.clone())).clone()
     }
 }
 
@@ -121,21 +123,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_bounded() {
-        let tools = Tools::new(2);
-        let named = |name: &str| tools.get(&name.into()).tool.to_string();
-        assert_eq!(["a", "b", "c", "a", "d"].map(named), ["a", "b", "other", "a", "other"]);
+    fn named_tools_are_limited() {
+        let tools = ToolLabelTable::new(2);
+        let by_name = |name: &str| tools.get(&name.into()).tool.to_string();
+        assert_eq!(["a", "b", "c", "a", "d"].map(by_name), ["a", "b", "other", "a", "other"]);
     }
 
     #[test]
-    fn every_end_has_a_place_of_its_own() {
-        let ends = [Status::Ok, Status::ToolError].into_iter().chain(Code::ALL.map(Status::Refused));
-        let places = Ends::default();
+    fn every_status_has_its_own_slot() {
+        let ends = [CallStatus::Ok, CallStatus::ToolError]
+            .into_iter()
+            .chain(ErrorCode::ALL.map(CallStatus::Refused));
+        let slots = StatusSlots::default();
         for status in ends.clone() {
-            places.get(status, || status.name());
+            slots.get(status, || status.name());
         }
         for status in ends {
-            assert_eq!(*places.get(status, || unreachable!("it was made")), status.name());
+            assert_eq!(*slots.get(status, || unreachable!("it was made")), status.name());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is measured of calls.
+//! Measurements of calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,39 +6,39 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, Counter, Histogram, Meter};
-use toolyard_core::layers::{Ended, Observation, Observer};
-use toolyard_core::{Call, Entry, Target, ToolError};
-use toolyard_mcp::wire::method_for;
+use toolyard_core::layers::{CallEnding, CallObserver, ObservedCall};
+use toolyard_core::{Call, CallTarget, RegistryEntry, ToolError};
+use toolyard_mcp::wire::target_method;
 
-use super::labels::{Ends, Labels, Status, Tools};
+use super::labels::{CallStatus, StatusSlots, ToolLabelTable, ToolLabels};
 use super::{names, trace};
 
-/// Bounds of the ranges of [`names::INVOKE_DURATION`], in milliseconds.
+/// Bucket boundaries of [`names::INVOKE_DURATION`], in milliseconds.
 const MILLISECONDS: [f64; 15] =
     [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1e3, 2.5e3, 5e3, 10e3, 30e3, 60e3];
 
-/// Bounds of the ranges of the conventions' durations, in seconds: those that they advise.
+/// Bucket boundaries of the conventions' durations, in seconds, as the conventions advise.
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
 /// The instruments of calls.
-pub(super) struct Metrics {
+pub(super) struct CallMetrics {
     invocations: Counter<u64>,
     invoke_duration: Histogram<f64>,
     server_duration: Histogram<f64>,
     client_duration: Histogram<f64>,
     active: AtomicU64,
-    tools: Tools,
-    /// Of tools that nobody has.
-    unknown: Ends<BoundCounter<u64>>,
+    tools: ToolLabelTable,
+    /// Counters of calls of unknown tools.
+    unknown: StatusSlots<BoundCounter<u64>>,
 }
 
-/// The same, as far as the way to the owners of what is called is concerned.
-pub(super) struct Legs(pub(super) Arc<Metrics>);
+/// Measures upstream requests by the same instruments.
+pub(super) struct UpstreamMetrics(pub(super) Arc<CallMetrics>);
 
-impl Metrics {
-    /// Instruments that name at most `tools` tools.
+impl CallMetrics {
+    /// Creates instruments that name at most `tools` tools.
     pub(super) fn new(meter: &Meter, prefix: &str, tools: usize) -> Self {
-        let histogram = |of: &names::Instrument, bounds: &[f64]| {
+        let histogram = |of: &names::MetricInstrument, bounds: &[f64]| {
             meter
                 .f64_histogram(of.full_name(prefix))
                 .with_unit(of.unit)
@@ -57,51 +57,51 @@ impl Metrics {
             server_duration: histogram(&names::SERVER_DURATION, &SECONDS),
             client_duration: histogram(&names::CLIENT_DURATION, &SECONDS),
             active: AtomicU64::new(0),
-            tools: Tools::new(tools),
-            unknown: Ends::default(),
+            tools: ToolLabelTable::new(tools),
+            unknown: StatusSlots::default(),
         }
     }
 
-    /// Calls that run or wait now.
+    /// Number of calls that run or wait.
     pub(super) fn active(&self) -> u64 {
         self.active.load(Ordering::Relaxed)
     }
 
-    fn labels(&self, target: &Target, entry: &Entry) -> Option<Arc<Labels>> {
-        matches!(target, Target::Tool(_)).then(|| self.tools.get(&entry.name))
+    fn labels(&self, target: &CallTarget, entry: &RegistryEntry) -> Option<Arc<ToolLabels>> {
+        matches!(target, CallTarget::Tool(_)).then(|| self.tools.get(&entry.name))
     }
 }
 
-impl Observer for Metrics {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
+impl CallObserver for CallMetrics {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
         self.active.fetch_add(1, Ordering::Relaxed);
-        let method = method_for(&call.target);
+        let method = target_method(&call.target);
         let labels = self.labels(&call.target, entry);
-        Box::new(Measured { metrics: self, labels, method, is_piped: call.origin.is_none() })
+        Box::new(MeasuredCall { metrics: self, labels, method, is_piped: call.origin.is_none() })
     }
 
     fn unknown(&self, call: &Call, error: &ToolError) {
-        if let Target::Tool(_) = call.target {
-            let status = Status::Refused(error.code());
+        if let CallTarget::Tool(_) = call.target {
+            let status = CallStatus::Refused(error.code());
             let bind = || self.invocations.bind(&[KeyValue::new(names::STATUS, status.name())]);
             self.unknown.get(status, bind).add(1);
         }
     }
 }
 
-struct Measured<'a> {
-    metrics: &'a Metrics,
-    /// Of a tool; what else can be called has no name in metrics, for its names are not bounded by anybody.
-    labels: Option<Arc<Labels>>,
+struct MeasuredCall<'a> {
+    metrics: &'a CallMetrics,
+    /// Labels of a tool. Other targets have no name in metrics, because their names are unlimited.
+    labels: Option<Arc<ToolLabels>>,
     method: &'static str,
     is_piped: bool,
 }
 
-impl Observation for Measured<'_> {
-    fn end(self: Box<Self>, ended: Ended<'_>) {
+impl ObservedCall for MeasuredCall<'_> {
+    fn end(self: Box<Self>, ended: CallEnding<'_>) {
         let Self { metrics, labels, method, is_piped } = *self;
         metrics.active.fetch_sub(1, Ordering::Relaxed);
-        let status = Status::of(ended.verdict());
+        let status = CallStatus::of(ended.verdict());
         let transport = if is_piped { "pipe" } else { "tcp" };
         let of_request = || {
             let mut set = operation(method, labels.as_deref(), status);
@@ -110,7 +110,7 @@ impl Observation for Measured<'_> {
         };
         let seconds = ended.took.as_secs_f64();
         let Some(labels) = &labels else { return metrics.server_duration.record(seconds, &of_request()) };
-        let (invocations, duration) = labels.of_invocations.get(status, || {
+        let (invocations, duration) = labels.invocations.get(status, || {
             let set = [
                 KeyValue::new(names::TOOL, labels.tool.clone()),
                 KeyValue::new(names::STATUS, status.name()),
@@ -120,37 +120,37 @@ impl Observation for Measured<'_> {
         invocations.add(1);
         duration.record(milliseconds(ended.took));
         let bind = || metrics.server_duration.bind(&of_request());
-        labels.of_requests[usize::from(is_piped)].get(status, bind).record(seconds);
+        labels.requests[usize::from(is_piped)].get(status, bind).record(seconds);
     }
 }
 
-impl Observer for Legs {
-    fn begin<'a>(&'a self, call: &mut Call, entry: &'a Entry) -> Box<dyn Observation + 'a> {
-        let method = method_for(&call.target);
-        Box::new(MeasuredLeg { metrics: &self.0, labels: self.0.labels(&call.target, entry), method })
+impl CallObserver for UpstreamMetrics {
+    fn begin<'a>(&'a self, call: &mut Call, entry: &'a RegistryEntry) -> Box<dyn ObservedCall + 'a> {
+        let method = target_method(&call.target);
+        Box::new(MeasuredUpstream { metrics: &self.0, labels: self.0.labels(&call.target, entry), method })
     }
 }
 
-struct MeasuredLeg<'a> {
-    metrics: &'a Metrics,
-    labels: Option<Arc<Labels>>,
+struct MeasuredUpstream<'a> {
+    metrics: &'a CallMetrics,
+    labels: Option<Arc<ToolLabels>>,
     method: &'static str,
 }
 
-impl Observation for MeasuredLeg<'_> {
-    fn end(self: Box<Self>, ended: Ended<'_>) {
-        let status = Status::of(ended.verdict());
+impl ObservedCall for MeasuredUpstream<'_> {
+    fn end(self: Box<Self>, ended: CallEnding<'_>) {
+        let status = CallStatus::of(ended.verdict());
         let set = || operation(self.method, self.labels.as_deref(), status);
         let (duration, seconds) = (&self.metrics.client_duration, ended.took.as_secs_f64());
         match &self.labels {
-            Some(labels) => labels.of_legs.get(status, || duration.bind(&set())).record(seconds),
+            Some(labels) => labels.upstream_requests.get(status, || duration.bind(&set())).record(seconds),
             None => duration.record(seconds, &set()),
         }
     }
 }
 
-/// The attributes that the conventions give an operation of MCP.
-fn operation(method: &'static str, labels: Option<&Labels>, status: Status) -> Vec<KeyValue> {
+/// Returns the attributes of an MCP operation by the semantic conventions.
+fn operation(method: &'static str, labels: Option<&ToolLabels>, status: CallStatus) -> Vec<KeyValue> {
     let mut set = vec![KeyValue::new(names::METHOD, method)];
     if let Some(labels) = labels {
         set.push(KeyValue::new(names::GEN_AI_TOOL, labels.tool.clone()));

@@ -1,39 +1,39 @@
-//! Every instrument, span and attribute by its name: `docs/telemetry.md` has them as tables, which a test holds to this file.
+//! Names of every instrument, span and attribute. A test compares the tables in `docs/telemetry.md` with this file.
 
 use std::borrow::Cow;
 
-/// Something that is measured.
+/// An instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Instrument {
-    /// Its name; where it is our own, what stands behind the prefix.
+pub struct MetricInstrument {
+    /// Name of the instrument, after the prefix if it is an own one.
     pub name: &'static str,
-    /// Whether the name is our own, and begins with the prefix that the manifest says.
+    /// True if the name is an own one and begins with the configured prefix.
     pub is_own: bool,
-    /// What it is.
-    pub kind: Kind,
-    /// What it is measured in, as UCUM writes it.
+    /// Kind of the instrument.
+    pub kind: MetricKind,
+    /// Unit, in UCUM notation.
     pub unit: &'static str,
-    /// What it tells.
+    /// Description of the measurement.
     pub description: &'static str,
-    /// What its values are told apart by.
+    /// Attributes of the values.
     pub attributes: &'static [&'static str],
 }
 
-/// How something is measured.
+/// Kind of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A number that grows.
+pub enum MetricKind {
+    /// A monotonic sum.
     Counter,
-    /// A number that is what it is when it is looked at.
+    /// A current value.
     Gauge,
-    /// Many numbers, of each of which the range is known.
+    /// A distribution.
     Histogram,
 }
 
-impl Instrument {
+impl MetricInstrument {
     const fn own(
         name: &'static str,
-        kind: Kind,
+        kind: MetricKind,
         unit: &'static str,
         attributes: &'static [&'static str],
     ) -> Self {
@@ -41,14 +41,14 @@ impl Instrument {
     }
 
     const fn conventional(name: &'static str, attributes: &'static [&'static str]) -> Self {
-        Self { name, is_own: false, kind: Kind::Histogram, unit: "s", description: "", attributes }
+        Self { name, is_own: false, kind: MetricKind::Histogram, unit: "s", description: "", attributes }
     }
 
-    const fn tells(self, description: &'static str) -> Self {
+    const fn with_description(self, description: &'static str) -> Self {
         Self { description, ..self }
     }
 
-    /// The whole name.
+    /// Full name of the instrument.
     #[must_use]
     pub fn full_name(&self, prefix: &str) -> Cow<'static, str> {
         match self.is_own {
@@ -58,56 +58,62 @@ impl Instrument {
     }
 }
 
-/// How long calls took, as the contract has it.
-pub const INVOKE_DURATION: Instrument =
-    Instrument::own("tool.invoke.duration", Kind::Histogram, "ms", &[TOOL, STATUS])
-        .tells("Time of a call of a tool, waiting included");
+/// Duration of calls, as in the specification.
+pub const INVOKE_DURATION: MetricInstrument =
+    MetricInstrument::own("tool.invoke.duration", MetricKind::Histogram, "ms", &[TOOL, STATUS])
+        .with_description("Duration of a tool call, including waiting");
 
-/// How many calls there were, as the contract has it.
-pub const INVOCATIONS: Instrument =
-    Instrument::own("tool.invocations", Kind::Counter, "{invocation}", &[TOOL, STATUS])
-        .tells("Calls of tools");
+/// Number of calls, as in the specification.
+pub const INVOCATIONS: MetricInstrument =
+    MetricInstrument::own("tool.invocations", MetricKind::Counter, "{invocation}", &[TOOL, STATUS])
+        .with_description("Tool calls");
 
-/// Calls that run now.
-pub const CALLS_ACTIVE: Instrument =
-    Instrument::own("calls.active", Kind::Gauge, "{call}", &[]).tells("Calls that run or wait now");
+/// Number of active calls.
+pub const CALLS_ACTIVE: MetricInstrument =
+    MetricInstrument::own("calls.active", MetricKind::Gauge, "{call}", &[])
+        .with_description("Calls that run or wait");
 
-/// Handlers by their phase.
-pub const HANDLERS: Instrument =
-    Instrument::own("handlers", Kind::Gauge, "{handler}", &[PHASE]).tells("Handlers by their phase");
+/// Number of handlers by phase.
+pub const HANDLERS: MetricInstrument =
+    MetricInstrument::own("handlers", MetricKind::Gauge, "{handler}", &[PHASE])
+        .with_description("Handlers by phase");
 
-/// Whether a handler is ready.
-pub const HANDLER_READY: Instrument = Instrument::own("handler.ready", Kind::Gauge, "{handler}", &[HANDLER])
-    .tells("Whether a handler is ready: 1, or 0");
+/// Readiness of each handler.
+pub const HANDLER_READY: MetricInstrument =
+    MetricInstrument::own("handler.ready", MetricKind::Gauge, "{handler}", &[HANDLER])
+        .with_description("1 if the handler is ready, else 0");
 
-/// Programs of handlers that run now.
-pub const PROCESSES: Instrument =
-    Instrument::own("processes", Kind::Gauge, "{process}", &[]).tells("Programs of handlers that run now");
+/// Number of running programs of handlers.
+pub const PROCESSES: MetricInstrument =
+    MetricInstrument::own("processes", MetricKind::Gauge, "{process}", &[])
+        .with_description("Running programs of handlers");
 
-/// What was not sent to the collector.
-pub const TELEMETRY_LOST: Instrument = Instrument::own("telemetry.lost", Kind::Counter, "{item}", &[SIGNAL])
-    .tells("Spans, and pages of metrics, that did not reach the collector");
+/// Telemetry that was not exported.
+pub const TELEMETRY_LOST: MetricInstrument =
+    MetricInstrument::own("telemetry.lost", MetricKind::Counter, "{item}", &[SIGNAL])
+        .with_description("Spans and metric exports that did not reach the collector");
 
-/// Records that the audit trail has not got.
-pub const AUDIT_LOST: Instrument = Instrument::own("audit.lost", Kind::Counter, "{record}", &[])
-    .tells("Records that the audit trail has not got");
+/// Audit records that were lost.
+pub const AUDIT_LOST: MetricInstrument =
+    MetricInstrument::own("audit.lost", MetricKind::Counter, "{record}", &[])
+        .with_description("Audit records that were lost");
 
-/// How long calls took, as the semantic conventions have it for servers of MCP.
-pub const SERVER_DURATION: Instrument = Instrument::conventional(
+/// Duration of calls by the semantic conventions for MCP servers.
+pub const SERVER_DURATION: MetricInstrument = MetricInstrument::conventional(
     "mcp.server.operation.duration",
     &[METHOD, GEN_AI_TOOL, GEN_AI_OPERATION, ERROR_TYPE, TRANSPORT],
 )
-.tells("Time of a request that runs something, from its arrival to the answer");
+.with_description("Duration of a request, from its arrival to the response");
 
-/// How long the servers behind the gateway took, as the semantic conventions have it for clients of MCP.
-pub const CLIENT_DURATION: Instrument = Instrument::conventional(
+/// Duration of upstream requests by the semantic conventions for MCP clients.
+pub const CLIENT_DURATION: MetricInstrument = MetricInstrument::conventional(
     "mcp.client.operation.duration",
     &[METHOD, GEN_AI_TOOL, GEN_AI_OPERATION, ERROR_TYPE],
 )
-.tells("Time of a request to what runs it, all attempts together");
+.with_description("Duration of an upstream request, including retries");
 
 /// Every instrument.
-pub const INSTRUMENTS: [&Instrument; 10] = [
+pub const INSTRUMENTS: [&MetricInstrument; 10] = [
     &INVOKE_DURATION,
     &INVOCATIONS,
     &CALLS_ACTIVE,
@@ -122,7 +128,7 @@ pub const INSTRUMENTS: [&Instrument; 10] = [
 
 /// The published name of a tool, or [`OTHER`].
 pub const TOOL: &str = "tool_name";
-/// [`OK`], [`TOOL_ERROR`], or the code of what the yard said.
+/// [`OK`], [`TOOL_ERROR`], or the error code of the gateway.
 pub const STATUS: &str = "status";
 /// `connecting`, `ready` or `unavailable`.
 pub const PHASE: &str = "phase";
@@ -130,32 +136,32 @@ pub const PHASE: &str = "phase";
 pub const HANDLER: &str = "handler";
 /// `traces` or `metrics`.
 pub const SIGNAL: &str = "signal";
-/// The method of MCP.
+/// MCP method.
 pub const METHOD: &str = "mcp.method.name";
-/// The session of MCP, where there is one.
+/// MCP session, if there is one.
 pub const SESSION: &str = "mcp.session.id";
-/// The revision of MCP that the client speaks, where its request says so.
+/// MCP revision of the client, if its request names one.
 pub const PROTOCOL_VERSION: &str = "mcp.protocol.version";
-/// The URI of the resource that is read.
+/// URI of the requested resource.
 pub const RESOURCE: &str = "mcp.resource.uri";
-/// The hosted function that is invoked, with its version.
+/// The invoked hosted function with its version.
 pub const FUNCTION: &str = "toolyard.function";
-/// The name of a tool: the published one, or behind the gateway its owner's.
+/// Name of a tool: the published one, or in upstream requests the upstream's.
 pub const GEN_AI_TOOL: &str = "gen_ai.tool.name";
 /// The name of a prompt.
 pub const GEN_AI_PROMPT: &str = "gen_ai.prompt.name";
 /// `execute_tool`, for tools.
 pub const GEN_AI_OPERATION: &str = "gen_ai.operation.name";
-/// The code of what the yard said, or [`TOOL_ERROR`]. Absent where a call succeeded.
+/// The error code of the gateway, or [`TOOL_ERROR`]. Absent if the call succeeded.
 pub const ERROR_TYPE: &str = "error.type";
-/// The code of JSON-RPC, where the yard says no.
+/// The JSON-RPC error code, if the gateway refuses the call.
 pub const RPC_STATUS: &str = "rpc.response.status_code";
 /// `tcp`, or `pipe` on standard input and output.
 pub const TRANSPORT: &str = "network.transport";
-/// The handler that a call goes to.
+/// The handler of a call.
 pub const TOOLYARD_HANDLER: &str = "toolyard.handler";
 
-/// What spans carry.
+/// Attributes of spans.
 pub const SPAN_ATTRIBUTES: [&str; 12] = [
     METHOD,
     SESSION,
@@ -173,8 +179,9 @@ pub const SPAN_ATTRIBUTES: [&str; 12] = [
 
 /// The [`STATUS`] of a call that succeeded.
 pub const OK: &str = "ok";
-/// The [`STATUS`] and the [`ERROR_TYPE`] of a call whose tool ran and said that it failed: the conventions' word. It is none of the
-/// codes, so that an alarm about the gateway and its servers does not ring for what a tool says of its arguments.
+/// The [`STATUS`] and the [`ERROR_TYPE`] of a call whose tool ran and reported an error, as in the semantic
+/// conventions. It is not an error code of the gateway, so that alerts about the gateway and its upstreams do not fire
+/// for errors of tools.
 pub const TOOL_ERROR: &str = "tool_error";
-/// What stands for the tools that are too many to be named.
+/// Name that stands for the tools beyond the limit.
 pub const OTHER: &str = "other";

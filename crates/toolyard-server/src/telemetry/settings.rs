@@ -1,31 +1,31 @@
-//! What the manifest and the environment say together about where telemetry is sent.
+//! The collector, from the manifest or the environment.
 
 use std::time::Duration;
 
 use http::HeaderName;
 use http::uri::Scheme;
-use toolyard_manifest::{Otlp, OtlpProtocol, Secret, Telemetry};
+use toolyard_manifest::{OtlpProtocol, OtlpSettings, SecretString, TelemetrySettings};
 
-/// Why there is no telemetry.
+/// The reason why telemetry cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A variable of the environment says something that it cannot say. The value is not repeated: it may hold a secret.
+pub enum TelemetryError {
+    /// A variable of the environment is invalid. Its value is not repeated, because it may be secret.
     #[error("{variable} is not {expected}")]
     Variable {
-        /// Its name.
+        /// Name of the variable.
         variable: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// The exporter cannot be made.
-    #[error("cannot send telemetry")]
+    /// The exporter cannot be created.
+    #[error("cannot export telemetry")]
     Exporter(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// This program can send nothing.
-    #[error("this program was built without OTLP (the feature `otlp`), and cannot send telemetry")]
+    /// This build has no exporter.
+    #[error("cannot export telemetry: this program was built without the feature `otlp`")]
     NotBuiltIn,
 }
 
-impl From<opentelemetry_sdk::error::OTelSdkError> for Error {
+impl From<opentelemetry_sdk::error::OTelSdkError> for TelemetryError {
     fn from(error: opentelemetry_sdk::error::OTelSdkError) -> Self {
         Self::Exporter(error.into())
     }
@@ -35,55 +35,71 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
 const INTERVAL: &str = "OTEL_METRIC_EXPORT_INTERVAL";
 
-/// Where telemetry is sent.
+/// The collector of telemetry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "it is only looked for"))]
-pub(super) struct Collector {
+pub(super) struct CollectorSettings {
     /// Its URL.
     pub(super) endpoint: String,
-    /// How it is spoken to.
+    /// OTLP transport.
     pub(super) protocol: OtlpProtocol,
-    /// What each request carries, beside what `OTEL_EXPORTER_OTLP_HEADERS` says.
-    pub(super) headers: Vec<(HeaderName, Secret)>,
-    /// How often metrics are sent.
+    /// Headers of each request, beside those of `OTEL_EXPORTER_OTLP_HEADERS`.
+    pub(super) headers: Vec<(HeaderName, SecretString)>,
+    /// Interval of metric exports.
     pub(super) interval: Duration,
 }
 
 #[cfg(feature = "otlp")]
-impl Collector {
-    /// Whether it is spoken to over TLS.
+impl CollectorSettings {
+    /// True if the endpoint uses TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.endpoint.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"))
     }
 }
 
-/// Where telemetry is sent: as the manifest says, else as the environment does, else nowhere.
+/// Returns the collector: from the manifest, else from the environment, else none.
 pub(super) fn collector(
-    telemetry: &Telemetry,
+    telemetry: &TelemetrySettings,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Collector>, Error> {
-    if let Some(Otlp { endpoint, protocol, headers, interval }) = telemetry.otlp.clone() {
-        return Ok(Some(Collector { endpoint: endpoint.uri().to_string(), protocol, headers, interval }));
+) -> Result<Option<CollectorSettings>, TelemetryError> {
+    if let Some(OtlpSettings { endpoint, protocol, headers, interval }) = telemetry.otlp.clone() {
+        return Ok(Some(CollectorSettings {
+            endpoint: endpoint.uri().to_string(),
+            protocol,
+            headers,
+            interval,
+        }));
     }
-    // An empty variable is one that is not set (OpenTelemetry, "Environment Variable Specification").
+    // An empty variable counts as unset (OpenTelemetry, "Environment Variable Specification").
     let variable = |name| environment(name).filter(|text| !text.is_empty());
     let Some(endpoint) = variable(ENDPOINT) else { return Ok(None) };
     let protocol = match variable(PROTOCOL).as_deref() {
         Some("grpc") => OtlpProtocol::Grpc,
         Some("http/protobuf") | None => OtlpProtocol::Http,
-        Some(_) => return Err(Error::Variable { variable: PROTOCOL, expected: "`grpc` or `http/protobuf`" }),
+        Some(_) => {
+            return Err(TelemetryError::Variable {
+                variable: PROTOCOL,
+                expected: "`grpc` or `http/protobuf`",
+            });
+        }
     };
     let interval = match variable(INTERVAL).map(|text| text.parse()) {
         Some(Ok(milliseconds)) if milliseconds > 0 => Duration::from_millis(milliseconds),
-        Some(_) => return Err(Error::Variable { variable: INTERVAL, expected: "a number of milliseconds" }),
-        None => Otlp::INTERVAL,
+        Some(_) => {
+            return Err(TelemetryError::Variable {
+                variable: INTERVAL,
+                expected: "a number of milliseconds",
+            });
+        }
+        None => OtlpSettings::INTERVAL,
     };
-    Ok(Some(Collector { endpoint: checked(endpoint)?, protocol, headers: Vec::new(), interval }))
+    Ok(Some(CollectorSettings { endpoint: validated(endpoint)?, protocol, headers: Vec::new(), interval }))
 }
 
-fn checked(endpoint: String) -> Result<String, Error> {
-    let invalid =
-        Error::Variable { variable: ENDPOINT, expected: "a URL that begins with http:// or https://" };
+fn validated(endpoint: String) -> Result<String, TelemetryError> {
+    let invalid = TelemetryError::Variable {
+        variable: ENDPOINT,
+        expected: "a URL that begins with http:// or https://",
+    };
     let Ok(uri) = endpoint.parse::<http::Uri>() else { return Err(invalid) };
     match uri.scheme() {
         Some(scheme) if *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS => Ok(endpoint),
@@ -95,13 +111,13 @@ fn checked(endpoint: String) -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    fn said_by(variables: &[(&str, &str)]) -> String {
+    fn collector_of(variables: &[(&str, &str)]) -> String {
         let environment = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        match collector(&Telemetry::default(), &environment) {
+        match collector(&TelemetrySettings::default(), &environment) {
             Ok(None) => "nowhere".to_owned(),
-            Ok(Some(Collector { endpoint, protocol, interval, .. })) => {
+            Ok(Some(CollectorSettings { endpoint, protocol, interval, .. })) => {
                 format!("{endpoint} {protocol:?} {interval:?}")
             }
             Err(error) => error.to_string(),
@@ -109,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_environment_says() {
+    fn collector_from_the_environment() {
         const URL: (&str, &str) = (ENDPOINT, "http://a:4318");
         let cases: [&[(&str, &str)]; 8] = [
             &[],
@@ -121,7 +137,7 @@ mod tests {
             &[(ENDPOINT, "a:4318")],
             &[URL, (INTERVAL, "0")],
         ];
-        insta::assert_snapshot!(cases.map(said_by).join("\n"), @"
+        insta::assert_snapshot!(cases.map(collector_of).join("\n"), @"
         nowhere
         nowhere
         nowhere

@@ -1,4 +1,4 @@
-//! Spans on their way to the collector: a bounded queue, which no call ever waits for.
+//! Queue of spans to export. It is limited and never blocks a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use super::losses::Losses;
+use super::losses::TelemetryLosses;
 
-/// Where spans that are over wait to be sent.
-pub(super) struct Queue {
+/// Queue of ended spans to export.
+pub(super) struct SpanQueue {
     spans: Sender<SpanData>,
-    losses: Arc<Losses>,
+    losses: Arc<TelemetryLosses>,
 }
 
-impl Queue {
-    /// A queue for `size` spans, and the other end of it.
-    pub(super) fn new(size: usize, losses: Arc<Losses>) -> (Self, Receiver<SpanData>) {
+impl SpanQueue {
+    /// Creates a queue for `size` spans and returns its receiver.
+    pub(super) fn new(size: usize, losses: Arc<TelemetryLosses>) -> (Self, Receiver<SpanData>) {
         let (spans, waiting) = mpsc::channel(size);
         (Self { spans, losses }, waiting)
     }
 }
 
-impl SpanProcessor for Queue {
+impl SpanProcessor for SpanQueue {
     fn on_start(&self, _span: &mut Span, _context: &Context) {}
 
     fn on_end(&self, span: SpanData) {
@@ -34,7 +34,7 @@ impl SpanProcessor for Queue {
         }
     }
 
-    /// What waits is sent by a task of its own.
+    /// Does nothing: the export task sends queued spans.
     fn force_flush(&self) -> OTelSdkResult {
         Ok(())
     }
@@ -44,8 +44,8 @@ impl SpanProcessor for Queue {
     }
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for SpanQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("room", &self.spans.capacity()).finish_non_exhaustive()
+        f.debug_struct("SpanQueue").field("room", &self.spans.capacity()).finish_non_exhaustive()
     }
 }

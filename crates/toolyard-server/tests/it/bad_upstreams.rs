@@ -1,98 +1,104 @@
-//! Servers that break the protocol, their connections or their promises: the caller gets an error that says
-//! so, and the next call is answered as ever.
+//! Upstreams that break the protocol, their connections or their limits: the caller gets an error that names the fault,
+//! and the next call succeeds.
 
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use insta::assert_snapshot;
-use toolyard_server::Running;
+use toolyard_server::RunningGateway;
 
-use crate::client::{Client, Speech};
+use crate::client::{ClientMode, WireClient};
 use crate::gateway;
-use crate::upstream::{Era, Log, Received, Reply, Server, TOOL, Upstream};
+use crate::upstream::{
+    ReceivedRequest, RequestLog, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
 
-/// What a server says to a call.
-type Saying = fn(&Received) -> Reply;
+/// The reply of a server to a call.
+type CallScript = fn(&ReceivedRequest) -> ScriptedReply;
 
-/// A gateway in front of a server that says one thing after the other.
-struct Target {
-    running: Running,
-    upstream: Upstream,
-    saying: Arc<Mutex<Saying>>,
+/// A gateway in front of a server whose replies the test exchanges.
+struct FaultyUpstream {
+    running: RunningGateway,
+    upstream: TestUpstream,
+    reply: Arc<Mutex<CallScript>>,
 }
 
-fn good(request: &Received) -> Reply {
-    Reply::result(request, r#"{"good":1}"#)
+fn good(request: &ReceivedRequest) -> ScriptedReply {
+    ScriptedReply::result(request, r#"{"good":1}"#)
 }
 
-impl Target {
-    async fn start(era: Era, process: &str) -> Self {
+impl FaultyUpstream {
+    async fn start(era: UpstreamEra, process: &str) -> Self {
         Self::with(era, "", process).await
     }
 
-    async fn with(era: Era, handler: &str, process: &str) -> Self {
-        let saying: Arc<Mutex<Saying>> = Arc::new(Mutex::new(good));
-        let say = saying.clone();
-        let server = Server::new(era, &[TOOL], move |request: &Received| (say.lock().unwrap())(request));
-        let upstream = Upstream::start(server);
+    async fn with(era: UpstreamEra, handler: &str, process: &str) -> Self {
+        let reply: Arc<Mutex<CallScript>> = Arc::new(Mutex::new(good));
+        let say = reply.clone();
+        let server = ScriptedUpstream::new(era, &[TOOL], move |request: &ReceivedRequest| {
+            (say.lock().unwrap())(request)
+        });
+        let upstream = TestUpstream::start(server);
         let running = gateway(&[("h", upstream.address, handler)], process).await;
-        Self { running, upstream, saying }
+        Self { running, upstream, reply }
     }
 
-    /// What a caller gets when the server says this.
-    async fn call(&self, saying: Saying) -> String {
-        *self.saying.lock().unwrap() = saying;
-        let mut client = Client::new(self.running.address(), Speech::Bare).await;
+    /// The caller's answer when the server replies like this.
+    async fn call(&self, reply: CallScript) -> String {
+        *self.reply.lock().unwrap() = reply;
+        let mut client = WireClient::new(self.running.address(), ClientMode::Bare).await;
         let response = client.call("t", "{}").await;
         assert_eq!(response.head.status(), 200);
         let start = r#"{"jsonrpc":"2.0","id":7,"#;
         response.body.strip_prefix(start).and_then(|body| body.strip_suffix('}')).unwrap().to_owned()
     }
 
-    /// A line for each of the cases. After each of them the gateway still works.
-    async fn table(&self, cases: &[(&str, Saying)]) -> String {
+    /// One line for each case. Checks after each case that the gateway still works.
+    async fn table(&self, cases: &[(&str, CallScript)]) -> String {
         let mut lines = Vec::new();
-        for (name, saying) in cases {
-            lines.push(format!("{name}: {}", self.call(*saying).await));
+        for (name, reply) in cases {
+            lines.push(format!("{name}: {}", self.call(*reply).await));
             assert_eq!(self.call(good).await, r#""result":{"good":1}"#, "after {name}");
         }
         lines.join("\n")
     }
 }
 
-/// A response that carries the second half of a message.
-fn says(request: &Received, members: &str) -> Reply {
-    Reply::json(&format!(r#"{{"jsonrpc":"2.0","id":{},{members}}}"#, request.id()))
+/// A response with these members after `jsonrpc` and `id`.
+fn response_with(request: &ReceivedRequest, members: &str) -> ScriptedReply {
+    ScriptedReply::json(&format!(r#"{{"jsonrpc":"2.0","id":{},{members}}}"#, request.id()))
 }
 
 #[tokio::test]
 async fn answers() {
-    let target = Target::start(Era::Modern, "").await;
-    let cases: &[(&str, Saying)] = &[
-        ("garbage", |_| Reply::json("oops")),
-        ("nothing", |_| Reply::json("")),
-        ("an array", |_| Reply::json("[]")),
-        ("the id of another request", |_| Reply::json(r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#)),
+    let target = FaultyUpstream::start(UpstreamEra::Modern, "").await;
+    let cases: &[(&str, CallScript)] = &[
+        ("garbage", |_| ScriptedReply::json("oops")),
+        ("nothing", |_| ScriptedReply::json("")),
+        ("an array", |_| ScriptedReply::json("[]")),
+        ("the id of another request", |_| ScriptedReply::json(r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#)),
         ("the id as a string", |r| {
-            Reply::json(&format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{{}}}}"#, r.id()))
+            ScriptedReply::json(&format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{{}}}}"#, r.id()))
         }),
-        ("a request", |r| says(r, r#""method":"ping""#)),
-        ("no jsonrpc", |r| Reply::json(&format!(r#"{{"id":{},"result":{{}}}}"#, r.id()))),
-        ("a result that is an array", |r| says(r, r#""result":[]"#)),
-        ("a result that is null", |r| says(r, r#""result":null"#)),
-        ("a result with a member twice", |r| says(r, r#""result":{"a":1,"a":2}"#)),
-        ("a result of an unknown type", |r| says(r, r#""result":{"resultType":"later"}"#)),
-        ("a result whose type is no string", |r| says(r, r#""result":{"resultType":1}"#)),
-        ("a result and an error", |r| says(r, r#""result":{},"error":{"code":1,"message":"m"}"#)),
-        ("neither", |r| says(r, r#""x":1"#)),
-        ("an error that is a string", |r| says(r, r#""error":"oops""#)),
-        ("an error without a code", |r| says(r, r#""error":{"message":"m"}"#)),
-        ("an error whose code is a string", |r| says(r, r#""error":{"code":"E","message":"m"}"#)),
-        ("an error without a message", |r| says(r, r#""error":{"code":-32000}"#)),
-        ("an error without an id", |_| Reply::json(r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#)),
+        ("a request", |r| response_with(r, r#""method":"ping""#)),
+        ("no jsonrpc", |r| ScriptedReply::json(&format!(r#"{{"id":{},"result":{{}}}}"#, r.id()))),
+        ("a result that is an array", |r| response_with(r, r#""result":[]"#)),
+        ("a result that is null", |r| response_with(r, r#""result":null"#)),
+        ("a result with a member twice", |r| response_with(r, r#""result":{"a":1,"a":2}"#)),
+        ("a result of an unknown type", |r| response_with(r, r#""result":{"resultType":"later"}"#)),
+        ("a result whose type is no string", |r| response_with(r, r#""result":{"resultType":1}"#)),
+        ("a result and an error", |r| response_with(r, r#""result":{},"error":{"code":1,"message":"m"}"#)),
+        ("neither a result nor an error", |r| response_with(r, r#""x":1"#)),
+        ("an error that is a string", |r| response_with(r, r#""error":"oops""#)),
+        ("an error without a code", |r| response_with(r, r#""error":{"message":"m"}"#)),
+        ("an error whose code is a string", |r| response_with(r, r#""error":{"code":"E","message":"m"}"#)),
+        ("an error without a message", |r| response_with(r, r#""error":{"code":-32000}"#)),
+        ("an error without an id", |_| {
+            ScriptedReply::json(r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#)
+        }),
         ("an error whose id is null", |_| {
-            Reply::json(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}"#)
+            ScriptedReply::json(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}"#)
         }),
     ];
     assert_snapshot!(target.table(cases).await, @r#"
@@ -109,7 +115,7 @@ async fn answers() {
     a result of an unknown type: "error":{"code":-32603,"message":"The server's result is of an unknown type","data":{"code":"execution_failed","reason":"The server's result is of an unknown type","retryable":false}}
     a result whose type is no string: "error":{"code":-32603,"message":"The server's result is of an unknown type","data":{"code":"execution_failed","reason":"The server's result is of an unknown type","retryable":false}}
     a result and an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
-    neither: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
+    neither a result nor an error: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     an error that is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"The server's error is malformed","retryable":false}}
     an error without a code: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"The server's error is malformed","retryable":false}}
     an error whose code is a string: "error":{"code":-32603,"message":"The server's error is malformed","data":{"code":"execution_failed","reason":"The server's error is malformed","retryable":false}}
@@ -121,45 +127,49 @@ async fn answers() {
 
 #[tokio::test]
 async fn responses() {
-    let target = Target::start(Era::Modern, "").await;
+    let target = FaultyUpstream::start(UpstreamEra::Modern, "").await;
     const ERROR: &str = r#""error":{"code":1,"message":"m"}"#;
-    fn with(status: u16, headers: &str, request: &Received, members: &str) -> Reply {
-        Reply::http(status, headers, &format!(r#"{{"jsonrpc":"2.0","id":{},{members}}}"#, request.id()))
+    fn with(status: u16, headers: &str, request: &ReceivedRequest, members: &str) -> ScriptedReply {
+        ScriptedReply::http(
+            status,
+            headers,
+            &format!(r#"{{"jsonrpc":"2.0","id":{},{members}}}"#, request.id()),
+        )
     }
     const JSON: &str = "content-type: application/json\r\n";
-    let cases: &[(&str, Saying)] = &[
+    let cases: &[(&str, CallScript)] = &[
         ("no type", |r| with(200, "", r, r#""result":{}"#)),
-        ("the type of a page", |r| with(200, "content-type: text/html\r\n", r, r#""result":{}"#)),
-        ("a page", |_| Reply::http(200, "content-type: text/html\r\n", "<html>")),
+        ("the content type of a page", |r| with(200, "content-type: text/html\r\n", r, r#""result":{}"#)),
+        ("a page", |_| ScriptedReply::http(200, "content-type: text/html\r\n", "<html>")),
         ("201", |r| with(201, JSON, r, r#""result":{}"#)),
-        ("202 and nothing", |_| Reply::http(202, "", "")),
-        ("302", |_| Reply::http(302, "location: http://localhost:1/\r\n", "")),
+        ("202 and nothing", |_| ScriptedReply::http(202, "", "")),
+        ("302", |_| ScriptedReply::http(302, "location: http://localhost:1/\r\n", "")),
         ("400 and an error", |r| with(400, JSON, r, ERROR)),
         ("400 and a result", |r| with(400, JSON, r, r#""result":{}"#)),
-        ("401", |_| Reply::http(401, "www-authenticate: Bearer\r\n", "")),
-        ("404", |_| Reply::http(404, "", "not here")),
-        ("429", |_| Reply::http(429, "retry-after: 1\r\n", "")),
-        ("500", |_| Reply::http(500, "", "")),
+        ("401", |_| ScriptedReply::http(401, "www-authenticate: Bearer\r\n", "")),
+        ("404", |_| ScriptedReply::http(404, "", "not here")),
+        ("429", |_| ScriptedReply::http(429, "retry-after: 1\r\n", "")),
+        ("500", |_| ScriptedReply::http(500, "", "")),
         ("500 and an error", |r| with(500, JSON, r, ERROR)),
         ("500 and an error of another request", |_| {
-            Reply::http(500, JSON, r#"{"jsonrpc":"2.0","id":4711,"error":{"code":1,"message":"m"}}"#)
+            ScriptedReply::http(500, JSON, r#"{"jsonrpc":"2.0","id":4711,"error":{"code":1,"message":"m"}}"#)
         }),
-        ("500 and garbage", |_| Reply::http(500, JSON, "{")),
-        ("an end before the head", |_| Reply::raw("")),
-        ("an end in the head", |_| Reply::raw("HTTP/1.1 200 OK\r\ncontent-")),
-        ("an end before the body", |_| Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")),
-        ("an end in the body", |_| Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"json")),
+        ("500 and garbage", |_| ScriptedReply::http(500, JSON, "{")),
+        ("an end before the head", |_| ScriptedReply::raw("")),
+        ("an end in the head", |_| ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-")),
+        ("an end before the body", |_| ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")),
+        ("an end in the body", |_| ScriptedReply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"json")),
         ("an end in a chunk", |_| {
-            Reply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\n{\"js")
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\n{\"js")
         }),
         ("a chunk without a size", |_| {
-            Reply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nx\r\n")
+            ScriptedReply::raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nx\r\n")
         }),
-        ("no HTTP", |_| Reply::raw("hello\r\n\r\n")),
+        ("not HTTP", |_| ScriptedReply::raw("hello\r\n\r\n")),
     ];
     assert_snapshot!(target.table(cases).await, @r#"
     no type: "result":{}
-    the type of a page: "result":{}
+    the content type of a page: "result":{}
     a page: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     201: "result":{}
     202 and nothing: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
@@ -179,20 +189,20 @@ async fn responses() {
     an end in the body: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
     an end in a chunk: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
     a chunk without a size: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
-    no HTTP: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
+    not HTTP: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
     "#);
 }
 
-/// An event stream of this text, in which `ID` stands for the id and `ANSWER` for the whole answer.
-fn events(request: &Received, text: &str) -> Reply {
+/// An event stream with this text; `ID` stands for the request id, and `ANSWER` for the whole response message.
+fn events(request: &ReceivedRequest, text: &str) -> ScriptedReply {
     let answer = text.replace("ANSWER", r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#);
-    Reply::events([Bytes::from(answer.replace("ID", &request.id()))])
+    ScriptedReply::events([Bytes::from(answer.replace("ID", &request.id()))])
 }
 
 #[tokio::test]
 async fn streams() {
-    let target = Target::start(Era::Legacy, "").await;
-    let cases: &[(&str, Saying)] = &[
+    let target = FaultyUpstream::start(UpstreamEra::Legacy, "").await;
+    let cases: &[(&str, CallScript)] = &[
         ("lines end in CRLF", |r| events(r, "event: message\r\ndata: ANSWER\r\n\r\n")),
         ("lines end in CR", |r| events(r, "data: ANSWER\r\r")),
         ("a byte order mark", |r| events(r, "\u{feff}data: ANSWER\n\n")),
@@ -211,7 +221,7 @@ async fn streams() {
         ("a ping", |r| {
             events(r, "data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\ndata: ANSWER\n\n")
         }),
-        ("more behind the answer", |r| events(r, "data: ANSWER\n\ndata: oops\n\n")),
+        ("events after the answer", |r| events(r, "data: ANSWER\n\ndata: oops\n\n")),
         ("the answer to another request", |r| {
             events(r, "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n")
         }),
@@ -220,7 +230,7 @@ async fn streams() {
         ("an end in the event", |r| events(r, "data: ANSWER\n")),
         ("an end in the answer", |r| events(r, "data: {\"jsonrpc\":\"2.0\",\"id\":ID,")),
         ("an end in a chunk", |_| {
-            Reply::raw(
+            ScriptedReply::raw(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nff\r\ndata: {",
             )
         }),
@@ -235,7 +245,7 @@ async fn streams() {
     an event of another kind: "result":{}
     a log message: "result":{}
     a ping: "result":{}
-    more behind the answer: "result":{}
+    events after the answer: "result":{}
     the answer to another request: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     garbage: "error":{"code":-32603,"message":"The server's answer is malformed","data":{"code":"execution_failed","reason":"The server's answer is malformed","retryable":false}}
     no answer: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
@@ -248,24 +258,26 @@ async fn streams() {
 }
 
 /// A response without an end.
-fn flood(kind: &str, start: &'static str) -> Reply {
+fn flood(kind: &str, start: &'static str) -> ScriptedReply {
     let start = stream::iter([Bytes::from_static(start.as_bytes())]);
-    Reply::live(kind, start.chain(stream::repeat(Bytes::from_static(&[b'x'; 4096]))))
+    ScriptedReply::live(kind, start.chain(stream::repeat(Bytes::from_static(&[b'x'; 4096]))))
 }
 
 #[tokio::test]
-async fn more_than_a_message_may_have() {
-    let target = Target::start(Era::Modern, "limits: {responseBytes: 64KiB}").await;
-    let cases: &[(&str, Saying)] = &[
-        ("a large body", |r| Reply::result(r, &format!("{{\"x\":\"{}\"}}", "x".repeat(70_000)))),
+async fn oversized_messages_are_refused() {
+    let target = FaultyUpstream::start(UpstreamEra::Modern, "limits: {responseBytes: 64KiB}").await;
+    let cases: &[(&str, CallScript)] = &[
+        ("a large body", |r| ScriptedReply::result(r, &format!("{{\"x\":\"{}\"}}", "x".repeat(70_000)))),
         ("an endless body", |_| flood("application/json", "{\"x\":\"")),
         ("an endless event", |_| flood("text/event-stream", "data: ")),
-        ("an endless line of no field", |_| flood("text/event-stream", "x")),
+        ("an endless line without a field", |_| flood("text/event-stream", "x")),
         ("an endless comment", |_| flood("text/event-stream", ":")),
         ("an endless body of an error", |_| {
-            Reply::raw(format!("HTTP/1.1 500 Oops\r\n\r\n{}", "x".repeat(70_000)))
+            ScriptedReply::raw(format!("HTTP/1.1 500 Oops\r\n\r\n{}", "x".repeat(70_000)))
         }),
-        ("an endless head", |_| Reply::raw(format!("HTTP/1.1 200 OK\r\n{}", "x: y\r\n".repeat(100_000)))),
+        ("an endless head", |_| {
+            ScriptedReply::raw(format!("HTTP/1.1 200 OK\r\n{}", "x: y\r\n".repeat(100_000)))
+        }),
         ("a large body in many events", |r| {
             events(r, &format!("{}data: ANSWER\n\n", format!(": {}\n\n", "x".repeat(1000)).repeat(100)))
         }),
@@ -274,7 +286,7 @@ async fn more_than_a_message_may_have() {
     a large body: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
     an endless body: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
     an endless event: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
-    an endless line of no field: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
+    an endless line without a field: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
     an endless comment: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
     an endless body of an error: "error":{"code":-32603,"message":"The server's answer is too large","data":{"code":"execution_failed","reason":"The server's answer is too large","retryable":false}}
     an endless head: "error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}
@@ -284,12 +296,12 @@ async fn more_than_a_message_may_have() {
 
 #[tokio::test]
 async fn ten_megabytes() {
-    let target = Target::start(Era::Modern, "").await;
+    let target = FaultyUpstream::start(UpstreamEra::Modern, "").await;
     fn text() -> String {
         format!("{{\"x\":\"{}\"}}", "0123456789".repeat(1_000_000))
     }
-    let ways: [Saying; 2] = [
-        |r| Reply::result(r, &text()),
+    let ways: [CallScript; 2] = [
+        |r| ScriptedReply::result(r, &text()),
         |r| events(r, &format!("data: {{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}}\n\n", text())),
     ];
     for way in ways {
@@ -299,43 +311,45 @@ async fn ten_megabytes() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_too_slow() {
-    let mut said = Vec::new();
-    for era in [Era::Legacy, Era::Modern] {
-        let target = Target::with(era, "timeout: 200ms,", "").await;
-        said.push(target.call(|_| Reply::never()).await);
-        saw_the_end(&target.upstream, era).await;
+async fn slow_server_times_out() {
+    let mut answers = Vec::new();
+    for era in [UpstreamEra::Legacy, UpstreamEra::Modern] {
+        let target = FaultyUpstream::with(era, "timeout: 200ms,", "").await;
+        answers.push(target.call(|_| ScriptedReply::never()).await);
+        wait_for_cancellation(&target.upstream, era).await;
         assert_eq!(target.call(good).await, r#""result":{"good":1}"#);
     }
-    assert_eq!(said[0], said[1]);
-    assert_snapshot!(said[0], @r#""error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"The tool did not answer in time","retryable":true}}"#);
+    assert_eq!(answers[0], answers[1]);
+    assert_snapshot!(answers[0], @r#""error":{"code":-32603,"message":"The tool did not answer in time","data":{"code":"timeout","reason":"The tool did not answer in time","retryable":true}}"#);
 }
 
 #[tokio::test]
-async fn a_caller_that_leaves() {
-    for era in [Era::Legacy, Era::Modern] {
-        let target = Target::start(era, "").await;
-        *target.saying.lock().unwrap() = |_| Reply::never();
-        for (already, speech) in [Speech::Bare, Speech::Modern].into_iter().enumerate() {
-            let mut client = Client::new(target.running.address(), speech).await;
+async fn disconnected_client_cancels_its_call() {
+    for era in [UpstreamEra::Legacy, UpstreamEra::Modern] {
+        let target = FaultyUpstream::start(era, "").await;
+        *target.reply.lock().unwrap() = |_| ScriptedReply::never();
+        for (already, mode) in [ClientMode::Bare, ClientMode::Modern].into_iter().enumerate() {
+            let mut client = WireClient::new(target.running.address(), mode).await;
             let params = client.call_params("t", "{}", "");
             client.send("", "tools/call", &params).await;
             target.upstream.saw(|log| log.count("tools/call") > already, |_| ()).await;
             drop(client);
             target.upstream.saw(|log| log.dropped.len() > already, |_| ()).await;
         }
-        saw_the_end(&target.upstream, era).await;
+        wait_for_cancellation(&target.upstream, era).await;
     }
 }
 
-/// Waits until a server knows that the latest call is not wanted any more. A legacy one is told so in words,
-/// because a lost connection means nothing there.
-async fn saw_the_end(upstream: &Upstream, era: Era) {
+/// Waits until the server knows that the latest call was cancelled. A legacy server gets a notification, because a lost
+/// connection means nothing in that era.
+async fn wait_for_cancellation(upstream: &TestUpstream, era: UpstreamEra) {
     upstream.saw(|log| log.dropped.iter().any(|method| method == "tools/call"), |_| ()).await;
-    if era == Era::Legacy {
-        let told = |log: &Log| log.count("notifications/cancelled") == log.count("tools/call");
+    if era == UpstreamEra::Legacy {
+        let is_cancelled = |log: &RequestLog| log.count("notifications/cancelled") == log.count("tools/call");
         let (call, withdrawal) = upstream
-            .saw(told, |log| (log.last("tools/call").id(), log.last("notifications/cancelled").params()))
+            .saw(is_cancelled, |log| {
+                (log.last("tools/call").id(), log.last("notifications/cancelled").params())
+            })
             .await;
         assert_eq!(withdrawal.get("requestId").text(), call);
     }

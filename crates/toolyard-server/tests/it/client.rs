@@ -1,4 +1,4 @@
-//! Clients that say exactly what a test has them say.
+//! Raw clients that send exactly the bytes that a test specifies.
 
 use std::net::SocketAddr;
 
@@ -6,50 +6,50 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::http1::{Framing, Head, Reader};
-use crate::json::{self, Node};
+use crate::http1::{BodyFraming, Http1Reader, HttpHead};
+use crate::json::{self, JsonNode};
 
-/// What every request of the modern era says about itself: members of `_meta`.
+/// The members of `_meta` in every request of the modern era.
 pub(crate) const MODERN_META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
 
 /// One connection to the gateway.
-pub(crate) struct Connection {
-    reader: Reader<OwnedReadHalf>,
+pub(crate) struct WireConnection {
+    reader: Http1Reader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) head: Head,
+pub(crate) struct WireResponse {
+    pub(crate) head: HttpHead,
     pub(crate) body: String,
 }
 
-impl Connection {
+impl WireConnection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let (reader, writer) = stream.into_split();
-        Self { reader: Reader::new(reader), writer }
+        Self { reader: Http1Reader::new(reader), writer }
     }
 
-    /// Sends bytes. That the other side has heard enough is no fault: what it says to them is what counts.
+    /// Sends bytes. Ignores a failure to write: the test checks the response of the peer.
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         let _enough = self.writer.write_all(bytes).await;
     }
 
-    /// The next response; `None` where the connection ends without one.
-    pub(crate) async fn response(&mut self) -> Option<Response> {
+    /// The next response; `None` if the connection ends without one.
+    pub(crate) async fn response(&mut self) -> Option<WireResponse> {
         let head = self.reader.head().await.ok()??;
-        let body = self.reader.body(head.framing(Framing::ToEnd)).await.ok()?;
-        Some(Response { head, body })
+        let body = self.reader.body(head.framing(BodyFraming::ToEnd)).await.ok()?;
+        Some(WireResponse { head, body })
     }
 
     /// The head of the next response, which is a stream of events.
-    pub(crate) async fn stream(mut self) -> Stream {
+    pub(crate) async fn stream(mut self) -> WireEventStream {
         let head = self.reader.head().await.unwrap().unwrap();
-        Stream {
-            framing: head.framing(Framing::ToEnd),
+        WireEventStream {
+            framing: head.framing(BodyFraming::ToEnd),
             connection: self,
             head,
             text: String::new(),
@@ -59,17 +59,17 @@ impl Connection {
 }
 
 /// A response that is read event by event.
-pub(crate) struct Stream {
-    connection: Connection,
-    pub(crate) head: Head,
-    framing: Framing,
+pub(crate) struct WireEventStream {
+    connection: WireConnection,
+    pub(crate) head: HttpHead,
+    framing: BodyFraming,
     text: String,
     /// The id of the latest event that had one.
     pub(crate) last_id: Option<String>,
 }
 
-impl Stream {
-    /// All that comes until the stream ends, as it is.
+impl WireEventStream {
+    /// The raw text up to the end of the stream.
     pub(crate) async fn rest(mut self) -> String {
         while let Ok(Some(piece)) = self.connection.reader.piece(&mut self.framing).await {
             self.text.push_str(std::str::from_utf8(&piece).unwrap());
@@ -103,7 +103,7 @@ impl Stream {
     }
 }
 
-/// The bytes of a POST. `headers` are lines with their ends.
+/// The bytes of a POST request. `headers` are complete lines with their line ends.
 pub(crate) fn post(headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -112,67 +112,69 @@ pub(crate) fn post(headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// How a client speaks.
+/// The protocol mode of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Speech {
-    /// In a session, with this id.
+pub(crate) enum ClientMode {
+    /// In a session with this id.
     Session(String),
-    /// As in a session, without having opened one.
+    /// Legacy requests without a session.
     Bare,
-    /// Every request stands for itself.
+    /// Modern requests, each of which stands alone.
     Modern,
 }
 
 /// A client with one connection.
-pub(crate) struct Client {
-    connection: Connection,
-    pub(crate) speech: Speech,
+pub(crate) struct WireClient {
+    connection: WireConnection,
+    pub(crate) mode: ClientMode,
 }
 
-impl Client {
-    pub(crate) async fn new(address: SocketAddr, speech: Speech) -> Self {
-        Self { connection: Connection::open(address).await, speech }
+impl WireClient {
+    pub(crate) async fn new(address: SocketAddr, mode: ClientMode) -> Self {
+        Self { connection: WireConnection::open(address).await, mode }
     }
 
     /// A client that has opened a session.
     pub(crate) async fn in_session(address: SocketAddr) -> Self {
-        let mut client = Self::new(address, Speech::Bare).await;
+        let mut client = Self::new(address, ClientMode::Bare).await;
         let params =
             r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
         let response = client.ask("initialize", params).await;
-        client.speech = Speech::Session(response.head.header("mcp-session-id").unwrap().to_owned());
+        client.mode = ClientMode::Session(response.head.header("mcp-session-id").unwrap().to_owned());
         client
     }
 
-    /// The headers of a request, which say what its body says.
+    /// The headers that mirror the body of a request.
     pub(crate) fn headers(&self, method: &str, params: &str) -> String {
-        match &self.speech {
-            Speech::Session(id) => format!("mcp-session-id: {id}\r\nmcp-protocol-version: 2025-11-25\r\n"),
-            Speech::Bare => String::new(),
-            Speech::Modern => {
+        match &self.mode {
+            ClientMode::Session(id) => {
+                format!("mcp-session-id: {id}\r\nmcp-protocol-version: 2025-11-25\r\n")
+            }
+            ClientMode::Bare => String::new(),
+            ClientMode::Modern => {
                 let params = json::read(params);
-                let name = params.find("name").or_else(|| params.find("uri")).map(Node::plain);
+                let name = params.find("name").or_else(|| params.find("uri")).map(JsonNode::plain);
                 let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
                 format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}")
             }
         }
     }
 
-    /// Sends a request with these parameters, as they are.
-    pub(crate) async fn ask(&mut self, method: &str, params: &str) -> Response {
+    /// Sends a request with these parameters verbatim.
+    pub(crate) async fn ask(&mut self, method: &str, params: &str) -> WireResponse {
         self.send("", method, params).await;
         self.answered().await
     }
 
-    /// Sends a request and takes what is said to it as a stream. The connection is used up.
-    pub(crate) async fn open(mut self, method: &str, params: &str) -> Stream {
+    /// Sends a request and returns its response as a stream. Consumes the connection.
+    pub(crate) async fn open(mut self, method: &str, params: &str) -> WireEventStream {
         self.send("accept: application/json, text/event-stream\r\n", method, params).await;
         self.connection.stream().await
     }
 
-    /// The stream on which this client is told of what belongs to no request.
-    pub(crate) async fn changes(mut self) -> Stream {
-        if self.speech == Speech::Modern {
+    /// The stream of server notifications that belong to no request.
+    pub(crate) async fn changes(mut self) -> WireEventStream {
+        if self.mode == ClientMode::Modern {
             let filter = r#""notifications":{"toolsListChanged":true}"#;
             return self
                 .open("subscriptions/listen", &format!("{{{filter},\"_meta\":{{{MODERN_META}}}}}"))
@@ -185,8 +187,8 @@ impl Client {
         self.connection.stream().await
     }
 
-    /// The answer to what was sent.
-    pub(crate) async fn answered(&mut self) -> Response {
+    /// The response to the latest request.
+    pub(crate) async fn answered(&mut self) -> WireResponse {
         self.connection.response().await.expect("a response")
     }
 
@@ -197,28 +199,28 @@ impl Client {
     }
 
     /// Answers a request of the server.
-    pub(crate) async fn respond(&mut self, response: &str) -> Response {
+    pub(crate) async fn respond(&mut self, response: &str) -> WireResponse {
         let headers = self.headers("", "");
         self.connection.send(&post(&headers, response)).await;
         self.answered().await
     }
 
     /// Calls a tool.
-    pub(crate) async fn call(&mut self, name: &str, arguments: &str) -> Response {
+    pub(crate) async fn call(&mut self, name: &str, arguments: &str) -> WireResponse {
         self.ask("tools/call", &self.call_params(name, arguments, "")).await
     }
 
-    /// The parameters of a call. `meta` are members of `_meta` beside those that must be there.
+    /// The parameters of a call. `meta` are optional members of `_meta` after the required ones.
     pub(crate) fn call_params(&self, name: &str, arguments: &str, meta: &str) -> String {
-        let own = if self.speech == Speech::Modern { MODERN_META } else { "" };
+        let own = if self.mode == ClientMode::Modern { MODERN_META } else { "" };
         let comma = if own.is_empty() || meta.is_empty() { "" } else { "," };
         format!(r#"{{"name":"{name}","arguments":{arguments},"_meta":{{{own}{comma}{meta}}}}}"#)
     }
 
     /// The definitions of all tools.
-    pub(crate) async fn tools(&mut self) -> Vec<Node> {
+    pub(crate) async fn tools(&mut self) -> Vec<JsonNode> {
         let params = format!("{{\"_meta\":{{{MODERN_META}}}}}");
-        let params = if self.speech == Speech::Modern { &params } else { "{}" };
+        let params = if self.mode == ClientMode::Modern { &params } else { "{}" };
         let response = self.ask("tools/list", params).await;
         json::read(&response.body).get("result").get("tools").items().to_vec()
     }

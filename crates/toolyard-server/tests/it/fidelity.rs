@@ -1,6 +1,6 @@
-//! What passes through is not changed: the same tokens in the same order, whoever speaks to whom.
+//! Fidelity of forwarded messages: the same tokens in the same order, for each pair of client and server eras.
 
-mod questions;
+mod elicitation;
 
 use std::sync::{Arc, Mutex};
 
@@ -10,18 +10,18 @@ use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use toolyard_core::Registry;
-use toolyard_server::Running;
+use toolyard_server::RunningGateway;
 
-use crate::client::{Client, Speech};
+use crate::client::{ClientMode, WireClient};
 use crate::gateway;
-use crate::json::{self, Node};
-use crate::texts::{members, objects, strings, values};
-use crate::upstream::{Era, Received, Reply, Server, TOOL, Upstream};
+use crate::json::{self, JsonNode};
+use crate::json_values::{members, objects, strings, values};
+use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra};
 
-/// How deep a payload may nest: the bound is 128, and the messages around it take some levels.
+/// Nesting depth of payloads: the limit is 128, of which the surrounding messages take some levels.
 pub(crate) const DEEP: usize = 100;
 
-/// Runs `check` with many values, on one runtime.
+/// Runs `check` with many values on one runtime.
 pub(crate) fn for_all<S: Strategy>(
     cases: u32,
     strategy: &S,
@@ -41,121 +41,129 @@ pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A gateway in front of a legacy server `old` and a modern one `new`, which have a tool each.
-struct Yard {
-    running: Running,
-    old: Upstream,
-    new: Upstream,
-    /// What both servers say to a call.
-    says: Arc<Mutex<Says>>,
-    speeches: [Speech; 3],
+/// A gateway in front of a legacy server `old` and a modern server `new`, with one tool each.
+struct FidelityGateway {
+    running: RunningGateway,
+    old: TestUpstream,
+    new: TestUpstream,
+    /// The answer of both servers to a call.
+    says: Arc<Mutex<ScriptedAnswer>>,
+    speeches: [ClientMode; 3],
 }
 
-/// What a server says to a call: the second half of its message, and how that is sent.
+/// A scripted answer: the members after `id`, and the encoding of the response.
 #[derive(Debug, Clone, Default)]
-struct Says {
+struct ScriptedAnswer {
     member: String,
-    /// The parameters of a notification, to be sent before the answer.
-    notice: Option<Notice>,
+    /// A notification to send before the response.
+    notice: Option<PriorNotification>,
     status: u16,
-    sending: Sending,
+    sending: ReplyEncoding,
 }
 
 /// The parameters of a notification.
 #[derive(Debug, Clone)]
-enum Notice {
+enum PriorNotification {
     /// Without the token, which comes last.
     Progress(String),
     Log(String),
 }
 
 #[derive(Debug, Clone, Default)]
-enum Sending {
+enum ReplyEncoding {
     #[default]
     Json,
     Events {
-        /// Where the stream is cut in two, in percent of its length.
+        /// Position at which the stream is split, in percent of its length.
         cut: usize,
     },
 }
 
-impl Says {
-    fn reply(&self, request: &Received) -> Reply {
+impl ScriptedAnswer {
+    fn reply(&self, request: &ReceivedRequest) -> ScriptedReply {
         let message = format!(r#"{{"jsonrpc": "2.0", "id":{}, {}}}"#, request.id(), self.member);
-        let Sending::Events { cut } = self.sending else {
-            return Reply::http(self.status, "content-type: application/json\r\n", &message);
+        let ReplyEncoding::Events { cut } = self.sending else {
+            return ScriptedReply::http(self.status, "content-type: application/json\r\n", &message);
         };
         let mut stream = String::new();
         if let Some(notice) = &self.notice {
             let (method, params) = match notice {
-                Notice::Progress(params) => {
+                PriorNotification::Progress(params) => {
                     let token = request.params().get("_meta").get("progressToken").text();
                     let params = params.strip_suffix('}').unwrap();
                     ("notifications/progress", format!("{params},\"progressToken\":{token}}}"))
                 }
-                Notice::Log(params) => ("notifications/message", params.clone()),
+                PriorNotification::Log(params) => ("notifications/message", params.clone()),
             };
             stream += &event(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
         }
         let stream = Bytes::from(stream + &event(&message));
         let cut = stream.len() * cut / 100;
-        Reply::events(
+        ScriptedReply::events(
             [stream.slice(..cut), stream.slice(cut..)].into_iter().filter(|piece| !piece.is_empty()),
         )
     }
 }
 
-/// An event of as many lines of data as the message has.
+/// An event with one `data` line for each line of the message.
 fn event(message: &str) -> String {
     let lines: String = message.split(['\n', '\r']).map(|line| format!("data: {line}\n")).collect();
     lines + "\n"
 }
 
-impl Yard {
+impl FidelityGateway {
     async fn start() -> Self {
-        let says = Arc::new(Mutex::new(Says::default()));
+        let says = Arc::new(Mutex::new(ScriptedAnswer::default()));
         let call = || {
             let says = says.clone();
-            move |request: &Received| says.lock().unwrap().reply(request)
+            move |request: &ReceivedRequest| says.lock().unwrap().reply(request)
         };
-        let old = Upstream::start(Server::new(Era::Legacy, &[&TOOL.replace("\"t\"", "\"old.t\"")], call()));
-        let new = Upstream::start(Server::new(Era::Modern, &[&TOOL.replace("\"t\"", "\"new.t\"")], call()));
+        let old = TestUpstream::start(ScriptedUpstream::new(
+            UpstreamEra::Legacy,
+            &[&TOOL.replace("\"t\"", "\"old.t\"")],
+            call(),
+        ));
+        let new = TestUpstream::start(ScriptedUpstream::new(
+            UpstreamEra::Modern,
+            &[&TOOL.replace("\"t\"", "\"new.t\"")],
+            call(),
+        ));
         let running = gateway(&[("old", old.address, ""), ("new", new.address, "")], "").await;
-        let session = Client::in_session(running.address()).await.speech;
-        Self { running, old, new, says, speeches: [session, Speech::Bare, Speech::Modern] }
+        let session = WireClient::in_session(running.address()).await.mode;
+        Self { running, old, new, says, speeches: [session, ClientMode::Bare, ClientMode::Modern] }
     }
 
-    async fn client(&self, speech: &Speech) -> Client {
-        Client::new(self.running.address(), speech.clone()).await
+    async fn client(&self, mode: &ClientMode) -> WireClient {
+        WireClient::new(self.running.address(), mode.clone()).await
     }
 
-    /// Both servers, with the names that the gateway gives their tools, and their own.
-    fn servers(&self) -> [(&Upstream, &'static str, &'static str); 2] {
+    /// Both servers, with the advertised and the original names of their tools.
+    fn servers(&self) -> [(&TestUpstream, &'static str, &'static str); 2] {
         [(&self.old, "old_old_t", "old.t"), (&self.new, "new_new_t", "new.t")]
     }
 
-    /// Has every kind of client call both servers, and compares what it gets with `expect`.
-    async fn compare(&self, says: &Says, expect: impl Fn(&Speech) -> Node) {
+    /// Calls both servers with each kind of client, and compares the responses with `expect`.
+    async fn compare(&self, says: &ScriptedAnswer, expect: impl Fn(&ClientMode) -> JsonNode) {
         *self.says.lock().unwrap() = says.clone();
-        for speech in &self.speeches {
+        for mode in &self.speeches {
             for (_, name, _) in self.servers() {
-                let response = self.client(speech).await.call(name, "{}").await;
-                let expect = format!(r#"{{"jsonrpc":"2.0","id":7,{}}}"#, &expect(speech).text()[1..]);
+                let response = self.client(mode).await.call(name, "{}").await;
+                let expect = format!(r#"{{"jsonrpc":"2.0","id":7,{}}}"#, &expect(mode).text()[1..]);
                 let expect = expect.strip_suffix('}').unwrap();
-                assert_eq!(json::read(&response.body).text(), expect, "{speech:?} calls {name}");
+                assert_eq!(json::read(&response.body).text(), expect, "{mode:?} calls {name}");
             }
         }
     }
 }
 
-fn sendings() -> impl Strategy<Value = Sending> {
-    prop_oneof![Just(Sending::Json), (0..100usize).prop_map(|cut| Sending::Events { cut })]
+fn sendings() -> impl Strategy<Value = ReplyEncoding> {
+    prop_oneof![Just(ReplyEncoding::Json), (0..100usize).prop_map(|cut| ReplyEncoding::Events { cut })]
 }
 
 #[test]
 fn results() {
     let runtime = runtime();
-    let yard = runtime.block_on(Yard::start());
+    let gateway = runtime.block_on(FidelityGateway::start());
     let content = r#"[{"type":"hologram","n":1.10},{"type":"text","text":"\ud800"}]"#;
     let results = objects(
         vec![
@@ -170,25 +178,25 @@ fn results() {
     let results = prop_oneof![4 => results, 1 => typed, 1 => Just("{}".to_owned())];
     for_all(250, &(results, sendings()), &runtime, async |(result, sending)| {
         let member = format!("\"result\":{result}");
-        let says = Says { member: member.clone(), status: 200, sending, notice: None };
-        let expect = |speech: &Speech| {
+        let says = ScriptedAnswer { member: member.clone(), status: 200, sending, notice: None };
+        let expect = |mode: &ClientMode| {
             let mut message = json::read(&format!("{{{member}}}"));
             let result = &mut message.members()[0].1;
-            // The one addition that is allowed: a modern client must be told that a result is complete.
-            if *speech == Speech::Modern && result.find("resultType").is_none() {
-                result.members().push(("resultType".to_owned(), Node::Token(r#""complete""#.to_owned())));
+            // The gateway may only add this member, because a modern client needs to know that a result is complete.
+            if *mode == ClientMode::Modern && result.find("resultType").is_none() {
+                result.members().push(("resultType".to_owned(), JsonNode::Token(r#""complete""#.to_owned())));
             }
             message
         };
-        yard.compare(&says, expect).await;
+        gateway.compare(&says, expect).await;
     });
 }
 
 #[test]
-fn errors_of_servers() {
+fn server_errors_are_forwarded_unchanged() {
     let runtime = runtime();
-    let yard = runtime.block_on(Yard::start());
-    // Two codes say that the gateway's own request was wrong; its client's was not.
+    let gateway = runtime.block_on(FidelityGateway::start());
+    // These two codes mean that the gateway's own request was wrong, not the client's.
     let own = |code: &i64| ![-32020, -32022].contains(code);
     let codes = prop_oneof![any::<i64>(), -33000..-32000i64].prop_filter("not the gateway's", own);
     let codes = codes.prop_map(|code| code.to_string());
@@ -197,32 +205,32 @@ fn errors_of_servers() {
     let statuses = prop::sample::select(vec![200, 400, 404, 500]);
     for_all(150, &(errors, sendings(), statuses), &runtime, async |(error, sending, status)| {
         let member = format!("\"error\":{error}");
-        let says = Says { member: member.clone(), status, sending, notice: None };
-        yard.compare(&says, |_| json::read(&format!("{{{member}}}"))).await;
+        let says = ScriptedAnswer { member: member.clone(), status, sending, notice: None };
+        gateway.compare(&says, |_| json::read(&format!("{{{member}}}"))).await;
     });
 }
 
 #[test]
 fn progress() {
     let runtime = runtime();
-    let yard = runtime.block_on(Yard::start());
+    let gateway = runtime.block_on(FidelityGateway::start());
     let params = objects(vec![("progress", values(0)), ("total", values(0))], members(DEEP));
     for_all(50, &(params, 0..100usize), &runtime, async |(params, cut)| {
-        let says = Says {
+        let says = ScriptedAnswer {
             member: "\"result\":{}".to_owned(),
-            notice: Some(Notice::Progress(params.clone())),
+            notice: Some(PriorNotification::Progress(params.clone())),
             status: 200,
-            sending: Sending::Events { cut },
+            sending: ReplyEncoding::Events { cut },
         };
-        *yard.says.lock().unwrap() = says;
-        for speech in &yard.speeches {
-            for (_, name, _) in yard.servers() {
-                let client = yard.client(speech).await;
+        *gateway.says.lock().unwrap() = says;
+        for mode in &gateway.speeches {
+            for (_, name, _) in gateway.servers() {
+                let client = gateway.client(mode).await;
                 let call = client.call_params(name, "{}", r#""progressToken":"mine""#);
                 let mut stream = client.open("tools/call", &call).await;
                 let notice = stream.message().await.expect("progress comes before the answer");
                 let mut expect = json::read(&params);
-                expect.members().push(("progressToken".to_owned(), Node::Token("\"mine\"".to_owned())));
+                expect.members().push(("progressToken".to_owned(), JsonNode::Token("\"mine\"".to_owned())));
                 assert_eq!(json::read(&notice).get("params").text(), expect.text());
                 let answer = stream.message().await.expect("the answer comes last");
                 assert_eq!(json::read(&answer).get("id").text(), "7");
@@ -232,12 +240,12 @@ fn progress() {
     });
 }
 
-/// Of what a server logs, to clients that want all of it.
+/// Log notifications reach clients that subscribe to all levels.
 #[test]
 fn log() {
     let runtime = runtime();
-    let yard = runtime.block_on(Yard::start());
-    let mut session = runtime.block_on(Client::in_session(yard.running.address()));
+    let gateway = runtime.block_on(FidelityGateway::start());
+    let mut session = runtime.block_on(WireClient::in_session(gateway.running.address()));
     runtime.block_on(async {
         let set = session.ask("logging/setLevel", r#"{"level":"debug"}"#).await;
         assert!(set.body.contains("result"), "{}", set.body);
@@ -245,16 +253,16 @@ fn log() {
     let level = || Just("\"info\"".to_owned()).boxed();
     let params = objects(vec![("level", level()), ("data", values(DEEP))], members(DEEP));
     for_all(50, &(params, 0..100usize), &runtime, async |(params, cut)| {
-        let says = Says {
+        let says = ScriptedAnswer {
             member: "\"result\":{}".to_owned(),
-            notice: Some(Notice::Log(params.clone())),
+            notice: Some(PriorNotification::Log(params.clone())),
             status: 200,
-            sending: Sending::Events { cut },
+            sending: ReplyEncoding::Events { cut },
         };
-        *yard.says.lock().unwrap() = says;
-        for speech in [&session.speech, &Speech::Modern] {
-            for (_, name, _) in yard.servers() {
-                let client = yard.client(speech).await;
+        *gateway.says.lock().unwrap() = says;
+        for mode in [&session.mode, &ClientMode::Modern] {
+            for (_, name, _) in gateway.servers() {
+                let client = gateway.client(mode).await;
                 let call = client.call_params(name, "{}", r#""io.modelcontextprotocol/logLevel":"debug""#);
                 let mut stream = client.open("tools/call", &call).await;
                 let notice = stream.message().await.expect("log comes before the answer");
@@ -266,19 +274,19 @@ fn log() {
     });
 }
 
-/// Members of `_meta` that are about the message and not about the call: the gateway has its own.
+/// True for members of `_meta` that concern the message and not the call, and that the gateway sets itself.
 fn is_about_the_message(key: &str) -> bool {
     key == "progressToken" || key.starts_with("io.modelcontextprotocol/")
 }
 
-/// The parameters without what the gateway may change.
-fn untouchable(mut params: Node) -> String {
+/// The parameters without the members that the gateway may change.
+fn untouchable(mut params: JsonNode) -> String {
     params.members().retain(|(key, _)| key != "name");
     if let Some((_, meta)) = params.members().iter_mut().find(|(key, _)| key == "_meta") {
         meta.members().retain(|(key, _)| !is_about_the_message(key));
     }
-    // That nothing is left in it says as much as that it is left out.
-    params.members().retain(|(key, value)| key != "_meta" || *value != Node::Object(Vec::new()));
+    // An empty `_meta` means the same as an absent one.
+    params.members().retain(|(key, value)| key != "_meta" || *value != JsonNode::Object(Vec::new()));
     params.text()
 }
 
@@ -315,18 +323,19 @@ fn calls() -> impl Strategy<Value = [String; 2]> {
 }
 
 #[test]
-fn parameters_on_the_way_to_the_server() {
+fn parameters_reach_the_server_unchanged() {
     let runtime = runtime();
-    let yard = runtime.block_on(Yard::start());
-    *yard.says.lock().unwrap() = Says { member: "\"result\":{}".to_owned(), status: 200, ..Says::default() };
+    let gateway = runtime.block_on(FidelityGateway::start());
+    *gateway.says.lock().unwrap() =
+        ScriptedAnswer { member: "\"result\":{}".to_owned(), status: 200, ..ScriptedAnswer::default() };
     for_all(120, &calls(), &runtime, async |calls| {
-        for ((server, _, owners_name), params) in yard.servers().into_iter().zip(&calls) {
-            // A request that names its revision is modern whoever sends it: legacy clients never do.
+        for ((server, _, owners_name), params) in gateway.servers().into_iter().zip(&calls) {
+            // A request that names its revision is modern, whichever client sends it: legacy clients never name one.
             let legacy =
                 params.replace("io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/other");
-            for speech in &yard.speeches {
-                let sent = if *speech == Speech::Modern { params } else { &legacy };
-                let response = yard.client(speech).await.ask("tools/call", sent).await;
+            for mode in &gateway.speeches {
+                let sent = if *mode == ClientMode::Modern { params } else { &legacy };
+                let response = gateway.client(mode).await.ask("tools/call", sent).await;
                 assert_eq!(response.head.status(), 200, "{}", response.body);
                 let received = server.now(|log| log.last("tools/call").clone());
                 let (sent, got) = (json::read(sent), received.params());
@@ -334,17 +343,18 @@ fn parameters_on_the_way_to_the_server() {
                 assert_eq!(
                     untouchable(got.clone()),
                     untouchable(sent.clone()),
-                    "{speech:?} calls {owners_name}"
+                    "{mode:?} calls {owners_name}"
                 );
-                let token =
-                    |params: &Node| params.find("_meta").and_then(|meta| meta.find("progressToken")).cloned();
-                assert_eq!(token(&got), None, "who takes no stream cannot be told of progress");
+                let token = |params: &JsonNode| {
+                    params.find("_meta").and_then(|meta| meta.find("progressToken")).cloned()
+                };
+                assert_eq!(token(&got), None, "a client without a stream gets no progress token");
             }
         }
     });
 }
 
-/// A definition whose name is put in later.
+/// Tool definitions without their names.
 fn definitions() -> impl Strategy<Value = Vec<String>> {
     let definition = objects(
         vec![
@@ -362,14 +372,20 @@ fn definitions() -> impl Strategy<Value = Vec<String>> {
 fn definitions_of_tools() {
     let runtime = runtime();
     let start = async || {
-        let (tools, offered): (Vec<_>, Vec<_>) =
-            [Era::Legacy, Era::Modern].map(|_| watch::channel(Vec::new())).into_iter().unzip();
+        let (tools, offered): (Vec<_>, Vec<_>) = [UpstreamEra::Legacy, UpstreamEra::Modern]
+            .map(|_| watch::channel(Vec::new()))
+            .into_iter()
+            .unzip();
         let mut offered = offered.into_iter();
-        let server = |era, tools| Server { era, tools, call: Box::new(|_: &Received| Reply::never()) };
-        let servers =
-            [Era::Legacy, Era::Modern].map(|era| Upstream::start(server(era, offered.next().unwrap())));
+        let server = |era, tools| ScriptedUpstream {
+            era,
+            tools,
+            call: Box::new(|_: &ReceivedRequest| ScriptedReply::never()),
+        };
+        let servers = [UpstreamEra::Legacy, UpstreamEra::Modern]
+            .map(|era| TestUpstream::start(server(era, offered.next().unwrap())));
         let running = gateway(&[("old", servers[0].address, ""), ("new", servers[1].address, "")], "").await;
-        // Only what changes while somebody listens is announced.
+        // The servers announce changes only while the gateway listens.
         servers[0].saw(|log| log.count("GET") > 0, |_| ()).await;
         servers[1].saw(|log| log.count("subscriptions/listen") > 0, |_| ()).await;
         (tools, servers, running)
@@ -379,13 +395,13 @@ fn definitions_of_tools() {
     for_all(8, &[definitions(), definitions()], &runtime, async |lists| {
         case.set(case.get() + 1);
         let mut expect = Vec::new();
-        // The first one of each server tells when the list has arrived.
+        // The first tool of each server shows that its list has arrived.
         let markers = ["old", "new"].map(|handler| format!("{handler}-{}", case.get()));
         for (i, handler) in ["old", "new"].into_iter().enumerate() {
             let mut list = vec![format!("{{\"name\":\"{}\"}}", markers[i])];
             expect.push(list[0].clone());
             for (number, definition) in lists[i].iter().enumerate() {
-                // Every second one gets a new name.
+                // Every second tool has an illegal name, which the gateway replaces.
                 let legal = number % 2 == 0;
                 let own = if legal { format!("{handler}{number}") } else { format!("dot.{number}") };
                 let published = if legal { own.clone() } else { format!("{handler}_dot_{number}") };
@@ -398,9 +414,9 @@ fn definitions_of_tools() {
         let arrived = |registry: &Arc<Registry>| markers.iter().all(|marker| registry.tool(marker).is_ok());
         running.gateway().watch().wait_for(arrived).await.unwrap();
         let expect: Vec<_> = expect.iter().map(|definition| json::read(definition).text()).collect();
-        for speech in [Speech::Bare, Speech::Modern] {
-            let listed = Client::new(running.address(), speech).await.tools().await;
-            assert_eq!(listed.iter().map(Node::text).collect::<Vec<_>>(), expect);
+        for mode in [ClientMode::Bare, ClientMode::Modern] {
+            let served = WireClient::new(running.address(), mode).await.tools().await;
+            assert_eq!(served.iter().map(JsonNode::text).collect::<Vec<_>>(), expect);
         }
     });
 }

@@ -1,5 +1,5 @@
-//! Many clients, clients that do not read, and servers that say too much: the others are served, and memory stays
-//! within bounds. Those are generous, because what is looked at is all memory of the process, the peers' included.
+//! Many clients, clients that do not read, and servers that send too much: the gateway serves the others, within a
+//! memory limit. The limits are generous, because they include the memory of the test's clients and servers.
 
 use std::time::Instant;
 
@@ -7,13 +7,15 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::stream;
 use tokio::sync::watch;
-use toolyard_server::Running;
+use toolyard_server::RunningGateway;
 
-use crate::client::{Client, Connection, Speech};
+use crate::client::{ClientMode, WireClient, WireConnection};
 use crate::gateway;
-use crate::upstream::{Era, Received, Reply, Server, TOOL, Upstream, but};
+use crate::upstream::{
+    ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra, but,
+};
 
-/// Bytes of this process that are in memory.
+/// Resident memory of this process, in bytes.
 fn memory() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
@@ -21,21 +23,21 @@ fn memory() -> usize {
 
 const MIB: usize = 1 << 20;
 
-/// Fails where more memory has come than was to be expected.
+/// Panics if the memory has grown by more than `most` bytes.
 #[track_caller]
 fn assert_bounded(before: usize, most: usize) {
     let more = memory().saturating_sub(before);
     assert!(more < most, "{} KiB more", more >> 10);
 }
 
-fn answer(request: &Received) -> Reply {
-    Reply::result(request, "{}")
+fn answer(request: &ReceivedRequest) -> ScriptedReply {
+    ScriptedReply::result(request, "{}")
 }
 
-/// Calls go on as if nothing else happened.
-async fn is_served(running: &Running) {
+/// Checks that calls succeed.
+async fn is_served(running: &RunningGateway) {
     let call = async |_| {
-        let mut client = Client::new(running.address(), Speech::Modern).await;
+        let mut client = WireClient::new(running.address(), ClientMode::Modern).await;
         client.call("t", "{}").await.body
     };
     for body in join_all((0..20).map(call)).await {
@@ -43,93 +45,97 @@ async fn is_served(running: &Running) {
     }
 }
 
-/// What an endless stream of changes of the tools looks like: so many announcements, then silence. `over` says when
-/// all of it has been taken.
-fn announcements(count: usize, one: fn(usize) -> String, over: watch::Sender<bool>) -> Reply {
+/// A stream of `count` notifications, followed by silence. `over` becomes true once the gateway has read all of them.
+fn announcements(count: usize, one: fn(usize) -> String, over: watch::Sender<bool>) -> ScriptedReply {
     const AT_ONCE: usize = 100;
-    let pieces = stream::unfold((0, over), move |(said, over)| async move {
-        if said >= count {
+    let pieces = stream::unfold((0, over), move |(sent, over)| async move {
+        if sent >= count {
             over.send_replace(true);
             return None;
         }
         let piece: String =
-            (said..said + AT_ONCE).map(|number| format!("data: {}\n\n", one(number))).collect();
-        Some((Bytes::from(piece), (said + AT_ONCE, over)))
+            (sent..sent + AT_ONCE).map(|number| format!("data: {}\n\n", one(number))).collect();
+        Some((Bytes::from(piece), (sent + AT_ONCE, over)))
     });
-    Reply::live("text/event-stream", pieces)
+    ScriptedReply::live("text/event-stream", pieces)
 }
 
 #[tokio::test]
-async fn five_thousand_sessions() {
+async fn five_thousand_sessions_stay_within_the_memory_limit() {
     const SESSIONS: usize = 5000;
-    let upstream = Upstream::start(Server::new(Era::Modern, &[TOOL], answer));
+    let upstream = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], answer));
     let running = gateway(&[("h", upstream.address, "")], &format!("limits: {{sessions: {SESSIONS}}}")).await;
     is_served(&running).await;
     let before = memory();
-    let mut client = Client::new(running.address(), Speech::Bare).await;
+    let mut client = WireClient::new(running.address(), ClientMode::Bare).await;
     let params =
         r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
     let mut sessions = Vec::with_capacity(SESSIONS);
     for _ in 0..SESSIONS {
         let opened = client.ask("initialize", params).await;
-        sessions.push(Speech::Session(opened.head.header("mcp-session-id").unwrap().to_owned()));
+        sessions.push(ClientMode::Session(opened.head.header("mcp-session-id").unwrap().to_owned()));
     }
     // 8 KiB each.
     assert_bounded(before, 40 * MIB);
     for session in &sessions {
-        client.speech = session.clone();
+        client.mode = session.clone();
         assert_eq!(client.ask("ping", "{}").await.head.status(), 200);
     }
     is_served(&running).await;
-    // One more takes the place of one.
-    client.speech = Speech::Bare;
+    // A further session replaces an idle one.
+    client.mode = ClientMode::Bare;
     assert_eq!(client.ask("initialize", params).await.head.status(), 200);
     let mut gone = 0;
     for session in sessions {
-        client.speech = session;
+        client.mode = session;
         gone += usize::from(client.ask("ping", "{}").await.head.status() == 404);
     }
     assert_eq!(gone, 1);
 }
 
-/// The list changes whenever it is asked for, and its server says so ten thousand times, in ten parts: the next when
-/// the list was asked for again.
+/// The tool list changes with each request for it, and its server sends ten thousand notifications in ten parts; each
+/// part follows the next request for the list.
 #[tokio::test]
-async fn a_client_that_never_reads() {
+async fn client_that_never_reads_does_not_grow_memory() {
     const PARTS: usize = 10;
     let (listed, lists) = watch::channel(0_usize);
     let (counted, asked) = (listed.clone(), lists.clone());
     let script =
-        but(Server::new(Era::Legacy, &[TOOL], answer), move |request: &Received| match &*request.method() {
-            "GET" => {
-                let parts = stream::unfold((1, asked.clone()), async |(part, mut asked)| {
-                    // One more than it was asked for: the test says when it begins.
-                    asked.wait_for(|asked| *asked > part).await.ok()?;
-                    let text = format!("data: {CHANGED}\n\n").repeat(1000);
-                    (part <= PARTS).then(|| (Bytes::from(text), (part + 1, asked)))
-                });
-                Some(Reply::live("text/event-stream", parts))
+        but(ScriptedUpstream::new(UpstreamEra::Legacy, &[TOOL], answer), move |request: &ReceivedRequest| {
+            match &*request.method() {
+                "GET" => {
+                    let parts = stream::unfold((1, asked.clone()), async |(part, mut asked)| {
+                        // Waits for one further request, so that the test controls the start.
+                        asked.wait_for(|asked| *asked > part).await.ok()?;
+                        let text = format!("data: {CHANGED}\n\n").repeat(1000);
+                        (part <= PARTS).then(|| (Bytes::from(text), (part + 1, asked)))
+                    });
+                    Some(ScriptedReply::live("text/event-stream", parts))
+                }
+                "tools/list" => {
+                    counted.send_modify(|listed| *listed += 1);
+                    let number = *counted.borrow();
+                    Some(ScriptedReply::result(
+                        request,
+                        &format!(r#"{{"tools":[{TOOL},{{"name":"n{number}"}}]}}"#),
+                    ))
+                }
+                _ => None,
             }
-            "tools/list" => {
-                counted.send_modify(|listed| *listed += 1);
-                let number = *counted.borrow();
-                Some(Reply::result(request, &format!(r#"{{"tools":[{TOOL},{{"name":"n{number}"}}]}}"#)))
-            }
-            _ => None,
         });
-    let upstream = Upstream::start(script);
+    let upstream = TestUpstream::start(script);
     let running =
         gateway(&[("h", upstream.address, "")], "limits: {queuedNotices: 8, replayBytes: 64KiB}").await;
     is_served(&running).await;
     let before = memory();
     let mut deaf = Vec::new();
     for _ in 0..50 {
-        let client = Client::in_session(running.address()).await;
+        let client = WireClient::in_session(running.address()).await;
         let head = format!(
             "GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n{}\r\n",
             client.headers("", "")
         );
-        let mut connection = Connection::open(running.address()).await;
+        let mut connection = WireConnection::open(running.address()).await;
         connection.send(head.as_bytes()).await;
         deaf.push(connection.stream().await);
     }
@@ -137,7 +143,7 @@ async fn a_client_that_never_reads() {
     lists.clone().wait_for(|lists| *lists > PARTS).await.unwrap();
     is_served(&running).await;
     assert_bounded(before, 40 * MIB);
-    // Who reads after all hears that the list has changed.
+    // A client that reads at last gets the notification that the list has changed.
     let mut stream = deaf.pop().unwrap();
     assert!(stream.message().await.unwrap().contains("tools/list_changed"));
     assert!(stream.last_id.is_some());
@@ -145,7 +151,7 @@ async fn a_client_that_never_reads() {
 
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
-/// Progress of nothing, log of nothing, and changes that are none.
+/// Progress of an unknown request, an empty log message, and a notification without a change.
 fn noise(number: usize) -> String {
     match number % 3 {
         0 => CHANGED.to_owned(),
@@ -159,27 +165,28 @@ fn noise(number: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_never_stops_talking() {
+async fn flood_of_notifications_does_not_block_other_servers() {
     const NOTIFICATIONS: usize = 100_000;
     let (over, is_over) = watch::channel(false);
-    let script = but(Server::new(Era::Legacy, &[TOOL], answer), move |request: &Received| {
-        (request.method() == "GET").then(|| announcements(NOTIFICATIONS, noise, over.clone()))
-    });
-    let loud = Upstream::start(script);
-    let quiet = Upstream::start(Server::new(Era::Modern, &[TOOL], answer));
+    let script =
+        but(ScriptedUpstream::new(UpstreamEra::Legacy, &[TOOL], answer), move |request: &ReceivedRequest| {
+            (request.method() == "GET").then(|| announcements(NOTIFICATIONS, noise, over.clone()))
+        });
+    let loud = TestUpstream::start(script);
+    let quiet = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], answer));
     let began = Instant::now();
     let running = gateway(&[("quiet", quiet.address, ""), ("loud", loud.address, "")], "").await;
     let before = memory();
     let mut rounds = 0;
     while !*is_over.borrow() || rounds < 3 {
         is_served(&running).await;
-        let mut client = Client::in_session(running.address()).await;
+        let mut client = WireClient::in_session(running.address()).await;
         let body = client.call("loud_t", "{}").await.body;
         assert!(body.contains(r#""result":{"#), "{body}");
         rounds += 1;
     }
     assert_bounded(before, 40 * MIB);
-    // The list is asked for once, and then at a bounded rate: there is a pause of 200 ms before each time.
+    // The gateway requests the list once, and then at a limited rate: it waits 200 ms before each request.
     let lists = loud.now(|log| log.count("tools/list"));
     let pauses = usize::try_from(began.elapsed().as_millis() / 200).unwrap();
     assert!((1..=pauses + 2).contains(&lists), "{lists} in {pauses} pauses");

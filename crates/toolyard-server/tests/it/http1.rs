@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as raw peers need: heads as text, bodies piece by piece.
+//! A minimal HTTP/1.1 reader for raw peers: heads as text, bodies piece by piece.
 
 use std::io;
 
@@ -7,61 +7,61 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The head of a request or of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct HttpHead {
     /// The first line.
     pub(crate) start: String,
     headers: Vec<(String, String)>,
 }
 
-impl Head {
+impl HttpHead {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        let entry = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
+        entry.map(|(_, value)| value.as_str())
     }
 
-    /// All of it, without what differs from one time to the next.
+    /// The head without the headers that differ between runs.
     pub(crate) fn text(&self) -> String {
         let headers = self.headers.iter().filter(|(name, _)| name != "date");
         let lines = headers.map(|(name, value)| format!("\n{name}: {value}"));
         self.start.clone() + &lines.collect::<String>()
     }
 
-    /// The second word of a status line.
+    /// The status code of a response.
     pub(crate) fn status(&self) -> u16 {
         self.start.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
     }
 
-    /// How the body of this head ends. `to_end` is said where the head does not say it.
-    pub(crate) fn framing(&self, to_end: Framing) -> Framing {
+    /// The framing of the body after this head; `to_end` if no header specifies it.
+    pub(crate) fn framing(&self, to_end: BodyFraming) -> BodyFraming {
         if self.status() == 204 {
-            return Framing::Length(0);
+            return BodyFraming::Length(0);
         }
         let chunked = self.header("transfer-encoding").is_some_and(|coding| coding.contains("chunked"));
         let length = self.header("content-length").and_then(|length| length.parse().ok());
-        if chunked { Framing::Chunked } else { length.map_or(to_end, Framing::Length) }
+        if chunked { BodyFraming::Chunked } else { length.map_or(to_end, BodyFraming::Length) }
     }
 }
 
-/// How a body ends.
+/// The framing of a body.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Framing {
+pub(crate) enum BodyFraming {
     Length(usize),
     Chunked,
     ToEnd,
 }
 
 /// Reads heads and bodies from one direction of a connection.
-pub(crate) struct Reader<R> {
+pub(crate) struct Http1Reader<R> {
     stream: R,
     buffer: BytesMut,
 }
 
-impl<R: AsyncRead + Unpin> Reader<R> {
+impl<R: AsyncRead + Unpin> Http1Reader<R> {
     pub(crate) fn new(stream: R) -> Self {
         Self { stream, buffer: BytesMut::new() }
     }
 
-    /// Reads on; false at the end of the stream.
+    /// Reads more bytes; false at the end of the stream.
     async fn fill(&mut self) -> io::Result<bool> {
         self.buffer.reserve(16 * 1024);
         Ok(self.stream.read_buf(&mut self.buffer).await? > 0)
@@ -79,14 +79,14 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    /// The next head; `None` where the connection ends before one is whole.
-    pub(crate) async fn head(&mut self) -> io::Result<Option<Head>> {
+    /// The next head; `None` if the connection ends before a complete one.
+    pub(crate) async fn head(&mut self) -> io::Result<Option<HttpHead>> {
         let Some(start) = self.line().await? else { return Ok(None) };
         let mut headers = Vec::new();
         loop {
             match self.line().await? {
                 None => return Ok(None),
-                Some(line) if line.is_empty() => return Ok(Some(Head { start, headers })),
+                Some(line) if line.is_empty() => return Ok(Some(HttpHead { start, headers })),
                 Some(line) => {
                     let (name, value) = line.split_once(':').unwrap_or((&line, ""));
                     headers.push((name.to_owned(), value.trim().to_owned()));
@@ -95,12 +95,12 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    /// What has come of a body, at least a byte; `None` at its end. An early end of the stream is an error.
-    pub(crate) async fn piece(&mut self, framing: &mut Framing) -> io::Result<Option<Bytes>> {
+    /// The next piece of a body, at least one byte; `None` at its end. A premature end of the stream is an error.
+    pub(crate) async fn piece(&mut self, framing: &mut BodyFraming) -> io::Result<Option<Bytes>> {
         let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the body is cut");
         match framing {
-            Framing::Length(0) => Ok(None),
-            Framing::Length(left) => {
+            BodyFraming::Length(0) => Ok(None),
+            BodyFraming::Length(left) => {
                 if self.buffer.is_empty() && !self.fill().await? {
                     return Err(cut());
                 }
@@ -108,11 +108,11 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 *left -= piece.len();
                 Ok(Some(piece.freeze()))
             }
-            Framing::ToEnd => {
+            BodyFraming::ToEnd => {
                 let more = !self.buffer.is_empty() || self.fill().await?;
                 Ok(more.then(|| self.buffer.split().freeze()))
             }
-            Framing::Chunked => {
+            BodyFraming::Chunked => {
                 let size = self.line().await?.ok_or_else(cut)?;
                 let size = usize::from_str_radix(&size, 16).map_err(io::Error::other)?;
                 while self.buffer.len() < size + 2 {
@@ -123,14 +123,14 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 let mut piece = self.buffer.split_to(size + 2);
                 piece.truncate(size);
                 if size == 0 {
-                    *framing = Framing::Length(0);
+                    *framing = BodyFraming::Length(0);
                 }
                 Ok((size > 0).then(|| piece.freeze()))
             }
         }
     }
 
-    pub(crate) async fn body(&mut self, mut framing: Framing) -> io::Result<String> {
+    pub(crate) async fn body(&mut self, mut framing: BodyFraming) -> io::Result<String> {
         let mut body = Vec::new();
         while let Some(piece) = self.piece(&mut framing).await? {
             body.extend_from_slice(&piece);
@@ -138,7 +138,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         String::from_utf8(body).map_err(io::Error::other)
     }
 
-    /// Waits until the other side has nothing more to say; what it still says is thrown away.
+    /// Reads and discards everything until the peer closes the connection.
     pub(crate) async fn end(&mut self) {
         while let Ok(true) = self.fill().await {
             self.buffer.clear();

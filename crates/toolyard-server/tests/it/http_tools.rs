@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use toolyard_core::registry::Kind;
-use toolyard_core::{Call, Code, Json, Outcome, ToolError};
-use toolyard_server::{Options, Running};
+use toolyard_core::registry::EntryKind;
+use toolyard_core::{Call, ErrorCode, Json, Outcome, ToolError};
+use toolyard_server::{GatewayOptions, RunningGateway};
 
-/// A server that answers the first request with silence, and all others with an empty object. Gives where it
-/// is, and what it was sent.
+/// Starts a server that never answers the first request, and answers all others with an empty object. Returns its
+/// address and the requests that it receives.
 async fn server() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -33,8 +33,8 @@ async fn server() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     (address, requests)
 }
 
-/// A gateway with one handler: fields of its own, and those of its configuration.
-async fn gateway(process: &str, fields: &str, config: &str) -> Running {
+/// A gateway with one handler: `fields` of the handler, and `config` of its `httpConfig`.
+async fn gateway(process: &str, fields: &str, config: &str) -> RunningGateway {
     let text = format!(
         "apiVersion: toolyard.dev/v1alpha1\nkind: Toolyard\nspec: {{listen: '127.0.0.1:0'{process}}}\n---\n\
          apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: ToolRegistry\nmetadata: {{name: test}}\n\
@@ -42,14 +42,14 @@ async fn gateway(process: &str, fields: &str, config: &str) -> Running {
          inputSchema: {{type: object, properties: {{x: {{type: string}}}}}}, outputSchema: {{type: object}}}}\n    \
          {fields}\n    httpConfig: {{{config}}}\n"
     );
-    let source = toolyard_manifest::Source { name: "test.yaml".into(), text };
+    let source = toolyard_manifest::ManifestSource { name: "test.yaml".into(), text };
     let manifest = toolyard_manifest::parse(&[source]).unwrap_or_else(|problems| panic!("{problems}"));
-    let running = toolyard_server::start(&manifest, &Options::default()).await.unwrap();
+    let running = toolyard_server::start(&manifest, &GatewayOptions::default()).await.unwrap();
     running.gateway().settled().await;
     running
 }
 
-async fn call(running: &Running, arguments: &str) -> Result<String, ToolError> {
+async fn call(running: &RunningGateway, arguments: &str) -> Result<String, ToolError> {
     let call = Call::tool("get", Json::parse(arguments.to_owned()).unwrap());
     match running.gateway().invoke(call).await? {
         Outcome::Done(output) => Ok(output.body.to_json().as_text().to_owned()),
@@ -58,7 +58,7 @@ async fn call(running: &Running, arguments: &str) -> Result<String, ToolError> {
 }
 
 #[tokio::test]
-async fn each_attempt_has_the_time_of_the_handler() {
+async fn each_attempt_has_the_handler_timeout() {
     let (address, requests) = server().await;
     let folder = std::env::temp_dir().join(format!("toolyard-secrets-{}", address.port()));
     std::fs::create_dir_all(folder.join("api")).unwrap();
@@ -69,7 +69,7 @@ async fn each_attempt_has_the_time_of_the_handler() {
     );
     let process = format!(", secretsDir: '{}'", folder.display());
     let running = gateway(&process, &fields, "method: PUT, staticBody: {n: 1.5, s: [~, true]}").await;
-    let tools = running.gateway().registry().list(Kind::Tools).as_text().to_owned();
+    let tools = running.gateway().registry().list(EntryKind::Tools).as_text().to_owned();
     assert_eq!(
         tools,
         r#"[{"name":"get","description":"Gets","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}},"outputSchema":{"type":"object"}}]"#
@@ -86,13 +86,13 @@ async fn each_attempt_has_the_time_of_the_handler() {
 }
 
 #[tokio::test]
-async fn arguments_do_not_choose_private_hosts() {
+async fn arguments_cannot_select_private_hosts() {
     let (address, requests) = server().await;
     let template = format!("method: GET, urlTemplate: 'http://{{x}}:{}/'", address.port());
     let running = gateway("", "", &template).await;
     for host in ["127.0.0.1", "localhost"] {
         let refused = call(&running, &format!(r#"{{"x":"{host}"}}"#)).await.unwrap_err();
-        assert_eq!(refused.code(), Code::Denied);
+        assert_eq!(refused.code(), ErrorCode::Denied);
     }
     assert!(call(&running, r#"{"x":5}"#).await.unwrap_err().message().starts_with("Invalid arguments: /x"));
     assert!(requests.lock().unwrap().is_empty());

@@ -1,27 +1,27 @@
-//! JSON as tokens: everything that a text says, as it says it, without the white space between.
+//! JSON as tokens: the exact content of a text, without the white space between tokens.
 //!
-//! A reader of its own, because the one under test must not judge itself, and others lose what these tests
-//! are about: the digits of numbers, escapes, the order of members, and members that are named twice.
+//! The tests have a parser of their own, because the one under test must not judge itself, and others lose what these
+//! tests check: the digits of numbers, escapes, the order of members, and duplicate members.
 
-/// One value. Numbers, words and strings are kept as they are written, strings with their quotes.
+/// A JSON value. Numbers, literals and strings keep their source text, strings with their quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Node {
-    Object(Vec<(String, Node)>),
-    Array(Vec<Node>),
+pub(crate) enum JsonNode {
+    Object(Vec<(String, JsonNode)>),
+    Array(Vec<JsonNode>),
     Token(String),
 }
 
-/// Reads a text that must be one JSON value.
+/// Parses a text that must be one JSON value.
 #[track_caller]
-pub(crate) fn read(text: &str) -> Node {
+pub(crate) fn read(text: &str) -> JsonNode {
     let mut rest = text;
     let node = value(&mut rest);
     assert!(rest.trim().is_empty(), "text behind the value: {rest:?} in {text:?}");
     node
 }
 
-impl Node {
-    /// A member of an object, by the text between the quotes of its name.
+impl JsonNode {
+    /// A member of an object, by the text between the quotes of its name; panics if it is absent.
     #[track_caller]
     pub(crate) fn get(&self, name: &str) -> &Self {
         self.find(name).unwrap_or_else(|| panic!("no {name} in {}", self.text()))
@@ -32,13 +32,13 @@ impl Node {
         members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// What a string says, where it says it without escapes; the text of anything else.
+    /// The content of a string without escapes; the source text of any other value.
     pub(crate) fn plain(&self) -> String {
         let text = self.text();
         text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text).to_owned()
     }
 
-    /// The members of an object, to be changed.
+    /// The members of an object, for modification.
     #[track_caller]
     pub(crate) fn members(&mut self) -> &mut Vec<(String, Self)> {
         match self {
@@ -54,7 +54,7 @@ impl Node {
         }
     }
 
-    /// The text without white space between the tokens.
+    /// The text without white space between tokens.
     pub(crate) fn text(&self) -> String {
         let join = |parts: Vec<String>| parts.join(",");
         match self {
@@ -69,20 +69,20 @@ impl Node {
 }
 
 #[track_caller]
-fn value(rest: &mut &str) -> Node {
+fn value(rest: &mut &str) -> JsonNode {
     *rest = rest.trim_start();
     match rest.bytes().next() {
-        Some(b'{') => Node::Object(list(rest, '}', |rest| {
+        Some(b'{') => JsonNode::Object(list(rest, '}', |rest| {
             let key = string(rest);
             skip(rest, ':');
             (key[1..key.len() - 1].to_owned(), value(rest))
         })),
-        Some(b'[') => Node::Array(list(rest, ']', value)),
-        Some(b'"') => Node::Token(string(rest)),
+        Some(b'[') => JsonNode::Array(list(rest, ']', value)),
+        Some(b'"') => JsonNode::Token(string(rest)),
         _ => {
             let end = rest.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(rest.len());
             assert!(end > 0, "no value: {rest:?}");
-            Node::Token(take(rest, end))
+            JsonNode::Token(take(rest, end))
         }
     }
 }

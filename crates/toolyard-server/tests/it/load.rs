@@ -1,4 +1,4 @@
-//! A thousand callers at once: each gets its own answer, whatever the gateway lets through at a time.
+//! A thousand concurrent callers: each gets its own answer, whatever the concurrency limit of the gateway.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,31 +7,33 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
-use toolyard_server::Running;
+use toolyard_server::RunningGateway;
 
-use crate::client::{Client, Speech};
+use crate::client::{ClientMode, WireClient};
 use crate::gateway;
 use crate::json;
-use crate::upstream::{Era, Received, Reply, Script, Server, TOOL, Upstream};
+use crate::upstream::{
+    ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
 
 const CALLERS: usize = 1000;
 
 /// Answers with the arguments.
-fn echo(request: &Received) -> Reply {
+fn echo(request: &ReceivedRequest) -> ScriptedReply {
     let arguments = request.params().get("arguments").text();
-    Reply::result(request, &format!(r#"{{"structuredContent":{arguments}}}"#))
+    ScriptedReply::result(request, &format!(r#"{{"structuredContent":{arguments}}}"#))
 }
 
-async fn start(call: impl Script, limits: &str) -> (Upstream, Running) {
-    let upstream = Upstream::start(Server::new(Era::Modern, &[TOOL], call));
+async fn start(call: impl ReplyScript, limits: &str) -> (TestUpstream, RunningGateway) {
+    let upstream = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], call));
     let running = gateway(&[("h", upstream.address, "")], &format!("limits: {{{limits}}}")).await;
     (upstream, running)
 }
 
-/// What one of many callers gets, who has a connection of its own.
-async fn call(running: &Running, number: usize) -> String {
-    let speech = if number.is_multiple_of(2) { Speech::Bare } else { Speech::Modern };
-    let mut client = Client::new(running.address(), speech).await;
+/// The answer to one of many callers, each with a connection of its own.
+async fn call(running: &RunningGateway, number: usize) -> String {
+    let mode = if number.is_multiple_of(2) { ClientMode::Bare } else { ClientMode::Modern };
+    let mut client = WireClient::new(running.address(), mode).await;
     client.call("t", &format!(r#"{{"n":{number}}}"#)).await.body
 }
 
@@ -42,23 +44,23 @@ fn check(number: usize, body: &str) {
 }
 
 #[tokio::test]
-async fn everybody_is_answered() {
+async fn each_caller_gets_its_own_answer() {
     let (upstream, running) = start(echo, "").await;
-    let said = join_all((0..CALLERS).map(|number| call(&running, number))).await;
-    said.iter().enumerate().for_each(|(number, body)| check(number, body));
+    let answers = join_all((0..CALLERS).map(|number| call(&running, number))).await;
+    answers.iter().enumerate().for_each(|(number, body)| check(number, body));
     assert_eq!(upstream.now(|log| log.count("tools/call")), CALLERS);
     assert_eq!(running.counts().succeeded, CALLERS as u64);
 }
 
 #[tokio::test]
-async fn no_more_run_than_are_let_through() {
+async fn concurrency_limit_is_never_exceeded() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counting = {
         let (now, most) = (now.clone(), most.clone());
-        move |request: &Received| {
+        move |request: &ReceivedRequest| {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             let now = now.clone();
-            // Some turns later, so that others come in the meantime if they are let.
+            // Yields some times, so that a further call would arrive if the gateway let it through.
             echo(request).after(async move {
                 for _ in 0..20 {
                     tokio::task::yield_now().await;
@@ -68,15 +70,15 @@ async fn no_more_run_than_are_let_through() {
         }
     };
     let (_upstream, running) = start(counting, "concurrentCalls: 8, queuedCalls: 2000").await;
-    let said = join_all((0..CALLERS).map(|number| call(&running, number))).await;
-    said.iter().enumerate().for_each(|(number, body)| check(number, body));
+    let answers = join_all((0..CALLERS).map(|number| call(&running, number))).await;
+    answers.iter().enumerate().for_each(|(number, body)| check(number, body));
     assert_eq!(most.load(Ordering::SeqCst), 8);
 }
 
 #[tokio::test]
-async fn who_finds_the_queue_full_is_told_so_at_once() {
+async fn full_queue_refuses_calls_at_once() {
     let (release, released) = watch::channel(false);
-    let waiting = move |request: &Received| {
+    let waiting = move |request: &ReceivedRequest| {
         let mut released = released.clone();
         echo(request).after(async move {
             released.wait_for(|released| *released).await.unwrap();
@@ -85,7 +87,7 @@ async fn who_finds_the_queue_full_is_told_so_at_once() {
     let (_upstream, running) = start(waiting, "concurrentCalls: 8, queuedCalls: 1").await;
     let numbered = async |number| (number, call(&running, number).await);
     let mut calls: FuturesUnordered<_> = (0..CALLERS).map(numbered).collect();
-    // Eight run and one waits until they are released: everybody else has an answer before.
+    // Eight calls run and one waits for them; every other caller gets an error meanwhile.
     for _ in 0..CALLERS - 9 {
         let (_, body) = calls.next().await.unwrap();
         let error = json::read(&body).get("error").clone();

@@ -1,25 +1,25 @@
-//! How much log servers are asked for, and who hears it.
+//! Log levels: the level that the gateway sets at servers, and the notifications that each client gets.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use insta::assert_snapshot;
 use tokio::time;
-use toolyard_core::{Call, Json, LogLevel, Notice};
+use toolyard_core::{Call, ClientNotification, Json, LogLevel};
 
-use crate::client::{Client, MODERN_META, Speech};
+use crate::catalog_server::{CatalogServer, ERAS, ask};
+use crate::client::{ClientMode, MODERN_META, WireClient};
 use crate::gateway;
 use crate::json;
-use crate::stocked::{ERAS, Stocked, ask};
-use crate::upstream::{Era, Received, Reply, Upstream};
+use crate::upstream::{ReceivedRequest, ScriptedReply, TestUpstream, UpstreamEra};
 
-/// A server logs as much as the client wants that wants most, and each client hears what it wants.
+/// The gateway sets the most verbose level of its clients at a server, and each client gets its own level.
 #[tokio::test]
 async fn log_levels() {
     const LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    let answer = |r: &Received| {
+    let answer = |r: &ReceivedRequest| {
         if r.method() == "logging/setLevel" {
-            return Reply::result(r, "{}");
+            return ScriptedReply::result(r, "{}");
         }
         let log = |level: &str| {
             let params = format!(r#"{{"level":"{level}","data":1.10}}"#);
@@ -28,53 +28,53 @@ async fn log_levels() {
             )
         };
         let end = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}\n\n", r.id());
-        Reply::events([(log("debug") + &log("error") + &end).into()])
+        ScriptedReply::events([(log("debug") + &log("error") + &end).into()])
     };
     for era in ERAS {
-        let upstream = Upstream::start(Stocked::new(era, answer));
+        let upstream = TestUpstream::start(CatalogServer::new(era, answer));
         let running = gateway(&[("h", upstream.address, "")], "").await;
         let mut lines = Vec::new();
         for level in ["error", "debug", "error", "critical"] {
             let meta = format!(r#"{MODERN_META},"{LEVEL}":"{level}""#);
-            let client = Client::new(running.address(), Speech::Modern).await;
+            let client = WireClient::new(running.address(), ClientMode::Modern).await;
             let mut stream =
                 client.open("resources/read", &format!(r#"{{"uri":"res://one","_meta":{{{meta}}}}}"#)).await;
-            let mut heard = Vec::new();
+            let mut messages = Vec::new();
             while let Some(message) = stream.message().await {
                 let params = json::read(&message).find("params").cloned();
-                heard.extend(params.map(|params| params.get("level").plain()));
+                messages.extend(params.map(|params| params.get("level").plain()));
             }
             let params = upstream.now(|log| log.last("resources/read").params());
-            let told = params.find("_meta").and_then(|meta| meta.find(LEVEL)).cloned();
-            let told = told.map_or_else(|| "nothing".to_owned(), |level| level.plain());
-            let asked = upstream.now(|log| log.count("logging/setLevel"));
-            lines.push(format!("{level}: heard {heard:?}, told {told}, asked {asked} times"));
+            let call_level = params.find("_meta").and_then(|meta| meta.find(LEVEL)).cloned();
+            let call_level = call_level.map_or_else(|| "nothing".to_owned(), |level| level.plain());
+            let set_levels = upstream.now(|log| log.count("logging/setLevel"));
+            lines.push(format!("{level}: received {messages:?}, level of the request {call_level}, {set_levels} setLevel requests"));
         }
         match era {
-            Era::Legacy => assert_snapshot!(lines.join("\n"), @r#"
-            error: heard ["error"], told nothing, asked 1 times
-            debug: heard ["debug", "error"], told nothing, asked 2 times
-            error: heard ["error"], told nothing, asked 2 times
-            critical: heard [], told nothing, asked 2 times
+            UpstreamEra::Legacy => assert_snapshot!(lines.join("\n"), @r#"
+            error: received ["error"], level of the request nothing, 1 setLevel requests
+            debug: received ["debug", "error"], level of the request nothing, 2 setLevel requests
+            error: received ["error"], level of the request nothing, 2 setLevel requests
+            critical: received [], level of the request nothing, 2 setLevel requests
             "#),
-            Era::Modern => assert_snapshot!(lines.join("\n"), @r#"
-            error: heard ["error"], told error, asked 0 times
-            debug: heard ["debug", "error"], told debug, asked 0 times
-            error: heard ["error"], told error, asked 0 times
-            critical: heard [], told critical, asked 0 times
+            UpstreamEra::Modern => assert_snapshot!(lines.join("\n"), @r#"
+            error: received ["error"], level of the request error, 0 setLevel requests
+            debug: received ["debug", "error"], level of the request debug, 0 setLevel requests
+            error: received ["error"], level of the request error, 0 setLevel requests
+            critical: received [], level of the request critical, 0 setLevel requests
             "#),
         }
-        if era == Era::Legacy {
+        if era == UpstreamEra::Legacy {
             assert_eq!(
                 upstream.now(|log| log.last("logging/setLevel").params().text()),
                 r#"{"level":"debug"}"#
             );
         }
-        // Who hears nothing wants nothing.
-        let other = Upstream::start(Stocked::new(era, answer));
+        // A client without a log level sets none at the server.
+        let other = TestUpstream::start(CatalogServer::new(era, answer));
         let running = gateway(&[("h", other.address, "")], "").await;
         ask(
-            &mut Client::new(running.address(), Speech::Bare).await,
+            &mut WireClient::new(running.address(), ClientMode::Bare).await,
             "resources/read",
             r#""uri":"res://one""#,
         )
@@ -83,11 +83,11 @@ async fn log_levels() {
     }
 }
 
-/// Who wants log, and nothing else.
+/// A client that only listens to log messages.
 #[derive(Debug)]
-struct Listener;
+struct LogListener;
 
-impl toolyard_core::Client for Listener {
+impl toolyard_core::Client for LogListener {
     fn capabilities(&self) -> Option<&Json> {
         None
     }
@@ -100,19 +100,20 @@ impl toolyard_core::Client for Listener {
         Some(LogLevel::Debug)
     }
 
-    fn notify(&self, _: Notice) {}
+    fn notify(&self, _: ClientNotification) {}
 }
 
-/// A server that does not say whether it will log as much is called all the same, and not asked again.
+/// The gateway calls a server that does not answer `logging/setLevel`, and does not repeat the request.
 #[tokio::test]
-async fn a_server_that_does_not_answer_for_its_log() {
-    let server = Stocked::new(Era::Legacy, |request: &Received| match &*request.method() {
-        "logging/setLevel" => Reply::never(),
-        _ => Reply::result(request, "{}"),
-    });
-    let upstream = Upstream::start(server);
+async fn unanswered_log_level_request_does_not_block_calls() {
+    let server =
+        CatalogServer::new(UpstreamEra::Legacy, |request: &ReceivedRequest| match &*request.method() {
+            "logging/setLevel" => ScriptedReply::never(),
+            _ => ScriptedReply::result(request, "{}"),
+        });
+    let upstream = TestUpstream::start(server);
     let running = gateway(&[("h", upstream.address, "")], "").await;
-    let call = || Call { client: Arc::new(Listener), ..Call::tool("t", Json::parse("{}").unwrap()) };
+    let call = || Call { client: Arc::new(LogListener), ..Call::tool("t", Json::parse("{}").unwrap()) };
     let (first, ()) = tokio::join!(running.gateway().invoke(call()), async {
         upstream.saw(|log| log.count("logging/setLevel") == 1, |_| ()).await;
         assert_eq!(upstream.now(|log| log.count("tools/call")), 0);
@@ -122,6 +123,6 @@ async fn a_server_that_does_not_answer_for_its_log() {
     });
     let second = running.gateway().invoke(call()).await;
     assert!(first.is_ok() && second.is_ok());
-    let asked = upstream.now(|log| [log.count("logging/setLevel"), log.count("tools/call")]);
-    assert_eq!(asked, [1, 2]);
+    let counts = upstream.now(|log| [log.count("logging/setLevel"), log.count("tools/call")]);
+    assert_eq!(counts, [1, 2]);
 }

@@ -1,21 +1,21 @@
-//! REST: what is asked, and what is answered.
+//! The REST API: requests and responses.
 
 use insta::assert_snapshot;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::client::Connection;
-use crate::door::{Yard, short};
-use crate::upstream::{Era, Received, Reply, Server, TOOL, Upstream};
+use crate::client::WireConnection;
+use crate::keyed_gateway::{KeyedGateway, short};
+use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra};
 
-async fn body(yard: &Yard, line: &str) -> String {
-    let response = yard.ask("", line, "").await;
+async fn body(gateway: &KeyedGateway, line: &str) -> String {
+    let response = gateway.ask("", line, "").await;
     format!("{} {}", response.head.status(), response.body)
 }
 
 #[tokio::test]
 async fn tools_in_each_form() {
-    let yard = Yard::start("").await;
+    let gateway = KeyedGateway::start("").await;
     let mut lines = Vec::new();
     for query in [
         "",
@@ -25,7 +25,7 @@ async fn tools_in_each_form() {
         "?handler=web&format=anthropic",
         "?handler=x",
     ] {
-        lines.push(format!("{query}\n  {}", body(&yard, &format!("GET /api/v1/tools{query}")).await));
+        lines.push(format!("{query}\n  {}", body(&gateway, &format!("GET /api/v1/tools{query}")).await));
     }
     for query in [
         "search",
@@ -36,7 +36,7 @@ async fn tools_in_each_form() {
         "add?form=mcp",
         "add?format=mcp&format=mcp",
     ] {
-        lines.push(format!("{query}\n  {}", body(&yard, &format!("GET /api/v1/tools/{query}")).await));
+        lines.push(format!("{query}\n  {}", body(&gateway, &format!("GET /api/v1/tools/{query}")).await));
     }
     assert_snapshot!(lines.join("\n"), @r#"
 
@@ -60,17 +60,17 @@ async fn tools_in_each_form() {
     none
       404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","code":"tool_not_found","retryable":false}
     add?format=x
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"`format` is `mcp`, `openai` or `anthropic`","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"invalid `format`: expected `mcp`, `openai` or `anthropic`","code":"bad_request","retryable":false}
     add?form=mcp
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"There is no query parameter \"form\" here: format","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"unknown query parameter `form`; known parameters: format","code":"bad_request","retryable":false}
     add?format=mcp&format=mcp
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The query parameter \"format\" is there twice","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"duplicate query parameter `format`","code":"bad_request","retryable":false}
     "#);
 }
 
 #[tokio::test]
 async fn calls() {
-    let yard = Yard::start("limits: {requestBodyBytes: 1KiB}").await;
+    let gateway = KeyedGateway::start("limits: {requestBodyBytes: 1KiB}").await;
     let mut lines = Vec::new();
     let cases = [
         ("search", "{}"),
@@ -85,7 +85,7 @@ async fn calls() {
         ("search", r#"{"arguments":7}"#),
     ];
     for (name, body) in cases {
-        let response = yard.ask("", &format!("POST /api/v1/tools/{name}/call"), body).await;
+        let response = gateway.ask("", &format!("POST /api/v1/tools/{name}/call"), body).await;
         lines.push(format!("{name} {body}\n  {} {}", response.head.status(), response.body));
     }
     assert_snapshot!(lines.join("\n"), @r#"
@@ -100,35 +100,38 @@ async fn calls() {
     none {}
       404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: none","code":"tool_not_found","retryable":false}
     search []
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is no object: expected an object at byte 0","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the body is not a JSON object: expected an object at byte 0","code":"bad_request","retryable":false}
     search {
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is no object: expected a string at byte 1","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the body is not a JSON object: expected a string at byte 1","code":"bad_request","retryable":false}
     search {"args":{}}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"There is no member \"args\" here, only `arguments`","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"unknown member \"args\": expected `arguments` only","code":"bad_request","retryable":false}
     search {"arguments":{},"arguments":{}}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is no object: a member is named twice in the object at byte 0","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the body is not a JSON object: a member is named twice in the object at byte 0","code":"bad_request","retryable":false}
     search {"arguments":7}
       400 {"type":"urn:toolyard:problem:invalid_arguments","title":"Bad Request","status":400,"detail":"Invalid arguments: expected an object","code":"invalid_arguments","retryable":false}
     "#);
     let long = format!(r#"{{"arguments":{{"a":"{}"}}}}"#, "x".repeat(2000));
-    assert_eq!(yard.short("", "POST /api/v1/tools/search/call", &long, "").await, "413 too_large");
-    assert_eq!(yard.short("", "POST /api/v1/tools/search/call", "", "").await, "415 unsupported_media_type");
-    // Numbers go through as they were written.
-    let [_, web] = &yard.upstreams;
+    assert_eq!(gateway.short("", "POST /api/v1/tools/search/call", &long, "").await, "413 too_large");
+    assert_eq!(
+        gateway.short("", "POST /api/v1/tools/search/call", "", "").await,
+        "415 unsupported_media_type"
+    );
+    // Numbers keep their notation.
+    let [_, web] = &gateway.upstreams;
     assert!(web.now(|log| log.requests.iter().any(|request| request.body.contains(r#""q":1.10"#))));
 }
 
 #[tokio::test]
-async fn the_same_call_twice_is_one() {
-    let yard = Yard::start("").await;
+async fn same_idempotency_key_runs_once() {
+    let gateway = KeyedGateway::start("").await;
     let call = async |key: &str, id: &str, name: &str, body: &str| {
         let line = format!("POST /api/v1/tools/{name}/call");
         short(
-            &yard.ask_with(key, &line, &format!("idempotency-key: {id}\r\n"), body).await,
+            &gateway.ask_with(key, &line, &format!("idempotency-key: {id}\r\n"), body).await,
             "/content/0/text",
         )
     };
-    let [math, web] = &yard.upstreams;
+    let [math, web] = &gateway.upstreams;
     for _ in 0..3 {
         assert_eq!(call("", "a", "search", "{}").await, "200 \"found\"");
     }
@@ -136,12 +139,12 @@ async fn the_same_call_twice_is_one() {
     assert_eq!(call("", "a", "search", r#"{"arguments":{}}"#).await, "422 idempotency_key_reused");
     assert_eq!(call("", "a", "delete", "{}").await, "422 idempotency_key_reused");
     assert_eq!(call("", "\"a\"", "search", "{}").await, "200 \"found\"");
-    // What was not run may be sent again.
+    // A call that did not run may be repeated with the same key.
     assert_eq!(call("", "b", "add", "{}").await, "400 invalid_arguments");
     assert_eq!(call("", "b", "add", r#"{"arguments":{"a":1}}"#).await, "200 \"2\"");
     assert_eq!(math.now(|log| log.count("tools/call")), 1);
-    // Another caller's key is another one.
-    let other = yard.key_for("tools:* rest").await;
+    // The same idempotency key of another caller is a different one.
+    let other = gateway.key_for("tools:* rest").await;
     assert_eq!(call(&other, "a", "search", "{}").await, "200 \"found\"");
     assert_eq!(web.now(|log| log.count("tools/call")), 2);
     assert_eq!(call(&other, &"x".repeat(256), "search", "{}").await, "400 bad_request");
@@ -149,8 +152,8 @@ async fn the_same_call_twice_is_one() {
 }
 
 #[tokio::test]
-async fn tests_of_handlers() {
-    let yard = Yard::start("").await;
+async fn handler_tests() {
+    let gateway = KeyedGateway::start("").await;
     let mut lines = Vec::new();
     let cases = [
         ("math", r#"{"arguments":{"a":1}}"#),
@@ -164,7 +167,7 @@ async fn tests_of_handlers() {
         ("web", r#"{"tool":"x"}"#),
     ];
     for (name, body) in cases {
-        let response = yard.ask("", &format!("POST /api/v1/handlers/{name}/test"), body).await;
+        let response = gateway.ask("", &format!("POST /api/v1/handlers/{name}/test"), body).await;
         let mut report: Value = serde_json::from_str(&response.body).unwrap();
         if let Some(took) = report.get_mut("durationMs") {
             assert!(took.as_f64().is_some_and(|took| took >= 0.0), "{took}");
@@ -182,42 +185,66 @@ async fn tests_of_handlers() {
     math {"toolName":"search"}
       404 {"type":"urn:toolyard:problem:tool_not_found","title":"Not Found","status":404,"detail":"Unknown tool: search","code":"tool_not_found","retryable":false}
     web {}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The handler has several tools: `toolName` says which","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"the handler has several tools: set `toolName`","code":"bad_request","retryable":false}
     web {"toolName":"search"}
-      200 {"success":true,"toolName":"search","result":{"content":[{"type":"text","text":"found"}]},"durationMs":"(ms)","handlerType":"mcp","warning":"the tool has no output schema: what came is not checked","validation":{"request":{"valid":true}}}
+      200 {"success":true,"toolName":"search","result":{"content":[{"type":"text","text":"found"}]},"durationMs":"(ms)","handlerType":"mcp","warning":"the tool has no output schema: the result was not validated","validation":{"request":{"valid":true}}}
     web {"toolName":"delete"}
-      422 {"success":false,"toolName":"delete","result":{"content":[{"type":"text","text":"no"}],"isError":true},"error":"the tool says that it failed","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":true}}}
+      422 {"success":false,"toolName":"delete","result":{"content":[{"type":"text","text":"no"}],"isError":true},"error":"the tool reported an error","durationMs":"(ms)","handlerType":"mcp","validation":{"request":{"valid":true}}}
     none {}
-      404 {"type":"urn:toolyard:problem:not_found","title":"Not Found","status":404,"detail":"There is no handler \"none\"","code":"not_found","retryable":false}
+      404 {"type":"urn:toolyard:problem:not_found","title":"Not Found","status":404,"detail":"unknown handler \"none\"","code":"not_found","retryable":false}
     web {"tool":"x"}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is not what is expected: tool: unknown field `tool`, expected `toolName` or `arguments` at line 1 column 7","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"invalid body: tool: unknown field `tool`, expected `toolName` or `arguments` at line 1 column 7","code":"bad_request","retryable":false}
     "#);
-    // What does not fit was not sent.
-    let [math, _] = &yard.upstreams;
+    // The gateway did not forward the invalid arguments.
+    let [math, _] = &gateway.upstreams;
     assert_eq!(math.now(|log| log.count("tools/call")), 2);
 }
 
 #[tokio::test]
-async fn a_list_that_is_asked_for_again() {
-    let yard = Yard::start("").await;
-    let [_, web] = &yard.upstreams;
+async fn operator_can_test_any_tool() {
+    let gateway = KeyedGateway::start("").await;
+    let test = async |scopes: &str, calls: &str| {
+        let scopes: Vec<_> = scopes.split(' ').collect();
+        let mut new_key = serde_json::json!({"name": "a key", "scopes": scopes});
+        if !calls.is_empty() {
+            new_key["calls"] = calls.into();
+        }
+        let key = gateway.key(&new_key.to_string()).await;
+        let mut answers = Vec::new();
+        for _ in 0..2 {
+            let line = "POST /api/v1/handlers/web/test";
+            answers.push(short(&gateway.ask(&key, line, r#"{"toolName":"search"}"#).await, "/success"));
+        }
+        answers.join(", ")
+    };
+    assert_eq!(test("admin", "").await, "200 true, 200 true");
+    assert_eq!(test("admin tools:math/*", "").await, "200 true, 200 true");
+    assert_eq!(test("rest tools:*", "").await, "403 denied, 403 denied");
+    // Tests count against a quota, too.
+    assert_eq!(test("admin", "1").await, "200 true, 422 quota_exhausted");
+}
+
+#[tokio::test]
+async fn refresh_requests_the_list_again() {
+    let gateway = KeyedGateway::start("").await;
+    let [_, web] = &gateway.upstreams;
     let before = web.now(|log| log.count("tools/list"));
-    assert_eq!(yard.short("", "POST /api/v1/handlers/web/refresh", "", "/refreshing").await, "202 true");
+    assert_eq!(gateway.short("", "POST /api/v1/handlers/web/refresh", "", "/refreshing").await, "202 true");
     web.saw(|log| log.count("tools/list") > before, |_| ()).await;
-    assert_eq!(yard.short("", "POST /api/v1/handlers/none/refresh", "", "").await, "404 not_found");
+    assert_eq!(gateway.short("", "POST /api/v1/handlers/none/refresh", "", "").await, "404 not_found");
 }
 
 #[tokio::test]
 async fn keys_by_rest() {
-    let yard = Yard::start("").await;
-    let wanted = r#"{"name":"ci","scopes":["tools:web/*","rest"],"expiresIn":60,"rate":"10/s","calls":"100/day","cost":"2.5"}"#;
-    let made = yard.ask("", "POST /api/v1/keys", wanted).await;
+    let gateway = KeyedGateway::start("").await;
+    let new_key = r#"{"name":"ci","scopes":["tools:web/*","rest"],"expiresIn":60,"rate":"10/s","calls":"100/day","cost":"2.5"}"#;
+    let made = gateway.ask("", "POST /api/v1/keys", new_key).await;
     assert_eq!(made.head.status(), 201);
     let made: Value = serde_json::from_str(&made.body).unwrap();
     let text = made["key"].as_str().unwrap();
-    assert_eq!(yard.short(text, "GET /api/v1/tools", "", "/tools/0/name").await, "200 \"search\"");
-    let admin = yard.key_for("admin").await;
-    let list = yard.ask(&admin, "GET /api/v1/keys", "").await.body;
+    assert_eq!(gateway.short(text, "GET /api/v1/tools", "", "/tools/0/name").await, "200 \"search\"");
+    let admin = gateway.key_for("admin").await;
+    let list = gateway.ask(&admin, "GET /api/v1/keys", "").await.body;
     let mut list: Value = serde_json::from_str(&list).unwrap();
     let first = &mut list["keys"][0];
     assert_eq!(first["id"], made["id"]);
@@ -228,7 +255,7 @@ async fn keys_by_rest() {
     {"id":"(..)","name":"ci","scopes":["tools:web/*","rest"],"created":"(..)","expires":"(..)","rate":"10/s","calls":"100/day","cost":"2.5","valid":true}
     "#);
     let own = admin.split('_').nth(1).unwrap();
-    assert_eq!(yard.short(&admin, &format!("DELETE /api/v1/keys/{own}"), "", "").await, "409 own_key");
+    assert_eq!(gateway.short(&admin, &format!("DELETE /api/v1/keys/{own}"), "", "").await, "409 own_key");
     let bad = [
         "{}",
         r#"{"name":"x"}"#,
@@ -243,7 +270,7 @@ async fn keys_by_rest() {
     let mut lines = Vec::new();
     for body in bad {
         let problem: Value =
-            serde_json::from_str(&yard.ask(&admin, "POST /api/v1/keys", body).await.body).unwrap();
+            serde_json::from_str(&gateway.ask(&admin, "POST /api/v1/keys", body).await.body).unwrap();
         lines.push(format!(
             "{body}\n  {} {}",
             problem["status"],
@@ -252,29 +279,29 @@ async fn keys_by_rest() {
     }
     assert_snapshot!(lines.join("\n"), @r#"
     {}
-      400 The body is not what is expected: .: missing field `name` at line 1 column 2
+      400 invalid body: .: missing field `name` at line 1 column 2
     {"name":"x"}
-      400 The body is not what is expected: .: missing field `scopes` at line 1 column 12
+      400 invalid body: .: missing field `scopes` at line 1 column 12
     {"name":"x","scopes":[]}
-      400 a key has between 1 and 100 scopes
+      400 a key needs between 1 and 100 scopes
     {"name":"","scopes":["rest"]}
-      400 a key has a name, of at most 100 characters and without control characters
+      400 a key needs a name of at most 100 characters without control characters
     {"name":"x","scopes":["root"]}
-      400 The body is not what is expected: scopes[0]: a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics` or `memory:PATTERN` (such as `memory:session/*`) at line 1 column 29
+      400 invalid body: scopes[0]: a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics`, `memory:PATTERN` (such as `memory:session/*`) or `publish:PATTERN` (such as `publish:geo-*`) at line 1 column 29
     {"name":"x","scopes":["rest"],"rate":"10"}
-      400 a rate is for a period: `10/s`
+      400 a rate needs a period: `10/s`
     {"name":"x","scopes":["rest"],"calls":"many"}
-      400 The body is not what is expected: calls: an amount is a number of at most 6 decimals, and with a period `NUMBER/s`, `/min`, `/h`, `/day` or `/week` at line 1 column 45
+      400 invalid body: calls: an amount is a number of at most 6 decimals, optionally per period: `NUMBER/s`, `/min`, `/h`, `/day` or `/week` at line 1 column 45
     {"name":"x","scopes":["rest"],"owner":"y"}
-      400 The body is not what is expected: owner: unknown field `owner`, expected one of `name`, `scopes`, `expiresIn`, `rate`, `calls`, `cost`, `model`, `chunkThreshold` at line 1 column 37
+      400 invalid body: owner: unknown field `owner`, expected one of `name`, `scopes`, `expiresIn`, `rate`, `calls`, `cost`, `model`, `chunkThreshold` at line 1 column 37
     {"name":"x","scopes":["rest"]} {}
-      400 The body goes on behind its end: trailing characters at line 1 column 32
+      400 trailing data after the JSON body: trailing characters at line 1 column 32
     "#);
 }
 
 #[tokio::test]
-async fn what_there_is_not() {
-    let yard = Yard::start("").await;
+async fn unknown_routes_are_not_found() {
+    let gateway = KeyedGateway::start("").await;
     for (line, expected) in [
         ("GET /api/v1/none", "404 not_found"),
         ("GET /api/v1", "404 not_found"),
@@ -284,17 +311,17 @@ async fn what_there_is_not() {
         ("GET /api/v1/status?x=1", "400 bad_request"),
         ("GET /nothing", "404 not_found"),
     ] {
-        assert_eq!(yard.short("", line, "", "/none").await, expected, "{line}");
+        assert_eq!(gateway.short("", line, "", "/none").await, expected, "{line}");
     }
 }
 
 #[tokio::test]
-async fn a_call_that_may_have_run_is_not_made_again() {
-    let yard = Yard::start("").await;
-    let [_, web] = &yard.upstreams;
+async fn call_that_may_have_run_is_not_repeated() {
+    let gateway = KeyedGateway::start("").await;
+    let [_, web] = &gateway.upstreams;
     for _ in 0..3 {
         let (line, body) = ("POST /api/v1/tools/search/call", r#"{"arguments":{"q":"break"}}"#);
-        let broken = yard.ask_with("", line, "idempotency-key: k\r\n", body).await;
+        let broken = gateway.ask_with("", line, "idempotency-key: k\r\n", body).await;
         assert_eq!(short(&broken, ""), "503 unavailable");
         assert_eq!(broken.head.header("content-type"), Some("application/problem+json"));
         assert_eq!(web.now(|log| log.count("tools/call")), 1);
@@ -302,19 +329,19 @@ async fn a_call_that_may_have_run_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn a_call_whose_client_hangs_up_goes_on() {
+async fn call_continues_after_its_client_disconnects() {
     let (release, released) = watch::channel(false);
-    let server = Server::new(Era::Modern, &[TOOL], move |request: &Received| {
+    let server = ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], move |request: &ReceivedRequest| {
         let mut released = released.clone();
         let ready = async move { drop(released.wait_for(|released| *released).await) };
-        Reply::result(request, r#"{"content":[{"type":"text","text":"done"}]}"#).after(ready)
+        ScriptedReply::result(request, r#"{"content":[{"type":"text","text":"done"}]}"#).after(ready)
     });
-    let upstream = Upstream::start(server);
+    let upstream = TestUpstream::start(server);
     let running = crate::gateway(&[("slow", upstream.address, "")], "").await;
     let request = "POST /api/v1/tools/t/call HTTP/1.1\r\nhost: localhost\r\nidempotency-key: k\r\n\
         content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
     let ask = async || {
-        let mut connection = Connection::open(running.address()).await;
+        let mut connection = WireConnection::open(running.address()).await;
         connection.send(request.as_bytes()).await;
         connection
     };
@@ -328,8 +355,66 @@ async fn a_call_whose_client_hangs_up_goes_on() {
         let then = ask().await.response().await.unwrap();
         match &*short(&then, "/content/0/text") {
             "409 idempotent_call_runs" => tokio::task::yield_now().await,
-            said => break assert_eq!(said, "200 \"done\""),
+            answer => break assert_eq!(answer, "200 \"done\""),
         }
     }
     assert_eq!(upstream.now(|log| log.count("tools/call")), 1);
+}
+
+#[tokio::test]
+async fn calls_are_refused_while_the_gateway_drains() {
+    let (release, released) = watch::channel(false);
+    let upstream = TestUpstream::start(ScriptedUpstream::new(
+        UpstreamEra::Modern,
+        &[TOOL],
+        move |request: &ReceivedRequest| {
+            let mut released = released.clone();
+            let is_slow = request.params().text().contains("slow");
+            ScriptedReply::result(request, r#"{"content":[]}"#).after(async move {
+                if is_slow {
+                    drop(released.wait_for(|released| *released).await);
+                }
+            })
+        },
+    ));
+    let running = crate::gateway(&[("h", upstream.address, "")], "").await;
+    let request = |arguments: &str| {
+        let head = "POST /api/v1/tools/t/call HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+        format!("{head}\r\ncontent-length: {}\r\n\r\n{arguments}", arguments.len()).into_bytes()
+    };
+    let address = running.address();
+    let [mut begun, mut idle, mut used] = [
+        WireConnection::open(address).await,
+        WireConnection::open(address).await,
+        WireConnection::open(address).await,
+    ];
+    used.send(&request("{}")).await;
+    assert_eq!(used.response().await.unwrap().head.status(), 200);
+    begun.send(&request(r#"{"arguments":{"a":"slow"}}"#)).await;
+    while upstream.now(|log| log.count("tools/call")) < 2 {
+        tokio::task::yield_now().await;
+    }
+    let stopped = tokio::spawn(running.stop());
+    let draining = async {
+        let mut health = WireConnection::open(address).await;
+        health.send(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+        health.response().await.unwrap().head.status() == 503
+    };
+    assert!(draining.await);
+    for connection in [&mut idle, &mut used] {
+        connection.send(&request("{}")).await;
+        let refused = connection.response().await.unwrap();
+        let header = |name| refused.head.header(name);
+        assert_eq!(
+            (refused.head.status(), header("retry-after"), header("connection")),
+            (503, Some("1"), Some("close")),
+            "{}",
+            refused.body
+        );
+        assert!(connection.response().await.is_none());
+    }
+    release.send_replace(true);
+    assert_eq!(begun.response().await.unwrap().head.status(), 200);
+    stopped.await.unwrap();
+    assert_eq!(upstream.now(|log| log.count("tools/call")), 2);
 }

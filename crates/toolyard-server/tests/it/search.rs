@@ -1,80 +1,80 @@
-//! Finding tools: which of them clients are shown, how the others are called, and hints.
+//! Tool search: the advertised tools, calls of the other tools, and hints.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Speech};
-use crate::door::Yard;
-use crate::upstream::{Era, Received, Reply, Server, Upstream};
+use crate::client::{ClientMode, WireClient};
+use crate::keyed_gateway::KeyedGateway;
+use crate::upstream::{ReceivedRequest, ScriptedReply, ScriptedUpstream, TestUpstream, UpstreamEra};
 use crate::{manifest, started};
 
-/// The tools of search alone.
+/// Settings of `builtins` with the search tools alone.
 fn builtins(search: &str) -> String {
     let off =
         ["scripts", "memory", "guides", "skills", "mcp"].map(|kind| format!("{kind}: {{enabled: false}}"));
     format!("builtins: {{{}, search: {{{search}}}}}", off.join(", "))
 }
 
-/// What a key of these scopes is answered by MCP.
-async fn ask(yard: &Yard, key: &str, method: &str, params: &Value) -> Value {
+/// The response to an MCP request with this key.
+async fn ask(gateway: &KeyedGateway, key: &str, method: &str, params: &Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let headers = "accept: application/json, text/event-stream\r\n";
-    let response = yard.ask_with(key, "POST /mcp", headers, &message.to_string()).await;
+    let response = gateway.ask_with(key, "POST /mcp", headers, &message.to_string()).await;
     serde_json::from_str(&response.body).unwrap_or_else(|_| panic!("{}", response.body))
 }
 
-async fn listed(yard: &Yard, key: &str) -> String {
-    let answer = ask(yard, key, "tools/list", &json!({})).await;
+async fn tool_names(gateway: &KeyedGateway, key: &str) -> String {
+    let answer = ask(gateway, key, "tools/list", &json!({})).await;
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
     tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>().join(" ")
 }
 
-async fn call(yard: &Yard, key: &str, tool: &str, arguments: Value) -> String {
-    let answer = ask(yard, key, "tools/call", &json!({"name": tool, "arguments": arguments})).await;
+async fn call(gateway: &KeyedGateway, key: &str, tool: &str, arguments: Value) -> String {
+    let answer = ask(gateway, key, "tools/call", &json!({"name": tool, "arguments": arguments})).await;
     let text = answer["result"]["content"][0]["text"].as_str();
     text.map_or_else(|| answer["error"].to_string(), str::to_owned)
 }
 
-const PAIR: &str = "search_tools call_tool search_known_services";
+const SEARCH_TOOLS: &str = "search_tools call_tool search_known_services";
 
 #[tokio::test]
-async fn what_is_listed() {
-    let all = format!("{PAIR} add search delete");
+async fn advertised_tools_follow_the_disclosure_setting() {
+    let all = format!("{SEARCH_TOOLS} add search delete");
     let check = async |settings: &str, scopes: &str, expected: &str| {
-        let yard = Yard::start(&builtins(settings)).await;
-        let key = if scopes.is_empty() { String::new() } else { yard.key_for(scopes).await };
-        assert_eq!(listed(&yard, &key).await, expected, "{settings} {scopes}");
+        let gateway = KeyedGateway::start(&builtins(settings)).await;
+        let key = if scopes.is_empty() { String::new() } else { gateway.key_for(scopes).await };
+        assert_eq!(tool_names(&gateway, &key).await, expected, "{settings} {scopes}");
     };
     check("", "", &all).await;
     check("disclosure: all, budget: 1", "", &all).await;
-    check("disclosure: search", "", PAIR).await;
-    check("disclosure: search, pinned: ['web/se*', add]", "", &format!("{PAIR} add search")).await;
-    check("disclosure: auto, budget: 10", "", PAIR).await;
+    check("disclosure: search", "", SEARCH_TOOLS).await;
+    check("disclosure: search, pinned: ['web/se*', add]", "", &format!("{SEARCH_TOOLS} add search")).await;
+    check("disclosure: auto, budget: 10", "", SEARCH_TOOLS).await;
     check("enabled: false, disclosure: search", "", "add search delete").await;
-    // Only who can find is not shown all.
-    check("disclosure: search", "tools:web/* tools:builtins/*", PAIR).await;
+    // A key without the scope for search sees all its tools.
+    check("disclosure: search", "tools:web/* tools:builtins/*", SEARCH_TOOLS).await;
     check("disclosure: search", "tools:web/*", "search delete").await;
     check("disclosure: search", "tools:web/* tools:search_tools", "search_tools search delete").await;
 }
 
 #[tokio::test]
-async fn what_is_not_listed_is_found_and_called() {
-    let yard = Yard::start(&builtins("disclosure: search")).await;
-    let everything = yard.key_for("tools:*").await;
-    let web = yard.key_for("tools:web/* tools:builtins/*").await;
-    assert_eq!(call(&yard, &everything, "add", json!({"a": 1})).await, "2");
+async fn unadvertised_tool_is_found_and_called() {
+    let gateway = KeyedGateway::start(&builtins("disclosure: search")).await;
+    let everything = gateway.key_for("tools:*").await;
+    let web = gateway.key_for("tools:web/* tools:builtins/*").await;
+    assert_eq!(call(&gateway, &everything, "add", json!({"a": 1})).await, "2");
     let mut lines = Vec::new();
     for (key, tool, arguments) in [
         (&everything, "search_tools", json!({"query": "add"})),
         (&everything, "call_tool", json!({"name": "add", "arguments": {"a": 1}})),
         (&everything, "call_tool", json!({"name": "add", "arguments": "{\"a\": 1}"})),
-        // The schema of the tool that is meant holds.
+        // The schema of the target tool applies.
         (&everything, "call_tool", json!({"name": "add", "arguments": {"a": "x"}})),
         (&everything, "call_tool", json!({"name": "add"})),
         (&everything, "call_tool", json!({"name": "ad"})),
         (&everything, "call_tool", json!({"name": "call_tool", "arguments": {"name": "add"}})),
         (&everything, "call_tool", json!({})),
-        // And so does the scope of the key.
+        // The scope of the key applies as well.
         (&web, "search_tools", json!({"query": "add"})),
         (&web, "call_tool", json!({"name": "add", "arguments": {"a": 1}})),
         (&web, "add", json!({"a": 1})),
@@ -82,7 +82,7 @@ async fn what_is_not_listed_is_found_and_called() {
         (&web, "call_tool", json!({"name": "search", "arguments": {}})),
     ] {
         let who = if key == &web { "web" } else { "all" };
-        let text = call(&yard, key, tool, arguments.clone()).await;
+        let text = call(&gateway, key, tool, arguments.clone()).await;
         lines.push(format!("{who} {tool} {arguments}\n  {text}"));
     }
     assert_snapshot!(lines.join("\n"), @r#"
@@ -101,9 +101,9 @@ async fn what_is_not_listed_is_found_and_called() {
     all call_tool {"name":"call_tool","arguments":{"name":"add"}}
       name: is call_tool itself. Give the name of the tool that you want.
     all call_tool {}
-      name: is missing. Give the name of a tool as search_tools shows it, and what it takes in `arguments`.
+      name: is missing. Give the name of a tool as search_tools shows it, and its parameters in `arguments`.
     web search_tools {"query":"add"}
-      {"tools":[],"note":"Nothing fits. Say it in other words: what the thing is called in its own world, or what is done to it."}
+      {"tools":[],"note":"No tool matches. Use other words: the usual name of the thing, or what is done to it."}
     web call_tool {"name":"add","arguments":{"a":1}}
       There is no tool `add`. Take a name exactly as search_tools shows it.
     web add {"a":1}
@@ -128,55 +128,60 @@ async fn what_is_not_listed_is_found_and_called() {
     "#);
 }
 
-/// Prices, quotas and the audit trail are those of the tool that is meant.
+/// Prices, quotas and audit records are those of the target tool.
 #[tokio::test]
-async fn a_call_counts_as_one_of_the_tool_that_is_meant() {
-    let yard = Yard::start(&builtins("disclosure: search")).await;
-    let wanted = json!({"name": "a key", "scopes": ["tools:*", "admin"], "cost": "1"});
-    let key = yard.key(&wanted.to_string()).await;
-    let mut said = Vec::new();
+async fn call_tool_counts_as_its_target_tool() {
+    let gateway = KeyedGateway::start(&builtins("disclosure: search")).await;
+    let new_key = json!({"name": "a key", "scopes": ["tools:*", "admin"], "cost": "1"});
+    let key = gateway.key(&new_key.to_string()).await;
+    let mut answers = Vec::new();
     for _ in 0..3 {
-        said.push(call(&yard, &key, "call_tool", json!({"name": "add", "arguments": {"a": 1}})).await);
+        answers.push(call(&gateway, &key, "call_tool", json!({"name": "add", "arguments": {"a": 1}})).await);
     }
-    assert_snapshot!(said.join("\n"), @r#"
+    assert_snapshot!(answers.join("\n"), @r#"
     2
     2
-    {"code":-32603,"message":"The quota of 1 is used up","data":{"code":"quota_exhausted","reason":"The quota of 1 is used up","retryable":false}}
+    {"code":-32603,"message":"quota of 1 exhausted","data":{"code":"quota_exhausted","reason":"quota of 1 exhausted","retryable":false}}
     "#);
 }
 
-/// What clients have to find does not change for them; what is shown does, and so do settings, while the gateway runs.
+/// Clients get no notification of tools that they have to search for. They get one when the advertised tools change,
+/// and settings change while the gateway runs.
 #[tokio::test]
-async fn changes_that_clients_hear_of() {
+async fn only_changes_of_advertised_tools_are_announced() {
     let tool = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
     let server = |name: &str| {
         let definition = tool(name);
-        Upstream::start(Server::new(Era::Modern, &[&definition], |r: &Received| Reply::result(r, "{}")))
+        TestUpstream::start(ScriptedUpstream::new(
+            UpstreamEra::Modern,
+            &[&definition],
+            |r: &ReceivedRequest| ScriptedReply::result(r, "{}"),
+        ))
     };
     let [one, two, three] = ["one", "two", "pinned"].map(server);
     let handlers = [("one", one.address, ""), ("two", two.address, ""), ("three", three.address, "")];
     let process = builtins("disclosure: search, pinned: [pinned]");
     let running = started(&manifest(&handlers[..1], &process)).await;
-    let mut changes = Client::new(running.address(), Speech::Modern).await.changes().await;
-    let mut heard = vec![changes.message().await.expect("the stream has begun")];
+    let mut changes = WireClient::new(running.address(), ClientMode::Modern).await.changes().await;
+    let mut messages = vec![changes.message().await.expect("an acknowledgement")];
     let registry = running.gateway().watch();
     let is_there = |name: &'static str| {
         let mut registry = registry.clone();
         async move { drop(registry.wait_for(|now| now.tool(name).is_ok()).await.expect("a registry")) }
     };
-    running.apply(&manifest(&handlers[..2], &process)).await.expect("it is applied");
+    running.apply(&manifest(&handlers[..2], &process)).await.expect("a valid manifest");
     is_there("two").await;
-    running.apply(&manifest(&handlers, &process)).await.expect("it is applied");
+    running.apply(&manifest(&handlers, &process)).await.expect("a valid manifest");
     is_there("pinned").await;
-    heard.push(changes.message().await.expect("a change"));
-    running.apply(&manifest(&handlers, &builtins("disclosure: all"))).await.expect("it is applied");
-    heard.push(changes.message().await.expect("a change"));
-    let mut client = Client::new(running.address(), Speech::Bare).await;
+    messages.push(changes.message().await.expect("a change"));
+    running.apply(&manifest(&handlers, &builtins("disclosure: all"))).await.expect("a valid manifest");
+    messages.push(changes.message().await.expect("a change"));
+    let mut client = WireClient::new(running.address(), ClientMode::Bare).await;
     assert_eq!(client.tools().await.len(), 6);
-    // Had the tool that is to be found been told of, another change would be the last.
+    // A notification about the unadvertised tool would arrive before the end of the stream.
     let (_, last) = tokio::join!(running.stop(), changes.message());
-    heard.extend(last);
-    assert_snapshot!(heard.join("\n"), @r#"
+    messages.extend(last);
+    assert_snapshot!(messages.join("\n"), @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}
@@ -186,10 +191,10 @@ async fn changes_that_clients_hear_of() {
 
 #[tokio::test]
 async fn hints_and_tokens_over_rest() {
-    let yard = Yard::start(&builtins("disclosure: auto, budget: 300, pinned: [add]")).await;
-    let rest = yard.key_for("tools:* rest").await;
-    let web = yard.key_for("tools:web/* rest").await;
-    let blind = yard.key_for("tools:*").await;
+    let gateway = KeyedGateway::start(&builtins("disclosure: auto, budget: 300, pinned: [add]")).await;
+    let rest = gateway.key_for("tools:* rest").await;
+    let web = gateway.key_for("tools:web/* rest").await;
+    let blind = gateway.key_for("tools:*").await;
     let mut lines = Vec::new();
     let cases = [
         (&rest, "POST /api/v1/hints", r#"{"message":"please do the math, and add two numbers"}"#),
@@ -205,7 +210,7 @@ async fn hints_and_tokens_over_rest() {
         (&blind, "GET /api/v1/tokens", ""),
     ];
     for (key, line, body) in cases {
-        let response = yard.ask(key, line, body).await;
+        let response = gateway.ask(key, line, body).await;
         lines.push(format!("{line} {body}\n  {} {}", response.head.status(), response.body));
     }
     assert_snapshot!(lines.join("\n"), @r#"
@@ -220,34 +225,34 @@ async fn hints_and_tokens_over_rest() {
     POST /api/v1/hints {"message":""}
       200 {"hint":null,"services":[]}
     POST /api/v1/hints {"message":7}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is not what is expected: message: invalid type: integer `7`, expected a string at line 1 column 12","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"invalid body: message: invalid type: integer `7`, expected a string at line 1 column 12","code":"bad_request","retryable":false}
     POST /api/v1/hints {}
-      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"The body is not what is expected: .: missing field `message` at line 1 column 2","code":"bad_request","retryable":false}
+      400 {"type":"urn:toolyard:problem:bad_request","title":"Bad Request","status":400,"detail":"invalid body: .: missing field `message` at line 1 column 2","code":"bad_request","retryable":false}
     POST /api/v1/hints {"message":"please do the math"}
-      403 {"type":"urn:toolyard:problem:denied","title":"Forbidden","status":403,"detail":"This key has not the scope for that","code":"denied","retryable":false}
+      403 {"type":"urn:toolyard:problem:denied","title":"Forbidden","status":403,"detail":"the key lacks the required scope","code":"denied","retryable":false}
     GET /api/v1/tokens 
-      200 {"estimator":"bytes/4.4","disclosure":"auto","budget":300,"lists":[{"disclosure":"all","tools":6,"tokens":409},{"disclosure":"search","tools":4,"tokens":388},{"disclosure":"auto","tools":4,"tokens":388}],"handlers":[{"name":"builtins","tools":3,"tokens":339},{"name":"math","tools":1,"tokens":49},{"name":"web","tools":2,"tokens":22}]}
+      200 {"estimator":"bytes/4.4","disclosure":"auto","budget":300,"lists":[{"disclosure":"all","tools":6,"tokens":408},{"disclosure":"search","tools":4,"tokens":387},{"disclosure":"auto","tools":4,"tokens":387}],"handlers":[{"name":"builtins","tools":3,"tokens":338},{"name":"math","tools":1,"tokens":49},{"name":"web","tools":2,"tokens":22}]}
     GET /api/v1/tokens 
       200 {"estimator":"bytes/4.4","disclosure":"all","lists":[{"disclosure":"all","tools":2,"tokens":22}],"handlers":[{"name":"web","tools":2,"tokens":22}]}
     GET /api/v1/tokens 
-      403 {"type":"urn:toolyard:problem:denied","title":"Forbidden","status":403,"detail":"This key has not the scope for that","code":"denied","retryable":false}
+      403 {"type":"urn:toolyard:problem:denied","title":"Forbidden","status":403,"detail":"the key lacks the required scope","code":"denied","retryable":false}
     "#);
 }
 
 #[tokio::test]
-async fn a_prompt_with_a_hint() {
-    let yard = Yard::start(&builtins("")).await;
+async fn prompt_carries_a_hint() {
+    let gateway = KeyedGateway::start(&builtins("")).await;
     let mut lines = Vec::new();
     for message in ["please do the math, and add two numbers", "thanks, that is all for today"] {
         let params = json!({"name": "service_hints", "arguments": {"message": message}});
-        let answer = ask(&yard, "", "prompts/get", &params).await;
+        let answer = ask(&gateway, "", "prompts/get", &params).await;
         lines.push(answer["result"]["messages"].to_string());
     }
-    let list = ask(&yard, "", "prompts/list", &json!({})).await;
+    let list = ask(&gateway, "", "prompts/list", &json!({})).await;
     lines.push(list["result"]["prompts"].to_string());
     assert_snapshot!(lines.join("\n"), @r#"
     [{"role":"user","content":{"type":"text","text":"Potentially relevant services for this request (call search_known_services for full search):\n- math (mcp): Provides 1 tool(s): add, top tools: add"}}]
     [{"role":"user","content":{"type":"text","text":"No service stands out for this request."}}]
-    [{"name":"service_hints","title":"Service hints","description":"Names the services that a message seems to be about, for a host that tells its model so.","arguments":[{"name":"message","description":"What the user says","required":true}]}]
+    [{"name":"service_hints","title":"Service hints","description":"Names the services that a message seems to be about, for a host that tells its model so.","arguments":[{"name":"message","description":"The user's message","required":true}]}]
     "#);
 }

@@ -1,51 +1,54 @@
-//! What the gateway remembers of clients: sessions, streams, requests that run, and tokens of progress.
+//! Client state in the gateway: sessions, streams, running requests, and progress tokens.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use insta::assert_snapshot;
 use tokio::sync::watch;
-use toolyard_server::Running;
+use toolyard_server::RunningGateway;
 
-use crate::client::{Client, Connection, Response, Speech, post};
+use crate::client::{ClientMode, WireClient, WireConnection, WireResponse, post};
 use crate::gateway;
 use crate::json;
-use crate::upstream::{Era, Received, Reply, Script, Server, TOOL, Upstream};
+use crate::upstream::{
+    ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
 
-async fn start(era: Era, call: impl Script, process: &str) -> (Upstream, Running) {
-    let upstream = Upstream::start(Server::new(era, &[TOOL], call));
+async fn start(era: UpstreamEra, call: impl ReplyScript, process: &str) -> (TestUpstream, RunningGateway) {
+    let upstream = TestUpstream::start(ScriptedUpstream::new(era, &[TOOL], call));
     let running = gateway(&[("h", upstream.address, "")], process).await;
     (upstream, running)
 }
 
-fn never(_: &Received) -> Reply {
-    Reply::never()
+fn never(_: &ReceivedRequest) -> ScriptedReply {
+    ScriptedReply::never()
 }
 
-/// What is said to one request.
-async fn send(running: &Running, bytes: &[u8]) -> Response {
-    let mut connection = Connection::open(running.address()).await;
+/// The response to one request.
+async fn send(running: &RunningGateway, bytes: &[u8]) -> WireResponse {
+    let mut connection = WireConnection::open(running.address()).await;
     connection.send(bytes).await;
     connection.response().await.unwrap()
 }
 
-/// Ends a session; gives the status.
-async fn delete(running: &Running, session: &str) -> u16 {
+/// Ends a session; returns the status code.
+async fn delete(running: &RunningGateway, session: &str) -> u16 {
     let head = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {session}\r\n\r\n");
     send(running, head.as_bytes()).await.head.status()
 }
 
-fn id_of(client: &Client) -> String {
-    match &client.speech {
-        Speech::Session(id) => id.clone(),
+fn id_of(client: &WireClient) -> String {
+    match &client.mode {
+        ClientMode::Session(id) => id.clone(),
         other => panic!("{other:?}"),
     }
 }
 
-/// A session is of another era than who names a revision without any (2026-07-28, basic/transports/streamable-http).
+/// Sessions belong to the legacy era, so that a modern client cannot use one (2026-07-28,
+/// basic/transports/streamable-http).
 #[tokio::test]
-async fn a_modern_client_opens_no_stream_and_ends_no_session() {
-    let (_upstream, running) = start(Era::Legacy, never, "").await;
-    let session = id_of(&Client::in_session(running.address()).await);
+async fn modern_client_cannot_use_a_session() {
+    let (_upstream, running) = start(UpstreamEra::Legacy, never, "").await;
+    let session = id_of(&WireClient::in_session(running.address()).await);
     let mut lines = Vec::new();
     for (method, version) in
         [("GET", "2026-07-28"), ("DELETE", "2026-07-28"), ("GET", "1999-01-01"), ("DELETE", "2025-11-25")]
@@ -69,8 +72,8 @@ async fn a_modern_client_opens_no_stream_and_ends_no_session() {
 
 #[tokio::test]
 async fn versions() {
-    let (_upstream, running) = start(Era::Legacy, never, "").await;
-    let mut client = Client::new(running.address(), Speech::Bare).await;
+    let (_upstream, running) = start(UpstreamEra::Legacy, never, "").await;
+    let mut client = WireClient::new(running.address(), ClientMode::Bare).await;
     let mut lines = Vec::new();
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "1999-01-01", ""] {
         let params = format!(r#"{{"protocolVersion":"{version}","capabilities":{{}}}}"#);
@@ -97,11 +100,11 @@ async fn versions() {
 }
 
 #[tokio::test]
-async fn a_session_ends_when_its_client_says_so() {
-    let (_upstream, running) = start(Era::Legacy, never, "").await;
-    let mut client = Client::in_session(running.address()).await;
-    let mut other = Client::in_session(running.address()).await;
-    assert_ne!(client.speech, other.speech);
+async fn client_ends_its_session() {
+    let (_upstream, running) = start(UpstreamEra::Legacy, never, "").await;
+    let mut client = WireClient::in_session(running.address()).await;
+    let mut other = WireClient::in_session(running.address()).await;
+    assert_ne!(client.mode, other.mode);
     assert_eq!(client.ask("ping", "{}").await.head.status(), 200);
     assert_eq!(delete(&running, &id_of(&client)).await, 204);
     assert_eq!(delete(&running, &id_of(&client)).await, 404);
@@ -110,10 +113,10 @@ async fn a_session_ends_when_its_client_says_so() {
 }
 
 #[tokio::test]
-async fn what_runs_in_a_session_ends_with_it() {
-    let (upstream, running) = start(Era::Legacy, never, "").await;
-    let mut client = Client::in_session(running.address()).await;
-    let stream = Client::new(running.address(), client.speech.clone()).await.changes().await;
+async fn running_calls_end_with_their_session() {
+    let (upstream, running) = start(UpstreamEra::Legacy, never, "").await;
+    let mut client = WireClient::in_session(running.address()).await;
+    let stream = WireClient::new(running.address(), client.mode.clone()).await.changes().await;
     let session = id_of(&client);
     let (response, ()) = tokio::join!(client.call("t", "{}"), async {
         upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
@@ -127,45 +130,50 @@ async fn what_runs_in_a_session_ends_with_it() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many() {
-    let (_upstream, running) = start(Era::Legacy, never, "limits: {sessions: 2}").await;
-    let mut silent = Client::in_session(running.address()).await;
-    let in_use = Client::in_session(running.address()).await;
+async fn session_limit_replaces_idle_sessions() {
+    let (_upstream, running) = start(UpstreamEra::Legacy, never, "limits: {sessions: 2}").await;
+    let mut silent = WireClient::in_session(running.address()).await;
+    let in_use = WireClient::in_session(running.address()).await;
     let _stream = in_use.changes().await;
-    // The one that says nothing and listens to nothing makes room for another.
-    let another = Client::in_session(running.address()).await;
+    // The new session replaces the one that is idle and has no stream.
+    let another = WireClient::in_session(running.address()).await;
     assert_eq!(silent.ask("ping", "{}").await.head.status(), 404);
     let session = id_of(&another);
     let stream = another.changes().await;
-    let mut late = Client::new(running.address(), Speech::Bare).await;
+    let mut late = WireClient::new(running.address(), ClientMode::Bare).await;
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
     let refused = late.ask("initialize", params).await;
-    assert_eq!(refused.head.status(), 503);
-    assert_snapshot!(refused.body, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Too many sessions are open: try again later"}}"#);
+    assert_eq!(refused.head.status(), 200);
+    assert_snapshot!(refused.body, @r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Too many sessions: close one, or try again later","data":{"code":"overloaded","reason":"Too many sessions: close one, or try again later","retryable":true}}}"#);
     assert_eq!(delete(&running, &session).await, 204);
     drop(stream);
     assert_eq!(late.ask("initialize", params).await.head.status(), 200);
 }
 
 #[tokio::test]
-async fn a_second_stream_takes_the_place_of_the_first() {
+async fn second_stream_replaces_the_first() {
     let (tools, offered) = watch::channel(vec![TOOL.to_owned()]);
-    let upstream = Upstream::start(Server { era: Era::Modern, tools: offered, call: Box::new(never) });
+    let upstream = TestUpstream::start(ScriptedUpstream {
+        era: UpstreamEra::Modern,
+        tools: offered,
+        call: Box::new(never),
+    });
     let running = gateway(&[("h", upstream.address, "")], "").await;
     upstream.saw(|log| log.count("subscriptions/listen") > 0, |_| ()).await;
-    let client = Client::in_session(running.address()).await;
-    let speech = client.speech.clone();
+    let client = WireClient::in_session(running.address()).await;
+    let mode = client.mode.clone();
     let mut first = client.changes().await;
-    let mut second = Client::new(running.address(), speech.clone()).await.changes().await;
+    let mut second = WireClient::new(running.address(), mode.clone()).await.changes().await;
     assert_eq!(first.message().await, None);
     tools.send_replace(Vec::new());
     assert!(second.message().await.unwrap().contains("tools/list_changed"));
 }
 
 #[tokio::test]
-async fn ids_come_back_as_they_were_written() {
+async fn request_ids_keep_their_notation() {
     let (_upstream, running) =
-        start(Era::Legacy, |request: &Received| Reply::result(request, "{}"), "").await;
+        start(UpstreamEra::Legacy, |request: &ReceivedRequest| ScriptedReply::result(request, "{}"), "")
+            .await;
     let ids = [
         "0",
         "-1",
@@ -190,9 +198,9 @@ async fn ids_come_back_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn a_request_is_withdrawn_by_its_id() {
-    let (upstream, running) = start(Era::Legacy, never, "").await;
-    let mut client = Client::in_session(running.address()).await;
+async fn request_is_cancelled_by_its_id() {
+    let (upstream, running) = start(UpstreamEra::Legacy, never, "").await;
+    let mut client = WireClient::in_session(running.address()).await;
     let headers = client.headers("", "{}");
     let withdraw = async |id: &str| {
         let params = format!(r#"{{"requestId":{id},"reason":"enough"}}"#);
@@ -201,7 +209,7 @@ async fn a_request_is_withdrawn_by_its_id() {
     };
     let (response, ()) = tokio::join!(client.call("t", "{}"), async {
         upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
-        // Neither of these is the id of the call, which is 7.
+        // None of these equals the id of the call, which is 7.
         for other in ["\"7\"", "7.0", "8", "null"] {
             withdraw(other).await;
         }
@@ -225,19 +233,19 @@ async fn a_request_is_withdrawn_by_its_id() {
     assert_eq!(running.counts().cancelled, 1);
 }
 
-/// A session may not withdraw what runs in another one.
+/// A client cannot cancel a request of another session.
 #[tokio::test]
-async fn a_request_of_another_session_is_not_withdrawn() {
+async fn request_of_another_session_is_not_cancelled() {
     let (release, released) = watch::channel(false);
-    let waiting = move |request: &Received| {
+    let waiting = move |request: &ReceivedRequest| {
         let mut released = released.clone();
-        Reply::result(request, "{}").after(async move {
+        ScriptedReply::result(request, "{}").after(async move {
             released.wait_for(|released| *released).await.unwrap();
         })
     };
-    let (upstream, running) = start(Era::Legacy, waiting, "").await;
-    let mut client = Client::in_session(running.address()).await;
-    let other = Client::in_session(running.address()).await;
+    let (upstream, running) = start(UpstreamEra::Legacy, waiting, "").await;
+    let mut client = WireClient::in_session(running.address()).await;
+    let other = WireClient::in_session(running.address()).await;
     let (response, ()) = tokio::join!(client.call("t", "{}"), async {
         upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
         let body = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
@@ -247,50 +255,50 @@ async fn a_request_of_another_session_is_not_withdrawn() {
     assert_eq!(response.body, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
 }
 
-/// Tells twice how far it is, with the token that it was given, and what it was called with.
-fn telling(request: &Received) -> Reply {
+/// Sends progress twice, with the token of the call, and then echoes the arguments.
+fn echo_progress(request: &ReceivedRequest) -> ScriptedReply {
     let params = request.params();
     let who = params.get("arguments").get("who").text();
-    let token = params.find("_meta").and_then(|meta| meta.find("progressToken")).map(json::Node::text);
+    let token = params.find("_meta").and_then(|meta| meta.find("progressToken")).map(json::JsonNode::text);
     let token = token.unwrap_or_else(|| "1".to_owned());
     let notice = |progress: u8| {
         let params = format!(r#"{{"progressToken":{token},"progress":{progress},"message":{who}}}"#);
         format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{params}}}\n\n")
     };
     let answer = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{}}}}\n\n", request.id());
-    Reply::events([notice(1), notice(2), answer].map(Bytes::from))
+    ScriptedReply::events([notice(1), notice(2), answer].map(Bytes::from))
 }
 
-/// Everything that a caller hears.
-async fn hears(running: &Running, speech: Speech, who: &str, meta: &str) -> Vec<String> {
-    let client = Client::new(running.address(), speech).await;
+/// All messages that a caller gets.
+async fn call_messages(running: &RunningGateway, mode: ClientMode, who: &str, meta: &str) -> Vec<String> {
+    let client = WireClient::new(running.address(), mode).await;
     let params = client.call_params("t", &format!(r#"{{"who":"{who}"}}"#), meta);
     let mut stream = client.open("tools/call", &params).await;
-    let mut heard = Vec::new();
+    let mut messages = Vec::new();
     while let Some(message) = stream.message().await {
-        heard.push(message);
+        messages.push(message);
     }
-    heard
+    messages
 }
 
 #[tokio::test]
 async fn progress_has_the_token_of_its_caller() {
-    let mut heard = Vec::new();
-    for era in [Era::Legacy, Era::Modern] {
-        let (_upstream, running) = start(era, telling, "").await;
+    let mut messages = Vec::new();
+    for era in [UpstreamEra::Legacy, UpstreamEra::Modern] {
+        let (_upstream, running) = start(era, echo_progress, "").await;
         let mut lines = Vec::new();
         for token in ["\"mine\"", "12345678901234567890", "1.0", "\"\""] {
             let meta = format!("\"progressToken\":{token}");
-            lines.push(hears(&running, Speech::Modern, "a", &meta).await.join("\n"));
+            lines.push(call_messages(&running, ClientMode::Modern, "a", &meta).await.join("\n"));
         }
-        heard.push(lines.join("\n\n"));
-        // Who gave no token is told nothing.
+        messages.push(lines.join("\n\n"));
+        // A call without a token gets no progress.
         let params = r#"{"name":"t","arguments":{"who":"a"}}"#;
-        let mut client = Client::new(running.address(), Speech::Bare).await;
+        let mut client = WireClient::new(running.address(), ClientMode::Bare).await;
         assert_eq!(client.ask("tools/call", params).await.body, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
     }
-    assert_eq!(heard[0], heard[1]);
-    assert_snapshot!(heard[0], @r#"
+    assert_eq!(messages[0], messages[1]);
+    assert_snapshot!(messages[0], @r#"
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":1,"message":"a"}}
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":2,"message":"a"}}
     {"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}
@@ -310,24 +318,28 @@ async fn progress_has_the_token_of_its_caller() {
 }
 
 #[tokio::test]
-async fn callers_with_the_same_token_hear_only_of_their_own() {
+async fn equal_progress_tokens_are_kept_apart() {
     const CALLERS: usize = 20;
-    for era in [Era::Legacy, Era::Modern] {
-        // All calls are there before any of them is answered.
+    for era in [UpstreamEra::Legacy, UpstreamEra::Modern] {
+        // All calls arrive before the server answers any of them.
         let (arrived, all) = watch::channel(0);
-        let together = move |request: &Received| {
+        let together = move |request: &ReceivedRequest| {
             arrived.send_modify(|arrived| *arrived += 1);
             let mut all = all.clone();
-            telling(request).after(async move {
+            echo_progress(request).after(async move {
                 all.wait_for(|arrived| *arrived == CALLERS).await.unwrap();
             })
         };
         let (upstream, running) = start(era, together, "").await;
         let caller = async |number: usize| {
-            let heard = hears(&running, Speech::Bare, &number.to_string(), r#""progressToken":1"#).await;
-            assert_eq!(heard.len(), 3);
+            let messages =
+                call_messages(&running, ClientMode::Bare, &number.to_string(), r#""progressToken":1"#).await;
+            assert_eq!(messages.len(), 3);
             let own = format!(r#""message":"{number}""#);
-            assert!(heard[..2].iter().all(|notice| notice.contains(&own)), "{number} heard {heard:?}");
+            assert!(
+                messages[..2].iter().all(|notice| notice.contains(&own)),
+                "caller {number} received {messages:?}"
+            );
         };
         join_all((0..CALLERS).map(caller)).await;
         let tokens = upstream.now(|log| {

@@ -1,17 +1,19 @@
-//! What operators are told of the gateway.
+//! The status of the gateway, as operators read it.
 
 use insta::assert_snapshot;
 use serde_json::Value;
-use toolyard_core::{Phase, Registry};
-use toolyard_server::{Options, Running};
+use toolyard_core::{BackendPhase, Registry};
+use toolyard_server::{GatewayOptions, RunningGateway};
 
-use crate::client::Connection;
-use crate::upstream::{Era, Received, Reply, Reserved, Server, TOOL, Upstream};
+use crate::client::WireConnection;
+use crate::upstream::{
+    ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
 use crate::{gateway, manifest};
 
-/// The status as it is, times and ports apart, which are random.
-async fn status(running: &Running) -> Value {
-    let mut connection = Connection::open(running.address()).await;
+/// The status with times and ports replaced, which differ between runs.
+async fn status(running: &RunningGateway) -> Value {
+    let mut connection = WireConnection::open(running.address()).await;
     connection.send(b"GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let body = connection.response().await.unwrap().body;
     let mut status: Value = serde_json::from_str(&body).unwrap();
@@ -35,8 +37,8 @@ fn anonymize(value: &mut Value) {
     }
 }
 
-/// What of it changes with its handlers.
-async fn changes(running: &Running) -> String {
+/// The parts of the status that change with the handlers.
+async fn changes(running: &RunningGateway) -> String {
     let status = status(running).await;
     let conditions = status["conditions"].as_array().unwrap().iter();
     let conditions = conditions.map(|one| format!("{}: {} ({})", one["type"], one["status"], one["message"]));
@@ -53,24 +55,28 @@ async fn changes(running: &Running) -> String {
     members.into_iter().chain(conditions).collect::<Vec<_>>().join("\n")
 }
 
-/// Waits until the handlers are as they are to be.
-async fn until(running: &Running, is_so: impl Fn(&[Phase]) -> bool) {
+/// Waits until the phases of the handlers satisfy `is_so`.
+async fn until(running: &RunningGateway, is_so: impl Fn(&[BackendPhase]) -> bool) {
     let mut registry = running.gateway().watch();
     let phases = |now: &Registry| now.phases().iter().map(|(_, phase)| phase.clone()).collect::<Vec<_>>();
     registry.wait_for(|now| is_so(&phases(now))).await.unwrap();
 }
 
-fn answers(request: &Received) -> Reply {
-    // The end of a session has no body.
-    if request.body.is_empty() { Reply::http(200, "", "") } else { Reply::result(request, "{}") }
+fn answers(request: &ReceivedRequest) -> ScriptedReply {
+    // The request that ends a session has no body.
+    if request.body.is_empty() {
+        ScriptedReply::http(200, "", "")
+    } else {
+        ScriptedReply::result(request, "{}")
+    }
 }
 
 const OTHER_TOOL: &str = r#"{"name":"u"}"#;
 
 #[tokio::test]
-async fn all_is_well() {
-    let one = Upstream::start(Server::new(Era::Legacy, &[TOOL], answers));
-    let other = Upstream::start(Server::new(Era::Modern, &[OTHER_TOOL], answers));
+async fn healthy_gateway_is_ready() {
+    let one = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Legacy, &[TOOL], answers));
+    let other = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[OTHER_TOOL], answers));
     let running = gateway(&[("there", one.address, ""), ("other", other.address, "")], "").await;
     assert_snapshot!(serde_json::to_string_pretty(&status(&running).await).unwrap(), @r#"
     {
@@ -152,16 +158,16 @@ async fn all_is_well() {
 }
 
 #[tokio::test]
-async fn a_handler_that_goes_and_comes_back() {
-    let there = Upstream::start(Server::new(Era::Legacy, &[TOOL], answers));
-    let goes = Upstream::start(Server::new(Era::Modern, &[OTHER_TOOL], answers));
+async fn handler_phase_follows_its_server() {
+    let there = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Legacy, &[TOOL], answers));
+    let goes = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[OTHER_TOOL], answers));
     let address = goes.address;
     let running = gateway(&[("there", there.address, ""), ("goes", address, "")], "").await;
     drop(goes);
-    // Whoever calls finds out.
+    // The gateway detects the lost connection by a call.
     let call = || toolyard_core::Call::tool("u", toolyard_core::Json::parse("{}").unwrap());
     let _gone = running.gateway().invoke(call()).await;
-    until(&running, |phases| matches!(phases, [_, Phase::Unavailable { .. }])).await;
+    until(&running, |phases| matches!(phases, [_, BackendPhase::Unavailable { .. }])).await;
     assert_snapshot!(changes(&running).await, @r#"
     phase: "Degraded"
     discoveredToolsCount: 2
@@ -185,14 +191,18 @@ async fn a_handler_that_goes_and_comes_back() {
     discoveredTools: [{"handlerName":"goes","name":"u","status":"Unavailable","endpoint":"(a URL)","error":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}]
     handlers: [{"name":"goes","registry":"test","origin":"manifest","type":"mcp","endpoint":"(a URL)","phase":"Unavailable","since":"(a time)","tools":1,"protocol":"MCP 2026-07-28","lastError":{"time":"(a time)","message":"the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)"}}]
     list: {"tools":0,"characters":2,"estimatedTokens":1}
-    lastEdit: {"time":"(a time)","applied":true,"message":"removed there; 1 not touched"}
+    lastEdit: {"time":"(a time)","applied":true,"message":"removed there; 1 unchanged"}
     "HandlersAvailable": "False" ("0 of 1 handlers are ready")
     "AllHandlersReady": "False" ("0 of 1 handlers are ready")
     "ToolsDiscovered": "True" ("1 tools are known")
     "HandlersValid": "True" ("the manifest is valid")
     "#);
-    let _goes = Reserved::at(address).start(Server::new(Era::Modern, &[OTHER_TOOL], answers));
-    until(&running, |phases| matches!(phases, [Phase::Ready])).await;
+    let _goes = ReservedAddress::at(address).start(ScriptedUpstream::new(
+        UpstreamEra::Modern,
+        &[OTHER_TOOL],
+        answers,
+    ));
+    until(&running, |phases| matches!(phases, [BackendPhase::Ready])).await;
     running.refuse("the manifest has problems".to_owned());
     assert_snapshot!(changes(&running).await, @r#"
     phase: "Ready"
@@ -209,12 +219,12 @@ async fn a_handler_that_goes_and_comes_back() {
     "#);
 }
 
-/// While the first list is waited for, nothing is said that is not known.
+/// The status before the first list contains no unknown values.
 #[tokio::test]
-async fn before_the_first_list() {
-    let silent = Upstream::start(|_: &Received| Reply::never());
+async fn status_before_the_first_list() {
+    let silent = TestUpstream::start(|_: &ReceivedRequest| ScriptedReply::never());
     let manifest = manifest(&[("silent", silent.address, "")], "timeouts: {firstList: 1h}");
-    let running = toolyard_server::start(&manifest, &Options::default()).await.unwrap();
+    let running = toolyard_server::start(&manifest, &GatewayOptions::default()).await.unwrap();
     assert_snapshot!(changes(&running).await, @r#"
     phase: "Pending"
     discoveredToolsCount: 0
@@ -230,16 +240,30 @@ async fn before_the_first_list() {
     "#);
 }
 
-/// A page in a browser that has found the gateway.
+/// A web page of another origin gets no status.
 #[tokio::test]
-async fn pages_of_other_origins_are_told_nothing() {
-    let there = Upstream::start(Server::new(Era::Modern, &[TOOL], answers));
+async fn other_origins_get_no_status() {
+    let there = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], answers));
     let running = gateway(&[("there", there.address, "")], "").await;
     for header in ["host: evil.example", "host: localhost\r\norigin: https://evil.example"] {
-        let mut connection = Connection::open(running.address()).await;
+        let mut connection = WireConnection::open(running.address()).await;
         connection.send(format!("GET /api/v1/status HTTP/1.1\r\n{header}\r\n\r\n").as_bytes()).await;
         let response = connection.response().await.unwrap();
         assert!(response.head.start.contains(" 403 "), "{}", response.head.start);
         assert!(response.body.contains(r#""code":"denied""#), "{}", response.body);
     }
+}
+
+#[tokio::test]
+async fn unchecked_tool_is_reported_with_its_reason() {
+    let arms = vec![r#"{"type":"string"}"#; 5000].join(",");
+    let costly =
+        format!(r#"{{"name":"costly","inputSchema":{{"properties":{{"a":{{"anyOf":[{arms}]}}}}}}}}"#);
+    let upstream = TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL, &costly], answers));
+    let running = gateway(&[("there", upstream.address, "")], "").await;
+    let status = status(&running).await;
+    let reason = "it costs too much to check: more than 4096 of its branches apply to one value";
+    let expected = serde_json::json!([{"tool": "costly", "reason": reason}]);
+    assert_eq!(status["handlers"][0]["unchecked"], expected);
+    assert_eq!(status["handlers"][0]["phase"], "Ready");
 }

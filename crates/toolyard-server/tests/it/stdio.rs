@@ -1,4 +1,4 @@
-//! One client on a pair of streams, which may speak both eras.
+//! One client on standard input and output, which may use both eras.
 
 use std::io;
 use std::sync::Arc;
@@ -9,73 +9,77 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolyard_mcp::server::duplex::{self, DuplexLimits};
-use toolyard_mcp::server::{Frontend, FrontendLimits, FrontendOptions, Offers, ServerInfo};
-use toolyard_server::Running;
+use toolyard_mcp::server::{FrontendLimits, FrontendOptions, McpFrontend, OfferedFeatures, ServerInfo};
+use toolyard_server::RunningGateway;
 
 use crate::client::MODERN_META;
 use crate::gateway;
 use crate::json;
-use crate::upstream::{Era, Received, Reply, Script, Server, TOOL, Upstream};
+use crate::upstream::{
+    ReceivedRequest, ReplyScript, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
 
 /// A client at the other end of a pipe.
-struct Piped {
+struct PipeClient {
     input: Option<WriteHalf<DuplexStream>>,
     output: BufReader<ReadHalf<DuplexStream>>,
     served: JoinHandle<io::Result<()>>,
-    upstream: Upstream,
+    upstream: TestUpstream,
     _stopping: watch::Sender<bool>,
-    _running: Running,
+    _running: RunningGateway,
 }
 
-impl Piped {
-    async fn start(tools: watch::Receiver<Vec<String>>, call: impl Script) -> Self {
-        let upstream = Upstream::start(Server { era: Era::Modern, tools, call: Box::new(call) });
+impl PipeClient {
+    async fn start(tools: watch::Receiver<Vec<String>>, call: impl ReplyScript) -> Self {
+        let upstream =
+            TestUpstream::start(ScriptedUpstream { era: UpstreamEra::Modern, tools, call: Box::new(call) });
         let running = gateway(&[("h", upstream.address, "")], "").await;
         let (stopping, stopping_now) = watch::channel(false);
         let info = ServerInfo { name: "test".into(), version: "1".into(), ..ServerInfo::default() };
-        let offers = Offers { tools: true, ..Offers::default() };
-        let limits = FrontendLimits { queued_notices: 16, ..FrontendLimits::default() };
+        let offers = OfferedFeatures { tools: true, ..OfferedFeatures::default() };
+        let limits = FrontendLimits { max_queued_notices: 16, ..FrontendLimits::default() };
         let options = FrontendOptions { info, offers, limits, ..FrontendOptions::default() };
-        let frontend = Arc::new(Frontend::new(running.gateway().clone(), options, stopping_now));
+        let frontend = Arc::new(McpFrontend::new(running.gateway().clone(), options, stopping_now));
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (theirs_in, theirs_out) = tokio::io::split(theirs);
-        let limits = DuplexLimits { line_bytes: 10_000, requests: 100, drain: Duration::from_secs(60) };
+        let limits =
+            DuplexLimits { max_line_bytes: 10_000, max_requests: 100, drain_time: Duration::from_secs(60) };
         let served = tokio::spawn(duplex::serve(frontend, theirs_in, theirs_out, limits));
         let (output, input) = tokio::io::split(ours);
         let output = BufReader::new(output);
         Self { input: Some(input), output, served, upstream, _stopping: stopping, _running: running }
     }
 
-    async fn with_tool(call: impl Script) -> Self {
+    async fn with_tool(call: impl ReplyScript) -> Self {
         let (_, tools) = watch::channel(vec![TOOL.to_owned()]);
         Self::start(tools, call).await
     }
 
-    async fn say(&mut self, line: &str) {
+    async fn send_line(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
     /// The next line; empty at the end.
-    async fn hear(&mut self) -> String {
+    async fn next_line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).await.unwrap();
         line.trim_end().to_owned()
     }
 
     async fn ask(&mut self, line: &str) -> String {
-        self.say(line).await;
-        self.hear().await
+        self.send_line(line).await;
+        self.next_line().await
     }
 
-    /// Says nothing more.
+    /// Closes the input of the gateway.
     async fn end(&mut self) {
         self.input.take().unwrap().shutdown().await.unwrap();
     }
 }
 
-fn good(request: &Received) -> Reply {
-    Reply::result(request, "{}")
+fn good(request: &ReceivedRequest) -> ScriptedReply {
+    ScriptedReply::result(request, "{}")
 }
 
 fn legacy(id: &str, method: &str, params: &str) -> String {
@@ -95,7 +99,7 @@ fn notification(method: &str, params: &str) -> String {
 
 #[tokio::test]
 async fn both_eras_on_one_pipe() {
-    let mut client = Piped::with_tool(good).await;
+    let mut client = PipeClient::with_tool(good).await;
     let call = r#""name":"t","arguments":{}"#;
     let lines = [
         modern("1", "server/discover", ""),
@@ -112,11 +116,11 @@ async fn both_eras_on_one_pipe() {
         "[]".to_owned(),
         r#"{"jsonrpc":"2.0","id":11}"#.to_owned(),
     ];
-    let mut heard = Vec::new();
+    let mut messages = Vec::new();
     for line in &lines {
-        heard.push(client.ask(line).await);
+        messages.push(client.ask(line).await);
     }
-    assert_snapshot!(heard.join("\n"), @r#"
+    assert_snapshot!(messages.join("\n"), @r#"
     {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":30000,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}
     {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"test","version":"1"}}}
     {"jsonrpc":"2.0","id":"3","result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"public","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}}
@@ -136,22 +140,22 @@ async fn both_eras_on_one_pipe() {
 #[tokio::test]
 async fn many_requests_run_at_once() {
     let (arrived, all) = watch::channel(0);
-    let together = move |request: &Received| {
+    let together = move |request: &ReceivedRequest| {
         arrived.send_modify(|arrived| *arrived += 1);
         let mut all = all.clone();
-        let reply = Reply::result(request, &request.params().get("arguments").text());
+        let reply = ScriptedReply::result(request, &request.params().get("arguments").text());
         reply.after(async move {
             all.wait_for(|arrived| *arrived == 50).await.unwrap();
         })
     };
-    let mut client = Piped::with_tool(together).await;
+    let mut client = PipeClient::with_tool(together).await;
     for number in 0..50 {
         let params = format!(r#""name":"t","arguments":{{"n":{number}}}"#);
-        client.say(&legacy(&number.to_string(), "tools/call", &params)).await;
+        client.send_line(&legacy(&number.to_string(), "tools/call", &params)).await;
     }
     let mut answered = Vec::new();
     for _ in 0..50 {
-        let message = json::read(&client.hear().await);
+        let message = json::read(&client.next_line().await);
         assert_eq!(message.get("id").text(), message.get("result").get("n").text());
         answered.push(message.get("id").text().parse::<u32>().unwrap());
     }
@@ -160,42 +164,42 @@ async fn many_requests_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_withdrawn_request_is_not_answered() {
-    let mut client = Piped::with_tool(|_: &Received| Reply::never()).await;
+async fn cancelled_request_is_not_answered() {
+    let mut client = PipeClient::with_tool(|_: &ReceivedRequest| ScriptedReply::never()).await;
     for (already, request) in [legacy, modern].into_iter().enumerate() {
-        client.say(&request("\"a\"", "tools/call", r#""name":"t""#)).await;
+        client.send_line(&request("\"a\"", "tools/call", r#""name":"t""#)).await;
         client.upstream.saw(|log| log.count("tools/call") > already, |_| ()).await;
-        client.say(&notification(CANCELLED, r#""requestId":"a""#)).await;
+        client.send_line(&notification(CANCELLED, r#""requestId":"a""#)).await;
         client.upstream.saw(|log| log.dropped.len() > already, |_| ()).await;
         assert_eq!(client.ask(&legacy("2", "ping", "")).await, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
     }
     client.end().await;
-    assert_eq!(client.hear().await, "");
+    assert_eq!(client.next_line().await, "");
     client.served.await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn changes_are_told_to_who_asked() {
+async fn changes_are_sent_to_subscribers() {
     let (tools, offered) = watch::channel(vec![TOOL.to_owned()]);
-    let mut client = Piped::start(offered, good).await;
+    let mut client = PipeClient::start(offered, good).await;
     client.upstream.saw(|log| log.count("subscriptions/listen") > 0, |_| ()).await;
-    let mut heard = Vec::new();
+    let mut messages = Vec::new();
     let filter = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
-    heard.push(client.ask(&modern("\"s\"", "subscriptions/listen", filter)).await);
-    heard.push(client.ask(&modern("2", "subscriptions/listen", "")).await);
-    // The answer shows that what was said before has been read.
-    client.say(&notification("notifications/initialized", "")).await;
+    messages.push(client.ask(&modern("\"s\"", "subscriptions/listen", filter)).await);
+    messages.push(client.ask(&modern("2", "subscriptions/listen", "")).await);
+    // The response shows that the gateway has read the earlier messages.
+    client.send_line(&notification("notifications/initialized", "")).await;
     client.ask(&legacy("3", "ping", "")).await;
     tools.send_replace(vec![TOOL.replace("\"t\"", "\"u\"")]);
-    let mut told = [client.hear().await, client.hear().await];
-    told.sort();
-    heard.extend(told);
-    client.say(&notification(CANCELLED, r#""requestId":"s""#)).await;
+    let mut notices = [client.next_line().await, client.next_line().await];
+    notices.sort();
+    messages.extend(notices);
+    client.send_line(&notification(CANCELLED, r#""requestId":"s""#)).await;
     client.ask(&legacy("4", "ping", "")).await;
     tools.send_replace(Vec::new());
-    heard.push(client.hear().await);
-    heard.push(client.ask(&legacy("5", "ping", "")).await);
-    assert_snapshot!(heard.join("\n"), @r#"
+    messages.push(client.next_line().await);
+    messages.push(client.ask(&legacy("5", "ping", "")).await);
+    assert_snapshot!(messages.join("\n"), @r#"
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"},"notifications":{"toolsListChanged":true}}}
     {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2},"notifications":{}}}
     {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}
@@ -206,45 +210,45 @@ async fn changes_are_told_to_who_asked() {
 }
 
 #[tokio::test]
-async fn what_runs_when_the_input_ends_is_answered() {
+async fn running_requests_are_answered_after_the_input_ends() {
     let (release, released) = watch::channel(false);
-    let waiting = move |request: &Received| {
+    let waiting = move |request: &ReceivedRequest| {
         let mut released = released.clone();
         good(request).after(async move {
             released.wait_for(|released| *released).await.unwrap();
         })
     };
-    let mut client = Piped::with_tool(waiting).await;
-    client.say(&legacy("1", "tools/call", r#""name":"t""#)).await;
+    let mut client = PipeClient::with_tool(waiting).await;
+    client.send_line(&legacy("1", "tools/call", r#""name":"t""#)).await;
     client.upstream.saw(|log| log.count("tools/call") == 1, |_| ()).await;
     client.end().await;
     assert!(!client.served.is_finished());
     release.send_replace(true);
-    assert_eq!(client.hear().await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-    assert_eq!(client.hear().await, "");
+    assert_eq!(client.next_line().await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(client.next_line().await, "");
     client.served.await.unwrap().unwrap();
 }
 
-/// Its sender is told, and everybody else goes on.
+/// The sender of an oversized line gets an error, and all other requests continue.
 #[tokio::test]
-async fn a_line_that_is_too_long_is_passed_over() {
+async fn oversized_line_is_skipped() {
     let (release, released) = watch::channel(false);
-    let waiting = move |request: &Received| {
+    let waiting = move |request: &ReceivedRequest| {
         let mut released = released.clone();
         good(request).after(async move {
             released.wait_for(|released| *released).await.unwrap();
         })
     };
-    let mut client = Piped::with_tool(waiting).await;
-    client.say(&legacy("1", "tools/call", r#""name":"t""#)).await;
-    let mut heard = Vec::new();
+    let mut client = PipeClient::with_tool(waiting).await;
+    client.send_line(&legacy("1", "tools/call", r#""name":"t""#)).await;
+    let mut messages = Vec::new();
     for line in ["x".repeat(10_001), legacy("2", "ping", &format!(r#""x":"{}""#, "x".repeat(200_000)))] {
-        heard.push(client.ask(&line).await);
-        heard.push(client.ask(&legacy("3", "ping", "")).await);
+        messages.push(client.ask(&line).await);
+        messages.push(client.ask(&legacy("3", "ping", "")).await);
     }
     release.send_replace(true);
-    heard.push(client.hear().await);
-    assert_snapshot!(heard.join("\n"), @r#"
+    messages.push(client.next_line().await);
+    assert_snapshot!(messages.join("\n"), @r#"
     {"jsonrpc":"2.0","error":{"code":-32600,"message":"the message is larger than 10000 bytes"}}
     {"jsonrpc":"2.0","id":3,"result":{}}
     {"jsonrpc":"2.0","error":{"code":-32600,"message":"the message is larger than 10000 bytes"}}

@@ -1,4 +1,4 @@
-//! What the gateway tells of calls, as a collector, a server behind it and a reader of metrics get it.
+//! Telemetry of calls, from the view of a collector, of upstreams and of a metrics scraper.
 
 mod collector;
 
@@ -8,52 +8,56 @@ use insta::assert_snapshot;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use toolyard_server::telemetry::names;
-use toolyard_server::{Options, Running};
+use toolyard_server::{GatewayOptions, RunningGateway};
 
-use self::collector::{Collector, attribute};
-use crate::client::{Client, Connection, Speech};
-use crate::upstream::{Era, Received, Reply, Reserved, Server, TOOL, Upstream};
+use self::collector::{OtlpCollector, attribute};
+use crate::client::{ClientMode, WireClient, WireConnection};
+use crate::upstream::{
+    ReceivedRequest, ReservedAddress, ScriptedReply, ScriptedUpstream, TOOL, TestUpstream, UpstreamEra,
+};
 use crate::{entry, manifest_of, started};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENTS_SPAN: &str = "00f067aa0ba902b7";
 
-/// The context that clients send: as a member of `_meta`, and as a header.
+/// The trace context of a client: as a member of `_meta`, and as a header.
 fn context() -> String {
     format!("00-{TRACE}-{CLIENTS_SPAN}-01")
 }
 
-/// A tool that succeeds, says that it failed, or is refused by its server.
-fn behave(request: &Received) -> Reply {
+/// A tool that succeeds, reports an error, or is refused by its server.
+fn tool_reply(request: &ReceivedRequest) -> ScriptedReply {
     match &*request.params().get("arguments").text() {
-        r#"{"n":1}"# => Reply::result(request, r#"{"content":[],"isError":true}"#),
+        r#"{"n":1}"# => ScriptedReply::result(request, r#"{"content":[],"isError":true}"#),
         r#"{"n":2}"# => {
             let id = request.id();
-            Reply::json(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"no"}}}}"#))
+            ScriptedReply::json(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"no"}}}}"#
+            ))
         }
-        _ => Reply::result(request, r#"{"content":[]}"#),
+        _ => ScriptedReply::result(request, r#"{"content":[]}"#),
     }
 }
 
-/// Servers of every kind that has a network: MCP of both eras, and an endpoint of HTTP.
-struct Servers {
-    modern: Upstream,
-    legacy: Upstream,
-    plain: Upstream,
+/// One server for each protocol over the network: MCP of both eras, and an HTTP endpoint.
+struct TracedServers {
+    modern: TestUpstream,
+    legacy: TestUpstream,
+    plain: TestUpstream,
 }
 
-impl Servers {
+impl TracedServers {
     fn start() -> Self {
         Self {
-            modern: Upstream::start(Server::new(Era::Modern, &[TOOL], behave)),
-            legacy: Upstream::start(Server::new(Era::Legacy, &[TOOL], behave)),
-            plain: Upstream::start(|_: &Received| Reply::json("{}")),
+            modern: TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Modern, &[TOOL], tool_reply)),
+            legacy: TestUpstream::start(ScriptedUpstream::new(UpstreamEra::Legacy, &[TOOL], tool_reply)),
+            plain: TestUpstream::start(|_: &ReceivedRequest| ScriptedReply::json("{}")),
         }
     }
 
-    /// A gateway in front of them. Their tools are `t`, `legacy_t` and `plain`.
-    async fn gateway(&self, process: &str) -> Running {
-        let mcp = |name: &str, server: &Upstream| {
+    /// A gateway in front of these servers. Their tools are `t`, `legacy_t` and `plain`.
+    async fn gateway(&self, process: &str) -> RunningGateway {
+        let mcp = |name: &str, server: &TestUpstream| {
             entry(name, "", &format!("transport: streamable-http, endpoint: 'http://{}/mcp'", server.address))
         };
         let plain = format!(
@@ -65,13 +69,13 @@ impl Servers {
         started(&manifest_of(&handlers, process)).await
     }
 
-    /// The contexts that each server was sent with its last call: in the header, and in `_meta`.
+    /// The trace contexts of the latest call at each server: in the header, and in `_meta`.
     fn contexts(&self) -> Vec<(Option<String>, Option<String>)> {
-        let mcp = |server: &Upstream| {
+        let mcp = |server: &TestUpstream| {
             server.now(|log| {
                 let call = log.last("tools/call");
                 let header = call.head.header("traceparent").map(str::to_owned);
-                (header, call.params().get("_meta").find("traceparent").map(crate::json::Node::plain))
+                (header, call.params().get("_meta").find("traceparent").map(crate::json::JsonNode::plain))
             })
         };
         let plain = self.plain.now(|log| {
@@ -82,14 +86,14 @@ impl Servers {
     }
 }
 
-fn otlp(collector: &Collector, protocol: &str) -> String {
+fn otlp(collector: &OtlpCollector, protocol: &str) -> String {
     format!(
         "telemetry: {{otlp: {{endpoint: 'http://{}', protocol: {protocol}, headers: {{x-key: k}}, interval: 100ms}}}}",
         collector.address
     )
 }
 
-/// A server that is never there.
+/// The entry of a server that never runs.
 fn one_handler() -> String {
     entry("h", "", "transport: streamable-http, endpoint: 'http://127.0.0.1:1/mcp'")
 }
@@ -101,8 +105,8 @@ fn hex(id: &[u8]) -> String {
     })
 }
 
-/// A span as a test compares it: ids that differ each time are left out.
-fn shown(span: &Span) -> String {
+/// A span as text, without the ids that differ between runs.
+fn span_text(span: &Span) -> String {
     let kind = SpanKind::try_from(span.kind).unwrap().as_str_name();
     let mut attributes: Vec<_> = span
         .attributes
@@ -115,20 +119,20 @@ fn shown(span: &Span) -> String {
     format!("{kind} {} {:?} {} [{}]", span.name, status.code(), status.message, attributes.join(" "))
 }
 
-/// Calls each tool as a client of a trace does.
-async fn call_each(running: &Running) {
+/// Calls each tool with the trace context of a client.
+async fn call_each(running: &RunningGateway) {
     let meta = format!(r#""traceparent":"{}","tracestate":"a=b""#, context());
     for tool in ["t", "legacy_t", "plain"] {
-        let mut client = Client::new(running.address(), Speech::Modern).await;
+        let mut client = WireClient::new(running.address(), ClientMode::Modern).await;
         let params = client.call_params(tool, "{}", &meta);
         let response = client.ask("tools/call", &params).await;
         assert!(response.body.contains("result"), "{}", response.body);
     }
 }
 
-/// One trace, from the client by way of the gateway to each server.
-async fn check_trace(collector: Collector, protocol: &str) {
-    let servers = Servers::start();
+/// Checks that one trace spans the client, the gateway and each server.
+async fn check_trace(collector: OtlpCollector, protocol: &str) {
+    let servers = TracedServers::start();
     let running = servers.gateway(&otlp(&collector, protocol)).await;
     call_each(&running).await;
     let spans = collector.saw(|seen| seen.spans.len() == 6, |seen| seen.spans.clone()).await;
@@ -155,28 +159,28 @@ async fn check_trace(collector: Collector, protocol: &str) {
 
 #[tokio::test]
 async fn one_trace_over_grpc() {
-    check_trace(Collector::over_grpc().await, "grpc").await;
+    check_trace(OtlpCollector::over_grpc().await, "grpc").await;
 }
 
 #[tokio::test]
 async fn one_trace_over_http() {
-    check_trace(Collector::over_http().await, "http").await;
+    check_trace(OtlpCollector::over_http().await, "http").await;
 }
 
-/// Every way in which a call ends, as its spans tell it. They are sent before the gateway has stopped.
+/// The spans show how each call ends. The gateway sends them before it stops.
 #[tokio::test]
-async fn what_spans_say() {
-    let collector = Collector::over_grpc().await;
-    let servers = Servers::start();
+async fn spans_describe_each_outcome() {
+    let collector = OtlpCollector::over_grpc().await;
+    let servers = TracedServers::start();
     let running = servers.gateway(&otlp(&collector, "grpc")).await;
-    let mut client = Client::in_session(running.address()).await;
+    let mut client = WireClient::in_session(running.address()).await;
     for (tool, arguments) in
         [("t", "{}"), ("t", r#"{"n":1}"#), ("t", r#"{"n":2}"#), ("t", "[]"), ("nobody", "{}")]
     {
         client.call(tool, arguments).await;
     }
     running.stop().await;
-    let spans = collector.saw(|_| true, |seen| seen.spans.iter().map(shown).collect::<Vec<_>>()).await;
+    let spans = collector.saw(|_| true, |seen| seen.spans.iter().map(span_text).collect::<Vec<_>>()).await;
     assert_snapshot!(spans.join("\n"), @"
     SPAN_KIND_CLIENT tools/call t Unset  [gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call toolyard.handler=modern]
     SPAN_KIND_SERVER tools/call t Unset  [gen_ai.operation.name=execute_tool gen_ai.tool.name=t mcp.method.name=tools/call network.transport=tcp toolyard.handler=modern]
@@ -188,17 +192,17 @@ async fn what_spans_say() {
     ");
 }
 
-/// Without a collector the client's own context goes on, by whichever way it came.
+/// Without a collector, the gateway forwards the client's context unchanged, whether it came in `_meta` or in a header.
 #[tokio::test]
-async fn a_trace_passes_where_there_is_no_collector() {
-    let servers = Servers::start();
+async fn trace_context_is_forwarded_without_a_collector() {
+    let servers = TracedServers::start();
     let running = servers.gateway("").await;
     call_each(&running).await;
     let passed = Some(context());
     let everywhere = vec![(passed.clone(), passed.clone()), (passed.clone(), passed.clone()), (passed, None)];
     assert_eq!(servers.contexts(), everywhere);
 
-    let mut client = Client::new(running.address(), Speech::Modern).await;
+    let mut client = WireClient::new(running.address(), ClientMode::Modern).await;
     let other = format!("00-{TRACE}-00000000000000ff-00");
     for tool in ["t", "legacy_t", "plain"] {
         let params = client.call_params(tool, "{}", "");
@@ -214,26 +218,26 @@ async fn a_trace_passes_where_there_is_no_collector() {
     assert_eq!(baggage.as_deref(), Some("user=a"));
 }
 
-async fn page(running: &Running) -> String {
-    let mut connection = Connection::open(running.address()).await;
+async fn page(running: &RunningGateway) -> String {
+    let mut connection = WireConnection::open(running.address()).await;
     connection.send(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let response = connection.response().await.unwrap();
     assert_eq!(response.head.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     response.body
 }
 
-/// The lines of a page that begin with one of these, without what time it is.
+/// The lines of a metrics page that begin with one of these prefixes, without the lines about time.
 fn lines(page: &str, starts: &[&str]) -> String {
     let lines = page.lines().filter(|line| starts.iter().any(|start| line.starts_with(start)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Labels are bounded: by what is configured, and never by what callers say.
+/// The configuration bounds the values of labels; callers cannot add any.
 #[tokio::test]
-async fn the_page_of_metrics() {
-    let servers = Servers::start();
+async fn metrics_page_has_bounded_labels() {
+    let servers = TracedServers::start();
     let running = servers.gateway("telemetry: {prefix: rockbot}, limits: {metricLabels: 1}").await;
-    let mut client = Client::in_session(running.address()).await;
+    let mut client = WireClient::in_session(running.address()).await;
     for (tool, arguments) in
         [("t", "{}"), ("t", r#"{"n":1}"#), ("t", r#"{"n":2}"#), ("plain", "{}"), ("legacy_t", "{}")]
     {
@@ -244,7 +248,7 @@ async fn the_page_of_metrics() {
     }
     let page = page(&running).await;
     assert!(!page.contains("invented"), "{page}");
-    let shown = lines(
+    let samples = lines(
         &page,
         &[
             "rockbot_tool_invocations_total{",
@@ -258,7 +262,7 @@ async fn the_page_of_metrics() {
             "target_info",
         ],
     );
-    assert_snapshot!(shown, @r#"
+    assert_snapshot!(samples, @r#"
     mcp_client_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="other",mcp_method_name="tools/call"} 2
     mcp_client_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="t",mcp_method_name="tools/call"} 1
     mcp_client_operation_duration_seconds_count{error_type="execution_failed",gen_ai_operation_name="execute_tool",gen_ai_tool_name="t",mcp_method_name="tools/call"} 1
@@ -290,23 +294,23 @@ async fn the_page_of_metrics() {
     "#);
 }
 
-/// Calls do not notice that nobody takes their spans; what is lost is counted, and the end does not wait for long.
+/// A missing collector does not affect calls; lost spans are counted, and shutdown does not wait long for the rest.
 #[tokio::test]
-async fn a_collector_that_is_gone() {
+async fn missing_collector_does_not_block_calls() {
     for protocol in ["grpc", "http"] {
-        let nobody = Reserved::new();
-        let servers = Servers::start();
+        let nobody = ReservedAddress::new();
+        let servers = TracedServers::start();
         let telemetry = format!(
             "telemetry: {{otlp: {{endpoint: 'http://{}', protocol: {protocol}, interval: 50ms}}}}, \
              timeouts: {{export: 100ms}}, limits: {{queuedSpans: 1}}",
             nobody.address()
         );
         let running = servers.gateway(&telemetry).await;
-        let mut client = Client::in_session(running.address()).await;
+        let mut client = WireClient::in_session(running.address()).await;
         for _ in 0..20 {
             assert!(client.call("t", "{}").await.body.contains("result"));
         }
-        // At most one of 40 waits, one is being sent.
+        // Of 40 spans, at most one waits in the queue and one is being sent.
         let lost = loop {
             let page = page(&running).await;
             let lost = lines(&page, &["toolyard_telemetry_lost_total{signal=\"traces\"}"]);
@@ -321,14 +325,14 @@ async fn a_collector_that_is_gone() {
     }
 }
 
-/// The share of traces that is kept, and a client's word before it.
+/// The sampling ratio applies to traces without a sampling decision of the client.
 #[tokio::test]
-async fn which_traces_are_kept() {
-    let collector = Collector::over_grpc().await;
-    let servers = Servers::start();
+async fn sampling_respects_the_client() {
+    let collector = OtlpCollector::over_grpc().await;
+    let servers = TracedServers::start();
     let telemetry = otlp(&collector, "grpc").replace("telemetry: {", "telemetry: {traces: {sample: 0}, ");
     let running = servers.gateway(&telemetry).await;
-    let mut client = Client::in_session(running.address()).await;
+    let mut client = WireClient::in_session(running.address()).await;
     client.call("t", "{}").await;
     let header =
         servers.modern.now(|log| log.last("tools/call").head.header("traceparent").map(str::to_owned));
@@ -339,8 +343,8 @@ async fn which_traces_are_kept() {
 }
 
 #[tokio::test]
-async fn every_instrument_is_on_the_page() {
-    let servers = Servers::start();
+async fn every_instrument_is_on_the_metrics_page() {
+    let servers = TracedServers::start();
     let running = servers.gateway("").await;
     call_each(&running).await;
     let page = page(&running).await;
@@ -350,25 +354,25 @@ async fn every_instrument_is_on_the_page() {
     }
 }
 
-/// Nobody but our own origin reads metrics.
+/// Metrics are readable from the gateway's own origin only.
 #[tokio::test]
-async fn pages_of_others_get_no_metrics() {
+async fn other_origins_get_no_metrics() {
     let running = started(&manifest_of(&one_handler(), "")).await;
-    let mut connection = Connection::open(running.address()).await;
+    let mut connection = WireConnection::open(running.address()).await;
     connection.send(b"GET /metrics HTTP/1.1\r\nhost: evil.example\r\n\r\n").await;
     assert!(connection.response().await.unwrap().head.start.contains("403"));
 }
 
-/// A log that notes what it is told to do.
+/// Collects the filters that the log is set to.
 #[tokio::test]
-async fn an_edit_of_the_filter_is_applied_at_once() {
+async fn log_filter_edit_is_applied_at_once() {
     let (told, now) = tokio::sync::watch::channel(Vec::new());
     let log = toolyard_server::log::LogControl::new(move |filter: &str| {
         told.send_modify(|told: &mut Vec<String>| told.push(filter.to_owned()));
         Ok(())
     });
     let manifest = |filter: &str| manifest_of(&one_handler(), &format!("logs: {{filter: '{filter}'}}"));
-    let options = Options { log, ..Options::default() };
+    let options = GatewayOptions { log, ..GatewayOptions::default() };
     let running = toolyard_server::start(&manifest("info"), &options).await.unwrap();
     for (filter, told) in [("info", vec![]), ("warn", vec!["warn"]), ("warn", vec!["warn"])] {
         let applied = running.apply(&manifest(filter)).await.unwrap();
@@ -376,18 +380,18 @@ async fn an_edit_of_the_filter_is_applied_at_once() {
         assert_eq!(*now.borrow(), told);
     }
     running.set_log_filter("debug").unwrap();
-    // An edit of something else leaves alone what was said since.
+    // An edit of another setting keeps the filter that was set at run time.
     running.apply(&manifest("warn")).await.unwrap();
     assert_eq!(*now.borrow(), ["warn", "debug"]);
 }
 
-/// The documentation names every instrument and every attribute, and nothing else.
+/// The documentation names exactly the instruments and attributes of the code.
 #[test]
-fn the_documentation_is_true() {
+fn documentation_matches_the_telemetry_names() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/telemetry.md");
     let text = std::fs::read_to_string(path).unwrap();
     let quoted = |name: &&str| format!("`{name}`");
-    let row = |one: &&names::Instrument| {
+    let row = |one: &&names::MetricInstrument| {
         let kind = format!("{:?}", one.kind).to_lowercase();
         let attributes = one.attributes.iter().map(quoted).collect::<Vec<_>>().join(", ");
         let name = one.full_name("toolyard");
@@ -400,7 +404,7 @@ fn the_documentation_is_true() {
     assert_eq!(metrics, expected);
     let mut documented: Vec<_> = attributes.iter().map(|line| line.split('`').nth(1).unwrap()).collect();
     documented.sort_unstable();
-    let mut known = names::SPAN_ATTRIBUTES;
-    known.sort_unstable();
-    assert_eq!(documented, known);
+    let mut attribute_names = names::SPAN_ATTRIBUTES;
+    attribute_names.sort_unstable();
+    assert_eq!(documented, attribute_names);
 }

@@ -1,4 +1,4 @@
-//! Servers that say exactly what a test has them say.
+//! Scripted upstreams that send exactly the bytes that a test specifies.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::http1::{Framing, Head, Reader};
-use crate::json::{self, Node};
+use crate::http1::{BodyFraming, Http1Reader, HttpHead};
+use crate::json::{self, JsonNode};
 
-/// A request as the server got it.
+/// A request as the server received it.
 #[derive(Debug, Clone)]
-pub(crate) struct Received {
-    pub(crate) head: Head,
+pub(crate) struct ReceivedRequest {
+    pub(crate) head: HttpHead,
     pub(crate) body: String,
 }
 
-impl Received {
-    /// The JSON-RPC method, or the HTTP method where there is no body.
+impl ReceivedRequest {
+    /// The JSON-RPC method, or the HTTP method of a request without a body.
     pub(crate) fn method(&self) -> String {
         match self.body.is_empty() {
             true => self.head.start.split(' ').next().unwrap_or_default().to_owned(),
-            false => self.message().find("method").map(Node::plain).unwrap_or_default(),
+            false => self.message().find("method").map(JsonNode::plain).unwrap_or_default(),
         }
     }
 
-    pub(crate) fn message(&self) -> Node {
+    pub(crate) fn message(&self) -> JsonNode {
         json::read(&self.body)
     }
 
-    pub(crate) fn params(&self) -> Node {
+    pub(crate) fn params(&self) -> JsonNode {
         self.message().get("params").clone()
     }
 
@@ -44,19 +44,19 @@ impl Received {
     }
 }
 
-/// What goes over the wire for one request, and whether the connection ends behind it.
-pub(crate) struct Reply {
+/// The bytes sent for one request; the connection may end after them.
+pub(crate) struct ScriptedReply {
     bytes: BoxStream<'static, Bytes>,
     last: bool,
 }
 
-impl Reply {
-    /// These bytes and no more: the connection ends.
+impl ScriptedReply {
+    /// These bytes, and then the end of the connection.
     pub(crate) fn raw(bytes: impl Into<Bytes>) -> Self {
         Self { bytes: stream::iter([bytes.into()]).boxed(), last: true }
     }
 
-    /// A whole response. `headers` are lines with their ends.
+    /// A complete response. `headers` are complete lines with their line ends.
     pub(crate) fn http(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
         let text = format!("HTTP/1.1 {status} Status\r\n{headers}content-length: {length}\r\n\r\n{body}");
@@ -68,16 +68,16 @@ impl Reply {
     }
 
     /// The result of a request.
-    pub(crate) fn result(request: &Received, result: &str) -> Self {
+    pub(crate) fn result(request: &ReceivedRequest, result: &str) -> Self {
         Self::json(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.id()))
     }
 
-    /// A chunked response whose pieces come when the stream gives them. It never ends by itself.
+    /// A chunked response with the pieces of a stream. It stays open after the last piece.
     pub(crate) fn live(kind: &str, pieces: impl stream::Stream<Item = Bytes> + Send + 'static) -> Self {
         Self::ending(kind, pieces.chain(stream::pending()))
     }
 
-    /// The same, and it ends with the stream.
+    /// A chunked response that ends with the stream.
     pub(crate) fn ending(kind: &str, pieces: impl stream::Stream<Item = Bytes> + Send + 'static) -> Self {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
         let head = stream::once(async { Bytes::from(head) });
@@ -85,7 +85,7 @@ impl Reply {
         Self { bytes: head.chain(pieces.map(|piece| chunk(&piece))).chain(end).boxed(), last: true }
     }
 
-    /// A response that is a whole stream of events, in the given pieces.
+    /// A complete stream of events, in the given pieces.
     pub(crate) fn events(pieces: impl IntoIterator<Item = Bytes>) -> Self {
         let mut text = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n".to_vec();
         text.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n");
@@ -94,12 +94,12 @@ impl Reply {
         Self { bytes: stream::iter([text.into()]).boxed(), last: false }
     }
 
-    /// Nothing, for as long as the other side waits.
+    /// No bytes, for as long as the peer waits.
     pub(crate) fn never() -> Self {
         Self { bytes: stream::pending().boxed(), last: true }
     }
 
-    /// The same reply, once `ready` has come.
+    /// The same reply, once `ready` completes.
     pub(crate) fn after(self, ready: impl Future<Output = ()> + Send + 'static) -> Self {
         let wait = stream::once(async {
             ready.await;
@@ -116,53 +116,53 @@ fn chunk(piece: &[u8]) -> Bytes {
     chunk.into()
 }
 
-/// Decides what is said to a request.
-pub(crate) trait Script: Send + Sync + 'static {
-    fn reply(&self, request: &Received) -> Reply;
+/// Decides the reply to a request.
+pub(crate) trait ReplyScript: Send + Sync + 'static {
+    fn reply(&self, request: &ReceivedRequest) -> ScriptedReply;
 }
 
-impl<F: Fn(&Received) -> Reply + Send + Sync + 'static> Script for F {
-    fn reply(&self, request: &Received) -> Reply {
+impl<F: Fn(&ReceivedRequest) -> ScriptedReply + Send + Sync + 'static> ReplyScript for F {
+    fn reply(&self, request: &ReceivedRequest) -> ScriptedReply {
         self(request)
     }
 }
 
-/// What a server has seen.
+/// The requests that a server has received.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
-    pub(crate) requests: Vec<Received>,
-    /// The methods of requests whose connection was closed before the reply was over.
+pub(crate) struct RequestLog {
+    pub(crate) requests: Vec<ReceivedRequest>,
+    /// The methods of requests whose connection was closed before the reply was complete.
     pub(crate) dropped: Vec<String>,
 }
 
-impl Log {
+impl RequestLog {
     pub(crate) fn count(&self, method: &str) -> usize {
         self.requests.iter().filter(|request| request.method() == method).count()
     }
 
-    /// The latest request of a method.
+    /// The latest request with this method.
     #[track_caller]
-    pub(crate) fn last(&self, method: &str) -> &Received {
+    pub(crate) fn last(&self, method: &str) -> &ReceivedRequest {
         self.requests.iter().rfind(|request| request.method() == method).expect("such a request came")
     }
 }
 
 /// A running server. Dropping it closes its connections.
-pub(crate) struct Upstream {
+pub(crate) struct TestUpstream {
     pub(crate) address: SocketAddr,
-    log: watch::Receiver<Log>,
+    log: watch::Receiver<RequestLog>,
     _tasks: JoinSet<()>,
 }
 
 /// An address that refuses connections until a server is started there.
-pub(crate) struct Reserved(TcpSocket);
+pub(crate) struct ReservedAddress(TcpSocket);
 
-impl Reserved {
+impl ReservedAddress {
     pub(crate) fn new() -> Self {
         Self::at("127.0.0.1:0".parse().unwrap())
     }
 
-    /// The address of a server that is gone.
+    /// The address of a server that has stopped.
     pub(crate) fn at(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
@@ -174,35 +174,39 @@ impl Reserved {
         self.0.local_addr().unwrap()
     }
 
-    pub(crate) fn start(self, script: impl Script) -> Upstream {
+    pub(crate) fn start(self, script: impl ReplyScript) -> TestUpstream {
         let listener = self.0.listen(4096).unwrap();
-        let (sender, log) = watch::channel(Log::default());
+        let (sender, log) = watch::channel(RequestLog::default());
         let address = listener.local_addr().unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, Arc::new(script), Arc::new(sender)));
-        Upstream { address, log, _tasks: tasks }
+        TestUpstream { address, log, _tasks: tasks }
     }
 }
 
-impl Upstream {
-    pub(crate) fn start(script: impl Script) -> Self {
-        Reserved::new().start(script)
+impl TestUpstream {
+    pub(crate) fn start(script: impl ReplyScript) -> Self {
+        ReservedAddress::new().start(script)
     }
 
-    /// Waits until the server has seen what is asked for; gives what `read` makes of the log then.
-    pub(crate) async fn saw<T>(&self, seen: impl Fn(&Log) -> bool, read: impl FnOnce(&Log) -> T) -> T {
+    /// Waits until `seen` holds for the log; returns the result of `read` at that moment.
+    pub(crate) async fn saw<T>(
+        &self,
+        seen: impl Fn(&RequestLog) -> bool,
+        read: impl FnOnce(&RequestLog) -> T,
+    ) -> T {
         let mut log = self.log.clone();
         let log = log.wait_for(|log| seen(log)).await.unwrap();
         read(&log)
     }
 
-    /// What `read` makes of the log now.
-    pub(crate) fn now<T>(&self, read: impl FnOnce(&Log) -> T) -> T {
+    /// The result of `read` for the current log.
+    pub(crate) fn now<T>(&self, read: impl FnOnce(&RequestLog) -> T) -> T {
         read(&self.log.borrow())
     }
 }
 
-async fn accept(listener: TcpListener, script: Arc<dyn Script>, log: Arc<watch::Sender<Log>>) {
+async fn accept(listener: TcpListener, script: Arc<dyn ReplyScript>, log: Arc<watch::Sender<RequestLog>>) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
@@ -211,13 +215,13 @@ async fn accept(listener: TcpListener, script: Arc<dyn Script>, log: Arc<watch::
     }
 }
 
-/// Serves one connection. It ends with the first write that fails.
-async fn serve(stream: TcpStream, script: Arc<dyn Script>, log: Arc<watch::Sender<Log>>) {
+/// Serves one connection, up to the first write that fails.
+async fn serve(stream: TcpStream, script: Arc<dyn ReplyScript>, log: Arc<watch::Sender<RequestLog>>) {
     let (reader, mut writer) = stream.into_split();
-    let mut reader = Reader::new(reader);
+    let mut reader = Http1Reader::new(reader);
     while let Ok(Some(head)) = reader.head().await {
-        let Ok(body) = reader.body(head.framing(Framing::Length(0))).await else { return };
-        let request = Received { head, body };
+        let Ok(body) = reader.body(head.framing(BodyFraming::Length(0))).await else { return };
+        let request = ReceivedRequest { head, body };
         log.send_modify(|log| log.requests.push(request.clone()));
         let mut reply = script.reply(&request);
         let write = async {
@@ -228,40 +232,40 @@ async fn serve(stream: TcpStream, script: Arc<dyn Script>, log: Arc<watch::Sende
             }
             true
         };
-        // Nobody sends a second request before the first is answered: what can be read is the end.
-        let written = tokio::select! {
-            written = write => written,
+        // Peers send no second request before the response to the first, so that readable data means the end.
+        let outcome = tokio::select! {
+            outcome = write => outcome,
             () = reader.end() => false,
         };
-        if !written {
+        if !outcome {
             log.send_modify(|log| log.dropped.push(request.method()));
         }
-        if !written || reply.last {
+        if !outcome || reply.last {
             return;
         }
     }
 }
 
-// === a server that behaves ===
+// === a well-behaved server ===
 
-/// How a server is spoken to.
+/// The protocol era of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
+pub(crate) enum UpstreamEra {
     Legacy,
     Modern,
 }
 
-/// A server of MCP that does everything right; the replies to `tools/call` are the test's own.
-pub(crate) struct Server {
-    pub(crate) era: Era,
-    /// The texts of the definitions. A change is announced.
+/// A correct MCP server; the test supplies the replies to `tools/call`.
+pub(crate) struct ScriptedUpstream {
+    pub(crate) era: UpstreamEra,
+    /// The texts of the definitions. The server announces changes.
     pub(crate) tools: watch::Receiver<Vec<String>>,
-    pub(crate) call: Box<dyn Script>,
+    pub(crate) call: Box<dyn ReplyScript>,
 }
 
-impl Server {
-    /// A server with tools that do not change.
-    pub(crate) fn new(era: Era, tools: &[&str], call: impl Script) -> Self {
+impl ScriptedUpstream {
+    /// A server whose tools do not change.
+    pub(crate) fn new(era: UpstreamEra, tools: &[&str], call: impl ReplyScript) -> Self {
         let (_, tools) = watch::channel(tools.iter().map(ToString::to_string).collect());
         Self { era, tools, call: Box::new(call) }
     }
@@ -271,26 +275,26 @@ impl Server {
     }
 
     /// A stream that begins with `first` and announces every change of the tools.
-    fn changes(&self, first: String, announcement: &'static str) -> Reply {
+    fn changes(&self, first: String, announcement: &'static str) -> ScriptedReply {
         let mut tools = self.tools.clone();
         tools.mark_unchanged();
         let rest = stream::unfold(tools, move |mut tools| async move {
             tools.changed().await.ok()?;
             Some((Bytes::from(format!("data: {announcement}\n\n")), tools))
         });
-        Reply::live("text/event-stream", stream::iter([Bytes::from(first)]).chain(rest))
+        ScriptedReply::live("text/event-stream", stream::iter([Bytes::from(first)]).chain(rest))
     }
 }
 
-/// A server that says what `say` wants to be said, and for the rest behaves.
+/// A server that replies with `say` where that returns a reply, and otherwise behaves correctly.
 pub(crate) fn but(
-    server: impl Script,
-    say: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static,
-) -> impl Script {
-    move |request: &Received| say(request).unwrap_or_else(|| server.reply(request))
+    server: impl ReplyScript,
+    say: impl Fn(&ReceivedRequest) -> Option<ScriptedReply> + Send + Sync + 'static,
+) -> impl ReplyScript {
+    move |request: &ReceivedRequest| say(request).unwrap_or_else(|| server.reply(request))
 }
 
-/// The tools of most tests: it takes anything.
+/// The tool of most tests, which accepts any arguments.
 pub(crate) const TOOL: &str = r#"{"name":"t","inputSchema":{"type":"object"}}"#;
 
 /// The session of every legacy server here.
@@ -302,38 +306,38 @@ const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_cha
 const ACKNOWLEDGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}"#;
 
 /// The result of `initialize`, which opens this session.
-pub(crate) fn initialized(request: &Received, session: &str) -> Reply {
+pub(crate) fn initialized(request: &ReceivedRequest, session: &str) -> ScriptedReply {
     let body = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{LEGACY_INFO}}}"#, request.id());
     let headers = format!("content-type: application/json\r\nmcp-session-id: {session}\r\n");
-    Reply::http(200, &headers, &body)
+    ScriptedReply::http(200, &headers, &body)
 }
 
-impl Script for Server {
-    fn reply(&self, request: &Received) -> Reply {
+impl ReplyScript for ScriptedUpstream {
+    fn reply(&self, request: &ReceivedRequest) -> ScriptedReply {
         match (&*request.method(), self.era) {
             ("tools/call", _) => self.call.reply(request),
-            ("tools/list", Era::Legacy) => {
-                Reply::result(request, &format!(r#"{{"tools":{}}}"#, self.tools()))
+            ("tools/list", UpstreamEra::Legacy) => {
+                ScriptedReply::result(request, &format!(r#"{{"tools":{}}}"#, self.tools()))
             }
-            ("tools/list", Era::Modern) => {
+            ("tools/list", UpstreamEra::Modern) => {
                 let rest = r#""ttlMs":0,"cacheScope":"public","resultType":"complete""#;
-                Reply::result(request, &format!(r#"{{"tools":{},{rest}}}"#, self.tools()))
+                ScriptedReply::result(request, &format!(r#"{{"tools":{},{rest}}}"#, self.tools()))
             }
-            ("server/discover", Era::Modern) => Reply::result(request, MODERN_INFO),
-            ("subscriptions/listen", Era::Modern) => {
+            ("server/discover", UpstreamEra::Modern) => ScriptedReply::result(request, MODERN_INFO),
+            ("subscriptions/listen", UpstreamEra::Modern) => {
                 self.changes(format!("data: {ACKNOWLEDGED}\n\n"), CHANGED)
             }
-            ("initialize", Era::Legacy) => initialized(request, SESSION),
-            ("GET", Era::Legacy) => self.changes(": open\n\n".to_owned(), CHANGED),
-            ("GET", Era::Modern) => Reply::http(405, "allow: POST\r\n", ""),
-            // What has no method is a response.
-            ("notifications/initialized" | "notifications/cancelled" | "", Era::Legacy) => {
-                Reply::http(202, "", "")
+            ("initialize", UpstreamEra::Legacy) => initialized(request, SESSION),
+            ("GET", UpstreamEra::Legacy) => self.changes(": open\n\n".to_owned(), CHANGED),
+            ("GET", UpstreamEra::Modern) => ScriptedReply::http(405, "allow: POST\r\n", ""),
+            // A message without a method is a response.
+            ("notifications/initialized" | "notifications/cancelled" | "", UpstreamEra::Legacy) => {
+                ScriptedReply::http(202, "", "")
             }
             (method, _) => {
                 let error = format!(r#"{{"code":-32601,"message":"no method {method}"}}"#);
                 let body = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, request.id());
-                Reply::http(404, "content-type: application/json\r\n", &body)
+                ScriptedReply::http(404, "content-type: application/json\r\n", &body)
             }
         }
     }

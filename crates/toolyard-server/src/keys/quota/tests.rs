@@ -1,17 +1,17 @@
 use futures_util::future::{join, join_all};
 use proptest::prelude::*;
-use toolyard_store::{Location, StoreOptions};
+use toolyard_store::{DatabaseLocation, StoreOptions};
 
 use super::*;
 
 /// Gateways on one store.
 const GATEWAYS: usize = 3;
 
-/// What happens after a round of calls.
+/// An event after a round of calls.
 #[derive(Debug, Clone, Copy)]
-enum Then {
+enum RoundEnd {
     Nothing,
-    /// A gateway stops as it should, and another takes its place.
+    /// A gateway stops cleanly, and another replaces it.
     Stop(usize),
     /// A gateway is killed.
     Kill(usize),
@@ -19,56 +19,56 @@ enum Then {
     GiveBack(usize),
 }
 
-/// How many calls come to each gateway at once, and what happens then.
-type Round = ([usize; GATEWAYS], Then);
+/// Number of concurrent calls at each gateway, and the event after them.
+type Round = ([usize; GATEWAYS], RoundEnd);
 
-fn then() -> impl Strategy<Value = Then> {
+fn round_end() -> impl Strategy<Value = RoundEnd> {
     let gateway = 0..GATEWAYS;
     prop_oneof![
-        Just(Then::Nothing),
-        gateway.clone().prop_map(Then::Stop),
-        gateway.clone().prop_map(Then::Kill),
-        gateway.prop_map(Then::GiveBack),
+        Just(RoundEnd::Nothing),
+        gateway.clone().prop_map(RoundEnd::Stop),
+        gateway.clone().prop_map(RoundEnd::Kill),
+        gateway.prop_map(RoundEnd::GiveBack),
     ]
 }
 
-/// A quota of so many calls, by as many gateways as there are.
-struct Yard {
+/// A quota of `limit` calls, shared by the gateways.
+struct QuotaFixture {
     store: Arc<dyn Store>,
     limit: u64,
-    gateways: Vec<Gateway>,
-    /// Calls that were run.
+    gateways: Vec<QuotaGateway>,
+    /// Calls that have run.
     spent: u64,
-    /// What was lost with gateways that were killed.
+    /// Amount lost with killed gateways.
     lost: u64,
 }
 
-struct Gateway {
-    quota: Quota,
-    /// Calls that it has run, and those of them that it has given back.
-    ran: u64,
-    given_back: u64,
+struct QuotaGateway {
+    quota: KeyQuota,
+    /// Calls that have run, and the number of them returned to the quota.
+    runs: u64,
+    returned: u64,
 }
 
-impl Gateway {
+impl QuotaGateway {
     fn new(store: &Arc<dyn Store>, limit: u64) -> Self {
-        let limit = Amount { millionths: limit * Amount::ONE.0, per: None };
-        Self { quota: Quota::new(store.clone(), "key", "calls", limit), ran: 0, given_back: 0 }
+        let limit = QuotaAmount { millionths: limit * QuotaAmount::ONE.0, per: None };
+        Self { quota: KeyQuota::new(store.clone(), "key", "calls", limit), runs: 0, returned: 0 }
     }
 
-    /// Calls that come at once; gives how many were run.
+    /// Makes concurrent calls. Returns the number that ran.
     async fn calls(&mut self, count: usize) -> u64 {
-        let taken = join_all((0..count).map(|_| self.quota.take(Amount::ONE))).await;
-        let ran = taken.iter().filter(|taken| taken.is_ok()).count() as u64;
-        self.ran += ran;
-        ran
+        let outcomes = join_all((0..count).map(|_| self.quota.take(QuotaAmount::ONE))).await;
+        let runs = outcomes.iter().filter(|outcomes| outcomes.is_ok()).count() as u64;
+        self.runs += runs;
+        runs
     }
 }
 
-impl Yard {
+impl QuotaFixture {
     async fn new(limit: u64) -> Self {
-        let store = toolyard_store::open(&StoreOptions::at(Location::Memory)).await.unwrap();
-        let gateways = (0..GATEWAYS).map(|_| Gateway::new(&store, limit)).collect();
+        let store = toolyard_store::open(&StoreOptions::at(DatabaseLocation::Memory)).await.unwrap();
+        let gateways = (0..GATEWAYS).map(|_| QuotaGateway::new(&store, limit)).collect();
         Self { store, limit, gateways, spent: 0, lost: 0 }
     }
 
@@ -78,33 +78,33 @@ impl Yard {
         assert!(self.spent + self.lost <= self.limit, "{} and {} of {}", self.spent, self.lost, self.limit);
     }
 
-    async fn happens(&mut self, then: Then) {
-        match then {
-            Then::Nothing => {}
-            Then::Stop(number) => self.replace(number).quota.stop().await,
-            Then::Kill(number) => {
-                let killed = self.replace(number);
-                let left = killed.quota.taken.lock().unwrap().left / Amount::ONE.0;
-                assert!(left <= self.limit / PART + killed.given_back, "{left} of {}", self.limit);
+    async fn end_round(&mut self, round_end: RoundEnd) {
+        match round_end {
+            RoundEnd::Nothing => {}
+            RoundEnd::Stop(index) => self.replace(index).quota.stop().await,
+            RoundEnd::Kill(index) => {
+                let killed = self.replace(index);
+                let left = killed.quota.reservation.lock().unwrap().left / QuotaAmount::ONE.0;
+                assert!(left <= self.limit / SHARE_DIVISOR + killed.returned, "{left} of {}", self.limit);
                 self.lost += left;
             }
-            Then::GiveBack(number) => {
-                let gateway = &mut self.gateways[number];
-                if gateway.ran > gateway.given_back {
-                    gateway.quota.give_back(Amount::ONE);
-                    gateway.given_back += 1;
+            RoundEnd::GiveBack(index) => {
+                let gateway = &mut self.gateways[index];
+                if gateway.runs > gateway.returned {
+                    gateway.quota.give_back(QuotaAmount::ONE);
+                    gateway.returned += 1;
                     self.spent -= 1;
                 }
             }
         }
     }
 
-    fn replace(&mut self, number: usize) -> Gateway {
-        std::mem::replace(&mut self.gateways[number], Gateway::new(&self.store, self.limit))
+    fn replace(&mut self, index: usize) -> QuotaGateway {
+        std::mem::replace(&mut self.gateways[index], QuotaGateway::new(&self.store, self.limit))
     }
 
-    /// All that is left can be had by one of them, once the others have stopped.
-    async fn rest(&mut self) {
+    /// Checks that one gateway can use all that remains once the others have stopped.
+    async fn drain(&mut self) {
         let (last, others) = self.gateways.split_last_mut().unwrap();
         join_all(others.iter().map(|other| other.quota.stop())).await;
         while last.calls(1).await == 1 {
@@ -118,31 +118,31 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn never_more_is_used_than_there_is_and_nothing_is_forgotten(
+    fn quota_is_never_exceeded_nor_lost(
         limit in 1_u64..400,
-        rounds in prop::collection::vec((prop::array::uniform3(0..40_usize), then()), 1..8),
+        rounds in prop::collection::vec((prop::array::uniform3(0..40_usize), round_end()), 1..8),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut yard = Yard::new(limit).await;
+            let mut fixture = QuotaFixture::new(limit).await;
             let rounds: Vec<Round> = rounds;
-            for (counts, then) in rounds {
-                yard.calls(counts).await;
-                yard.happens(then).await;
+            for (counts, round_end) in rounds {
+                fixture.calls(counts).await;
+                fixture.end_round(round_end).await;
             }
-            yard.rest().await;
+            fixture.drain().await;
         });
     }
 }
 
-/// Whoever stops gives back in the middle of others' calls.
+/// A gateway stops while others make calls.
 #[tokio::test]
-async fn what_is_given_back_is_there_for_others_at_once() {
-    let mut yard = Yard::new(300).await;
-    yard.calls([1, 1, 1]).await;
-    let (first, others) = yard.gateways.split_first().unwrap();
-    let calls = join_all((0..100).map(|number| others[number % 2].quota.take(Amount::ONE)));
-    let ((), taken) = join(first.quota.stop(), calls).await;
-    yard.spent += taken.iter().filter(|taken| taken.is_ok()).count() as u64;
-    yard.rest().await;
+async fn returned_share_is_available_to_others_at_once() {
+    let mut fixture = QuotaFixture::new(300).await;
+    fixture.calls([1, 1, 1]).await;
+    let (first, others) = fixture.gateways.split_first().unwrap();
+    let calls = join_all((0..100).map(|index| others[index % 2].quota.take(QuotaAmount::ONE)));
+    let ((), outcomes) = join(first.quota.stop(), calls).await;
+    fixture.spent += outcomes.iter().filter(|outcomes| outcomes.is_ok()).count() as u64;
+    fixture.drain().await;
 }

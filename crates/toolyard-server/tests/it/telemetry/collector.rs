@@ -1,4 +1,4 @@
-//! A collector: the services that the official definitions of OTLP make, over gRPC and over HTTP.
+//! An OTLP collector over gRPC and over HTTP, with the services of the official definitions.
 
 use std::net::SocketAddr;
 
@@ -29,11 +29,11 @@ use tokio::task::JoinSet;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-/// What came.
+/// The telemetry that a collector has received.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct CollectedTelemetry {
     pub(crate) spans: Vec<Span>,
-    /// The attributes of what the telemetry is about.
+    /// The attributes of the resources of the telemetry.
     pub(crate) resources: Vec<Vec<KeyValue>>,
     /// The names of metrics.
     pub(crate) metrics: Vec<String>,
@@ -41,17 +41,17 @@ pub(crate) struct Seen {
     pub(crate) keys: Vec<String>,
 }
 
-/// A collector that takes everything. Dropping it ends it.
-pub(crate) struct Collector {
+/// A collector that accepts everything until it is dropped.
+pub(crate) struct OtlpCollector {
     pub(crate) address: SocketAddr,
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<CollectedTelemetry>,
     _serving: JoinSet<()>,
 }
 
 #[derive(Clone)]
-struct Taker(watch::Sender<Seen>);
+struct OtlpReceiver(watch::Sender<CollectedTelemetry>);
 
-impl Collector {
+impl OtlpCollector {
     pub(crate) async fn over_grpc() -> Self {
         Self::start(|listener, taker| async move {
             tonic::transport::Server::builder()
@@ -76,25 +76,29 @@ impl Collector {
     }
 
     async fn start<F: Future<Output = ()> + Send + 'static>(
-        serve: impl FnOnce(TcpListener, Taker) -> F,
+        serve: impl FnOnce(TcpListener, OtlpReceiver) -> F,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (sender, seen) = watch::channel(Seen::default());
+        let (sender, seen) = watch::channel(CollectedTelemetry::default());
         let mut serving = JoinSet::new();
-        serving.spawn(serve(listener, Taker(sender)));
+        serving.spawn(serve(listener, OtlpReceiver(sender)));
         Self { address, seen, _serving: serving }
     }
 
-    /// Waits until enough has come, and gives what `read` makes of it.
-    pub(crate) async fn saw<T>(&self, is_enough: impl Fn(&Seen) -> bool, read: impl FnOnce(&Seen) -> T) -> T {
+    /// Waits until `is_enough` holds, and returns the result of `read`.
+    pub(crate) async fn saw<T>(
+        &self,
+        is_enough: impl Fn(&CollectedTelemetry) -> bool,
+        read: impl FnOnce(&CollectedTelemetry) -> T,
+    ) -> T {
         let mut seen = self.seen.clone();
         let seen = seen.wait_for(|seen| is_enough(seen)).await.unwrap();
         read(&seen)
     }
 }
 
-impl Taker {
+impl OtlpReceiver {
     fn take_traces(&self, key: Option<&str>, request: ExportTraceServiceRequest) {
         self.0.send_modify(|seen| {
             seen.keys.extend(key.map(str::to_owned));
@@ -115,7 +119,7 @@ impl Taker {
 }
 
 #[tonic::async_trait]
-impl TraceService for Taker {
+impl TraceService for OtlpReceiver {
     async fn export(
         &self,
         request: Request<ExportTraceServiceRequest>,
@@ -127,7 +131,7 @@ impl TraceService for Taker {
 }
 
 #[tonic::async_trait]
-impl MetricsService for Taker {
+impl MetricsService for OtlpReceiver {
     async fn export(
         &self,
         request: Request<ExportMetricsServiceRequest>,
@@ -138,12 +142,12 @@ impl MetricsService for Taker {
     }
 }
 
-async fn traces(State(taker): State<Taker>, headers: HeaderMap, body: Bytes) -> Vec<u8> {
+async fn traces(State(taker): State<OtlpReceiver>, headers: HeaderMap, body: Bytes) -> Vec<u8> {
     taker.take_traces(key(&headers), ExportTraceServiceRequest::decode(body).unwrap());
     ExportTraceServiceResponse::default().encode_to_vec()
 }
 
-async fn metrics(State(taker): State<Taker>, headers: HeaderMap, body: Bytes) -> Vec<u8> {
+async fn metrics(State(taker): State<OtlpReceiver>, headers: HeaderMap, body: Bytes) -> Vec<u8> {
     taker.take_metrics(key(&headers), ExportMetricsServiceRequest::decode(body).unwrap());
     ExportMetricsServiceResponse::default().encode_to_vec()
 }
@@ -152,7 +156,7 @@ fn key(headers: &HeaderMap) -> Option<&str> {
     headers.get("x-key")?.to_str().ok()
 }
 
-/// An attribute's text.
+/// The text of an attribute.
 pub(crate) fn attribute<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a str> {
     let attribute = attributes.iter().find(|attribute| attribute.key == name)?;
     match attribute.value.as_ref()?.value.as_ref()? {

@@ -1,0 +1,355 @@
+//! The authentication layer in front of every route.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use axum::response::Response;
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, header};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
+use toolyard_core::access::{AccessGrant, AccessScope};
+use toolyard_core::{Caller, ErrorCode, ToolError};
+use toolyard_mcp::server::HttpPrincipal;
+use toolyard_mcp::server::http::PATH;
+use toolyard_mcp::server::refusal::{BodyLimits, refuse_http, refuse_without_id};
+use toolyard_net::guard::{self, BrowserGuard};
+use toolyard_net::listener::ClientConnection;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::key::{ApiKey, KeyScope};
+use super::key_cache::{KeyCache, KeyVerdict};
+use crate::rest::ProblemDetails;
+
+/// Parts of the gateway that a caller may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyAccess {
+    /// The REST API for calls and lists, and the status.
+    pub rest: bool,
+    /// The operators' API.
+    pub admin: bool,
+    /// Hosted functions.
+    pub functions: bool,
+    /// The metrics.
+    pub metrics: bool,
+    /// Publishing of at least some hosted functions.
+    pub publish: bool,
+}
+
+impl KeyAccess {
+    /// Access to everything.
+    pub const ALL: Self = Self { rest: true, admin: true, functions: true, metrics: true, publish: true };
+
+    pub(super) fn of(scopes: &[KeyScope]) -> Self {
+        let has = |scope: &KeyScope| scopes.contains(scope);
+        Self {
+            rest: has(&KeyScope::Rest),
+            admin: has(&KeyScope::Admin),
+            functions: has(&KeyScope::Functions),
+            metrics: has(&KeyScope::Metrics),
+            publish: scopes.iter().any(|scope| matches!(scope, KeyScope::Publish(_))),
+        }
+    }
+}
+
+/// An authenticated caller. The layer adds one to the extensions of every request that it admits.
+#[derive(Debug, Clone)]
+pub struct AuthenticatedCaller {
+    /// Id and name of the key, if the request has one.
+    pub key: Option<Arc<(Arc<str>, Arc<str>)>>,
+    /// Parts of the gateway that the caller may use.
+    pub access: KeyAccess,
+    /// Tools that exist for the caller, and its limits. `None`: everything.
+    pub grant: Option<Arc<AccessGrant>>,
+    /// Ids of the hosted functions that the caller may publish.
+    publish_scope: AccessScope,
+    /// Lifetime of the access.
+    lifetime: KeyLifetime,
+}
+
+/// Lifetime of a key's access.
+#[derive(Debug, Clone)]
+pub(super) struct KeyLifetime {
+    /// Closed when the key changes. No value is ever sent.
+    pub(super) unchanged: watch::Receiver<()>,
+    /// Expiry of the key.
+    pub(super) expires: Option<SystemTime>,
+}
+
+impl KeyLifetime {
+    /// Waits until the key expires or changes.
+    async fn ended(mut self) {
+        let expired = async {
+            let Some(expires) = self.expires else { return std::future::pending().await };
+            // The system clock may be set, so it is checked again and again.
+            while let Ok(left) = expires.duration_since(SystemTime::now()) {
+                sleep(left.min(CLOCK_CHECK_INTERVAL)).await;
+            }
+        };
+        tokio::select! {
+            _ = self.unchanged.changed() => {}
+            () = expired => {}
+        }
+    }
+}
+
+/// Interval of the checks of the clock.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+impl AuthenticatedCaller {
+    /// Creates the caller of a request that needs no key.
+    #[must_use]
+    pub(super) fn anonymous(lifetime: KeyLifetime) -> Self {
+        Self { key: None, access: KeyAccess::ALL, grant: None, publish_scope: AccessScope::all(), lifetime }
+    }
+
+    pub(super) fn with_key(key: &ApiKey, grant: Arc<AccessGrant>, lifetime: KeyLifetime) -> Self {
+        let access = KeyAccess::of(&key.scopes);
+        let publish_scope = key.publish_scope();
+        let key = Some(Arc::new((key.id.as_str().into(), key.name.as_str().into())));
+        Self { key, access, grant: Some(grant), publish_scope, lifetime }
+    }
+
+    /// Returns the caller of a request if `may` grants access.
+    ///
+    /// # Errors
+    /// If the caller lacks access, or if the authentication layer is missing.
+    pub fn authorize(
+        extensions: &http::Extensions,
+        may: impl FnOnce(&KeyAccess) -> bool,
+    ) -> Result<Self, ProblemDetails> {
+        let caller =
+            extensions.get::<Self>().ok_or_else(|| ProblemDetails::unauthenticated("missing key"))?;
+        match may(&caller.access) {
+            true => Ok(caller.clone()),
+            false => Err(ProblemDetails::denied("the key lacks the required scope".to_owned())),
+        }
+    }
+
+    /// Returns the caller of a request that changes the function with this id or reads its log.
+    ///
+    /// # Errors
+    /// If the key may not publish the function.
+    pub fn authorize_publisher(extensions: &http::Extensions, id: &str) -> Result<Self, ProblemDetails> {
+        let caller = Self::authorize(extensions, |_| true)?;
+        match caller.can_publish(id) {
+            true => Ok(caller),
+            false => Err(ProblemDetails::denied(format!(
+                "the key lacks the scope `publish:PATTERN` for the function {id:?}, or `admin`"
+            ))),
+        }
+    }
+
+    /// Returns the caller of a request that only reads the function with this id.
+    ///
+    /// # Errors
+    /// If the key may neither invoke nor publish the function.
+    pub fn authorize_reader(extensions: &http::Extensions, id: &str) -> Result<Self, ProblemDetails> {
+        let caller =
+            Self::authorize(extensions, |access| access.functions || access.admin || access.publish)?;
+        match caller.can_see_function(id) {
+            true => Ok(caller),
+            false => Self::authorize_publisher(extensions, id),
+        }
+    }
+
+    fn can_publish(&self, id: &str) -> bool {
+        self.access.admin || self.publish_scope.allows_name("", id)
+    }
+
+    /// True if the caller may see the function with this id.
+    #[must_use]
+    pub fn can_see_function(&self, id: &str) -> bool {
+        self.access.functions || self.can_publish(id)
+    }
+
+    /// Returns the principal of calls: the key's id, which is unique, unlike its name.
+    #[must_use]
+    pub fn principal(&self) -> Option<Arc<str>> {
+        self.key.as_ref().map(|key| key.0.clone())
+    }
+
+    /// Returns the caller for a test of a handler. An operator may test any tool, regardless of the key's tool scopes.
+    /// The key's limits apply as usual.
+    #[must_use]
+    pub fn to_operator(&self) -> Caller {
+        let grant = self
+            .grant
+            .as_ref()
+            .map(|grant| Arc::new(AccessGrant { scope: AccessScope::all(), ..(**grant).clone() }));
+        Caller { grant, ..self.to_caller() }
+    }
+
+    /// Returns the caller of a call by REST.
+    #[must_use]
+    pub fn to_caller(&self) -> Caller {
+        Caller { session: None, principal: self.principal(), grant: self.grant.clone() }
+    }
+}
+
+/// The layer that authenticates requests.
+#[derive(Clone)]
+pub struct AuthLayer {
+    keys: Arc<KeyCache>,
+    /// Lets pages of allowed origins read the refusal.
+    guard: Arc<BrowserGuard>,
+    /// Permits to read messages of unauthenticated clients in order to refuse them by id.
+    unknown_readers: Arc<Semaphore>,
+}
+
+/// Limits of an unauthenticated client's message, which is read for its request id only.
+const UNKNOWN_BODY_LIMITS: BodyLimits = BodyLimits { max_bytes: 64 * 1024, timeout: Duration::from_secs(5) };
+
+/// Maximum number of such messages read at a time: 16 MiB together.
+const MAX_UNKNOWN_READERS: usize = 256;
+
+impl AuthLayer {
+    /// Creates a layer that admits these keys.
+    #[must_use]
+    pub fn new(keys: Arc<KeyCache>, guard: BrowserGuard) -> Self {
+        Self { keys, guard: Arc::new(guard), unknown_readers: Arc::new(Semaphore::new(MAX_UNKNOWN_READERS)) }
+    }
+}
+
+impl<S> Layer<S> for AuthLayer {
+    type Service = AuthService<S>;
+
+    fn layer(&self, inner: S) -> AuthService<S> {
+        AuthService { layer: self.clone(), inner }
+    }
+}
+
+/// The service that authenticates requests.
+#[derive(Clone)]
+pub struct AuthService<S> {
+    layer: AuthLayer,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for AuthService<S>
+where
+    S: Service<Request<Body>, Response = Response> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // A browser sends preflight requests without credentials (Fetch, CORS protocol).
+        if request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN) {
+            return self.inner.call(request).boxed();
+        }
+        match self.layer.keys.lookup_cached(presented_key(request.headers())) {
+            Ok(KeyVerdict::Granted(caller)) => {
+                let lifetime = admit(&mut request, caller);
+                let response = self.inner.call(request);
+                async move { Ok(bind_to_key(response.await?, lifetime)) }.boxed()
+            }
+            Ok(verdict) => {
+                let layer = self.layer.clone();
+                async move { Ok(layer.refuse(&verdict, request).await) }.boxed()
+            }
+            Err(secret) => {
+                // `poll_ready` has reserved this service and not its clone.
+                let clone = self.inner.clone();
+                let mut inner = std::mem::replace(&mut self.inner, clone);
+                let layer = self.layer.clone();
+                async move {
+                    match layer.keys.lookup(secret).await {
+                        KeyVerdict::Granted(caller) => {
+                            let lifetime = admit(&mut request, caller);
+                            Ok(bind_to_key(inner.call(request).await?, lifetime))
+                        }
+                        verdict => Ok(layer.refuse(&verdict, request).await),
+                    }
+                }
+                .boxed()
+            }
+        }
+    }
+}
+
+/// Returns the key of a request: the token of its `Authorization` header, or the whole header if it names no scheme, as
+/// clients of hosted functions send it. Another scheme yields an empty key, which is refused.
+fn presented_key(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default().trim();
+    Some(match header.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+        Some(_) => "",
+        None => header,
+    })
+}
+
+/// Adds the caller to an admitted request. Returns the lifetime of the access.
+fn admit(request: &mut Request<Body>, caller: AuthenticatedCaller) -> KeyLifetime {
+    let extensions = request.extensions_mut();
+    if let Some(principal) = caller.principal() {
+        extensions.insert(HttpPrincipal(principal));
+    }
+    if let Some(grant) = &caller.grant {
+        extensions.insert(grant.clone());
+    }
+    let lifetime = caller.lifetime.clone();
+    extensions.insert(caller);
+    if let Some(connection) = extensions.get::<ClientConnection>() {
+        connection.set_authenticated();
+    }
+    lifetime
+}
+
+/// Ends a response that is an event stream when the key's access ends.
+fn bind_to_key(response: Response, lifetime: KeyLifetime) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    match is_stream.then_some(lifetime) {
+        Some(lifetime) => response
+            .map(|body| Body::from_stream(body.into_data_stream().take_until(lifetime.ended().boxed()))),
+        None => response,
+    }
+}
+
+impl AuthLayer {
+    async fn refuse(&self, verdict: &KeyVerdict, request: Request<Body>) -> Response {
+        let is_allowed_origin = self.guard.check(&request).is_ok();
+        let (parts, body) = request.into_parts();
+        let mut response = match verdict {
+            KeyVerdict::Unavailable(trouble) => {
+                let reason = format!("the store with the keys is unavailable: {trouble}");
+                let error = ToolError::new(ErrorCode::Unavailable, reason);
+                // A page of another origin must not make the gateway read a body.
+                match is_allowed_origin && parts.uri.path() == PATH {
+                    true => self.refuse_message(&parts, body, &error).await,
+                    false => ProblemDetails::from(error).into(),
+                }
+            }
+            _ if parts.headers.contains_key(header::AUTHORIZATION) => {
+                ProblemDetails::unauthenticated("invalid key").into()
+            }
+            _ => ProblemDetails::unauthenticated("missing key: send `Authorization: Bearer KEY`").into(),
+        };
+        if is_allowed_origin {
+            guard::allow_read(&parts.headers, &mut response, "www-authenticate, retry-after");
+        }
+        response
+    }
+
+    /// Refuses a message to the MCP endpoint. The client is unauthenticated, so size and number of the bodies read are
+    /// limited.
+    async fn refuse_message(&self, parts: &Parts, body: Body, error: &ToolError) -> Response {
+        match self.unknown_readers.try_acquire() {
+            Ok(_permit) => refuse_http(parts, body, UNKNOWN_BODY_LIMITS, error).await,
+            Err(_) => refuse_without_id(error),
+        }
+    }
+}

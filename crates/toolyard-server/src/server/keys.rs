@@ -1,0 +1,57 @@
+//! The keys at startup, and the checks of them.
+
+use std::sync::Arc;
+
+use toolyard_core::store::{Store, StoreErrorKind};
+use toolyard_manifest::{ListenAddress, ProcessSettings};
+
+use super::error::StartError;
+use crate::keys::{KeyCache, KeyMarker, KeyPolicy};
+
+fn key_policy(process: &ProcessSettings) -> KeyPolicy {
+    match process.listen.iter().any(ListenAddress::is_exposed) {
+        _ if process.allow_unauthenticated => KeyPolicy::Never,
+        true => KeyPolicy::Always,
+        false => KeyPolicy::OnceCreated,
+    }
+}
+
+/// Loads the keys. Refuses to start if the gateway would be open to other machines without keys, unless that is
+/// allowed.
+pub(super) async fn key_cache(
+    store: &Arc<dyn Store>,
+    process: &ProcessSettings,
+    marker: Option<&KeyMarker>,
+) -> Result<Arc<KeyCache>, StartError> {
+    // A gateway without listeners does not authenticate by keys.
+    let marker = marker.filter(|_| !process.listen.is_empty());
+    let (policy, marker_file) = (key_policy(process), marker.and_then(KeyMarker::existing));
+    let policy = match marker_file {
+        Some(_) if policy == KeyPolicy::OnceCreated => KeyPolicy::Always,
+        _ => policy,
+    };
+    let cache = KeyCache::new(store.clone(), policy);
+    let cache = Arc::new(match marker {
+        Some(marker) => cache.with_marker(marker.clone()),
+        None => cache,
+    });
+    let has_keys = match cache.read().await {
+        Ok(has_keys) => has_keys,
+        // An unreadable store does not recover by itself.
+        Err(error) if error.trouble == StoreErrorKind::Unreadable => return Err(StartError::Keys(error)),
+        // No request is admitted until the keys can be read.
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "cannot read the keys");
+            true
+        }
+    };
+    if let Some(path) = marker_file.filter(|_| !process.allow_unauthenticated && !has_keys) {
+        return Err(StartError::KeysLost(path.to_owned()));
+    }
+    let exposed = process.listen.iter().find(|address| address.is_exposed());
+    match exposed.filter(|_| !process.allow_unauthenticated && !has_keys) {
+        None => Ok(cache),
+        Some(address) => Err(StartError::Unauthenticated(address.clone())),
+    }
+}
