@@ -1,4 +1,4 @@
-//! `toolyard add`: one handler more in a manifest.
+//! `toolyard add`: adds a handler to a manifest.
 
 mod openapi;
 
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::Value;
-use toolyard_manifest::{Draft, HandlerName, NotAdded, Source};
+use toolyard_manifest::{AddHandlerError, HandlerName, ManifestEditor, ManifestSource};
 
-use crate::output::{Format, agreed, print};
-use crate::{BadInput, diff, write};
+use crate::output::{OutputFormat, confirm, escape_lines, print};
+use crate::{BadInput, atomic_file, diff};
 
 /// Add a handler to a manifest
 #[derive(clap::Args)]
@@ -17,100 +17,102 @@ use crate::{BadInput, diff, write};
 Examples:
   toolyard add openapi https://petstore3.swagger.io/api/v3/openapi.json
   toolyard add openapi api/openapi.yaml --name shop --tag orders -f tools.yaml")]
-pub(crate) struct Args {
+pub(crate) struct AddHandlerArgs {
     #[command(subcommand)]
-    command: Command,
+    command: AddCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    Openapi(openapi::Args),
+enum AddCommand {
+    Openapi(openapi::AddOpenapiArgs),
 }
 
-/// Where a handler goes, and who is asked.
+/// The manifest to change, and whether to ask for confirmation.
 #[derive(clap::Args)]
-struct Target {
-    /// The manifest; it is made where there is none
+struct AddTarget {
+    /// Manifest to change; created if it does not exist
     #[arg(short, long, value_name = "FILE", default_value = "tools.yaml")]
     file: PathBuf,
 
-    /// Do not ask
+    /// Skip the confirmation (required without a terminal)
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
 
-    /// Show the change, and write nothing
+    /// Show the change without writing it
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: AddHandlerArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::Openapi(args) => openapi::run(args, format).await,
+        AddCommand::Openapi(args) => openapi::run(args, format).await,
     }
 }
 
-/// A manifest that is about to be changed.
-struct Manifest<'a> {
+/// A manifest file and its editor.
+struct ManifestFile<'a> {
     path: &'a Path,
     before: Option<String>,
-    draft: Draft,
+    draft: ManifestEditor,
 }
 
-impl<'a> Manifest<'a> {
-    /// The manifest in a file, which need not be there.
+impl<'a> ManifestFile<'a> {
+    /// Opens a manifest file, which need not exist.
     fn open(path: &'a Path) -> anyhow::Result<Self> {
         if path.as_os_str() == "-" || path.is_dir() {
             let path = path.display();
-            return Err(BadInput(format!("`{path}` is no file that a handler could be added to")).into());
+            return Err(BadInput(format!("cannot add a handler to `{path}`: not a manifest file")).into());
         }
-        let before = write::read(path)?;
-        let source = Source { name: path.display().to_string(), text: before.clone().unwrap_or_default() };
-        let draft = Draft::new(source)
-            .map_err(|problems| BadInput(format!("the manifest has problems\n\n{problems}")))?;
+        let before = atomic_file::read_optional(path)?;
+        let source =
+            ManifestSource { name: path.display().to_string(), text: before.clone().unwrap_or_default() };
+        let draft = ManifestEditor::new(source)
+            .map_err(|problems| BadInput(format!("invalid manifest\n\n{problems}")))?;
         Ok(Self { path, before, draft })
     }
 
-    /// The name that a new handler has: this one, or one like `otherwise` that is free.
-    fn name(&self, wanted: Option<&HandlerName>, otherwise: &str) -> Result<String, BadInput> {
+    /// Returns the name of the new handler: `wanted` if it is free, or a free name derived from `otherwise`.
+    fn handler_name(&self, wanted: Option<&HandlerName>, otherwise: &str) -> Result<String, BadInput> {
         let Some(wanted) = wanted else { return Ok(self.draft.free_name(otherwise)) };
         if self.draft.free_name(wanted.as_str()) != wanted.as_str() {
             let path = self.path.display();
             return Err(BadInput(format!(
-                "{path} has a handler `{wanted}` already: choose another `--name`"
+                "handler `{wanted}` already exists in {path}; choose another `--name`"
             )));
         }
         Ok(wanted.to_string())
     }
 
-    /// The manifest with a handler more.
-    fn with(&self, handler: &Value) -> Result<String, BadInput> {
+    /// Returns the text of the manifest with the handler added.
+    fn with_handler(&self, handler: &Value) -> Result<String, BadInput> {
         let path = self.path.display();
         self.draft.with_handler(handler).map_err(|error| match error {
-            NotAdded::Problems(problems) => {
-                BadInput(format!("with the handler the manifest has problems\n\n{problems}"))
+            AddHandlerError::Problems(problems) => {
+                BadInput(format!("the manifest would be invalid with the new handler\n\n{problems}"))
             }
-            NotAdded::NoPlace => {
-                let snippet = Draft::written(handler);
-                BadInput(format!("{path} cannot be changed: {error}. Put this among them:\n\n{snippet}"))
+            AddHandlerError::UnsupportedLayout => {
+                let snippet = ManifestEditor::handler_yaml(handler);
+                BadInput(format!("cannot edit {path}: {error}; add this handler to it:\n\n{snippet}"))
             }
         })
     }
 
-    /// Shows the change, asks, and writes it. Says whether it did.
-    fn change(&self, after: &str, target: &Target, format: Format) -> anyhow::Result<bool> {
+    /// Shows the change, asks for confirmation and writes it. Returns true if it was written.
+    fn write_change(&self, after: &str, target: &AddTarget, format: OutputFormat) -> anyhow::Result<bool> {
         let path = self.path.display();
-        if format == Format::Text {
-            print(&format!("{path}\n{}", diff::lines(self.before.as_deref().unwrap_or_default(), after)));
+        if format == OutputFormat::Text {
+            let difference = diff::render(self.before.as_deref().unwrap_or_default(), after);
+            print(&escape_lines(&format!("{path}\n{difference}")));
         }
-        let writes = !target.dry_run && (target.yes || agreed(format)?);
+        let writes = !target.dry_run && (target.yes || confirm(format)?);
         if writes {
-            write::replace(self.path, self.before.as_deref(), after)?;
+            atomic_file::replace(self.path, self.before.as_deref(), after)?;
         }
-        if format == Format::Text {
+        if format == OutputFormat::Text {
             print(&match (writes, target.dry_run) {
-                (true, _) => format!("{path} is written"),
-                (false, true) => format!("{path} would be changed"),
-                (false, false) => format!("{path} stays as it is"),
+                (true, _) => format!("updated {path}"),
+                (false, true) => format!("would update {path} (dry run)"),
+                (false, false) => format!("{path} is unchanged"),
             });
         }
         Ok(writes)

@@ -1,68 +1,69 @@
-//! `toolyard audit`: who called what.
+//! `toolyard audit`: shows the audit trail.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
-use toolyard_server::audit::query::{self, Wanted};
+use toolyard_core::store::Store;
+use toolyard_server::audit::query::{self, AuditQuery};
 
-use crate::output::{Format, line, note, print};
-use crate::span::span;
-use crate::store::Manifests;
+use crate::duration::parse_duration;
+use crate::output::{OutputFormat, escape_line, note, print};
+use crate::store::ManifestArgs;
 
-/// Read the audit trail in the store of a gateway: who called what, newest first
+/// Show the audit trail of a gateway, newest first
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard audit                                the last hundred records
+  toolyard audit                                the last 100 records
   toolyard audit --since 1h --outcome denied
   toolyard audit --key 5d41402abc4b --name search
-  toolyard audit --before 4711                  the hundred before that record
-  toolyard audit --limit 1000 --output json     the records as they are kept, one JSON text
+  toolyard audit --before 4711                  the 100 records before record 4711
+  toolyard audit --limit 1000 --output json     the full records as JSON
 
-A gateway writes what has happened a moment later. What is kept of arguments, and for how long, says `audit` in the
-Toolyard document.")]
-pub(crate) struct Args {
-    /// Only what this key did, by its id
+Reads the store of the gateway. Records appear there with a short delay. `audit` in the Toolyard document sets what is
+recorded of arguments, and the retention.")]
+pub(crate) struct AuditArgs {
+    /// Only actions of the key with this id
     #[arg(long, value_name = "ID")]
     key: Option<String>,
 
-    /// Only calls of this tool, prompt or resource, or what was done to this key or handler
+    /// Only records about this tool, prompt, resource, key or handler
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Only calls that went to this handler
+    /// Only calls of this handler
     #[arg(long, value_name = "HANDLER")]
     handler: Option<String>,
 
-    /// Only calls that ended like this: ok, tool_error, or the code of an error
+    /// Only calls with this outcome: ok, tool_error or an error code
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
 
-    /// Only this: call, key_created, key_revoked, handler_refreshed, log_changed, function_saved, function_published,
-    /// function_deleted, records_lost
+    /// Only this action: call, key_created, key_revoked, handler_refreshed, tool_changed, tool_added, tool_accepted,
+    /// log_changed, function_saved, function_published, function_deleted or records_lost
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
 
-    /// Only what is not older: 10min, 1h, 7d
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    /// Only records newer than this: 10min, 1h, 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     since: Option<Duration>,
 
-    /// How many at most
+    /// Maximum number of records
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 
-    /// Only records with a smaller number: how to go on, as the end of a page says
+    /// Only records before this number, which the note at the end of a page shows
     #[arg(long, value_name = "NUMBER")]
     before: Option<u64>,
 
     #[command(flatten)]
-    manifests: Manifests,
+    manifests: ManifestArgs,
 }
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
-    let store = args.manifests.existing_store().await?;
-    let wanted = Wanted {
+pub(crate) async fn run(args: AuditArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
+    let filter = AuditQuery {
         action: args.action,
         principal: args.key,
         name: args.name,
@@ -71,28 +72,29 @@ pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> 
         since: args.since.and_then(|since| SystemTime::now().checked_sub(since)),
         before: args.before,
         limit: Some(args.limit.into()),
-        ..Wanted::default()
+        ..AuditQuery::default()
     };
-    let page = query::read(&*store, wanted).await?;
+    let read = async |store: Arc<dyn Store>| Ok(query::read(&*store, filter).await?);
+    let page = args.manifests.with_existing(read).await?;
     match format {
-        Format::Json => print(&serde_json::to_string(&page)?),
-        Format::Text if page.records.is_empty() => print("no records"),
-        Format::Text => {
+        OutputFormat::Json => print(&serde_json::to_string(&page)?),
+        OutputFormat::Text if page.records.is_empty() => print("no records"),
+        OutputFormat::Text => {
             for record in &page.records {
-                print(&line(&serde_json::from_str::<Record>(record.get())?.line()));
+                print(&escape_line(&serde_json::from_str::<RecordSummary>(record.get())?.line()));
             }
             if let Some(next) = page.next {
-                note(&format!("there may be more: `--before {next}` goes on"));
+                note(&format!("there may be more records; continue with `--before {next}`"));
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is shown of a record.
+/// The members of an audit record that are shown as text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Record {
+struct RecordSummary {
     time: String,
     action: String,
     principal: Option<String>,
@@ -103,16 +105,16 @@ struct Record {
     duration_ms: Option<f64>,
 }
 
-impl Record {
+impl RecordSummary {
     fn line(&self) -> String {
-        let who = match (&self.principal, &self.key_name) {
+        let caller = match (&self.principal, &self.key_name) {
             (Some(id), Some(name)) => format!("{id} ({name})"),
             (Some(id), None) => id.clone(),
-            (None, _) => "anybody".to_owned(),
+            (None, _) => "anonymous".to_owned(),
         };
         let outcome = self.outcome.as_deref().unwrap_or("done");
         let took = self.duration_ms.map(|ms| format!(", {ms:.1} ms")).unwrap_or_default();
         let of = self.handler.as_deref().map(|handler| format!(" of {handler}")).unwrap_or_default();
-        format!("{}  {who}  {} {}{of}: {outcome}{took}", self.time, self.action, self.name)
+        format!("{}  {caller}  {} {}{of}: {outcome}{took}", self.time, self.action, self.name)
     }
 }

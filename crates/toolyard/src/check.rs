@@ -1,15 +1,15 @@
-//! `toolyard check`: whether manifests are right.
+//! `toolyard check`: checks manifests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolyard_manifest::{Manifest, Problem, Problems};
+use toolyard_manifest::{Manifest, ManifestProblem, ManifestProblems};
 
-use crate::output::{Format, count, print};
+use crate::output::{OutputFormat, count, print};
 
-/// Check manifests, and show everything that is wrong with them
+/// Check manifests and report all problems
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,24 +17,26 @@ Examples:
   toolyard check --output json tools.yaml
   cat tools.yaml | toolyard check -
 
-Nothing is started and nothing connected to. The variables and the files that the manifests refer to have to
-be there. The exit status is 2 when there are problems.")]
-pub(crate) struct Args {
-    /// A manifest, a folder of them, or `-` for standard input
-    #[arg(required = true, value_name = "FILE|FOLDER")]
+Starts no servers and opens no connections. The variables and files that the manifests refer to must exist. The
+exit status is 2 if there are problems.")]
+pub(crate) struct CheckArgs {
+    /// Manifest, directory of manifests, or `-` for standard input
+    #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args, format: Format) -> ExitCode {
+pub(crate) fn run(args: &CheckArgs, format: OutputFormat) -> ExitCode {
     let checked = toolyard_manifest::load(&args.files);
     let files = toolyard_manifest::files(&args.files);
     print(&match (&checked, format) {
-        (Ok(manifest), Format::Text) => summary(manifest, files.len()),
-        (Ok(manifest), Format::Json) => {
+        (Ok(manifest), OutputFormat::Text) => summary(manifest, files.len()),
+        (Ok(manifest), OutputFormat::Json) => {
             json!({"files": files, "handlers": by_type(manifest), "problems": []}).to_string()
         }
-        (Err(problems), Format::Text) => format!("{problems}\n\n{}", count(problems.len(), "problem")),
-        (Err(problems), Format::Json) => json!({"files": files, "problems": list(problems)}).to_string(),
+        (Err(problems), OutputFormat::Text) => format!("{problems}\n\n{}", count(problems.len(), "problem")),
+        (Err(problems), OutputFormat::Json) => {
+            json!({"files": files, "problems": problem_list(problems)}).to_string()
+        }
     });
     match checked {
         Ok(_) => ExitCode::SUCCESS,
@@ -58,15 +60,15 @@ fn by_type(manifest: &Manifest) -> BTreeMap<&'static str, usize> {
     types
 }
 
-fn list(problems: &Problems) -> Vec<Value> {
-    problems.iter().map(one).collect()
+fn problem_list(problems: &ManifestProblems) -> Vec<Value> {
+    problems.iter().map(problem_json).collect()
 }
 
-/// What is not known is left out.
-fn one(problem: &Problem) -> Value {
-    let place = &problem.place;
+/// Converts a problem to JSON, without the members that are unknown.
+fn problem_json(problem: &ManifestProblem) -> Value {
+    let place = &problem.location;
     let path = place.path.to_string();
-    let mut shown = json!({"file": place.source});
+    let mut json_problem = json!({"file": place.source});
     let parts = [
         ("line", place.position.map(|position| json!(position.line))),
         ("column", place.position.map(|position| json!(position.column))),
@@ -77,8 +79,8 @@ fn one(problem: &Problem) -> Value {
     ];
     for (name, value) in parts {
         if let Some(value) = value {
-            shown[name] = value;
+            json_problem[name] = value;
         }
     }
-    shown
+    json_problem
 }

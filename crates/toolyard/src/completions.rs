@@ -1,4 +1,4 @@
-//! `toolyard completions`: what a shell needs to complete our commands.
+//! `toolyard completions`: completion scripts for shells.
 
 use std::process::ExitCode;
 
@@ -6,28 +6,28 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use serde_json::json;
 
-use crate::Cli;
-use crate::output::{Format, print};
+use crate::CommandLine;
+use crate::output::{OutputFormat, print};
 
-/// Print the script with which a shell completes our commands
+/// Print a shell completion script
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard completions bash > ~/.local/share/bash-completion/completions/toolyard
   toolyard completions zsh > ~/.zfunc/_toolyard
   toolyard completions fish > ~/.config/fish/completions/toolyard.fish")]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, format: Format) -> ExitCode {
+pub(crate) fn run(args: &CompletionsArgs, format: OutputFormat) -> ExitCode {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "toolyard", &mut script);
+    clap_complete::generate(args.shell, &mut CommandLine::command(), "toolyard", &mut script);
     let script = String::from_utf8_lossy(&script);
     print(&match format {
-        Format::Text => script.trim_end().to_owned(),
-        Format::Json => json!({"shell": args.shell.to_string(), "script": script}).to_string(),
+        OutputFormat::Text => script.trim_end().to_owned(),
+        OutputFormat::Json => json!({"shell": args.shell.to_string(), "script": script}).to_string(),
     });
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! `toolyard connect`: puts the gateway into the file in which an MCP client keeps its servers.
+//! `toolyard connect`: adds the gateway to the configuration of an MCP client.
 
 mod clients;
 mod edit;
@@ -10,155 +10,156 @@ use anyhow::Context;
 use http::Uri;
 use serde_json::{Value, json};
 
-use self::clients::{Client, Way};
-use crate::output::{Format, agreed, print};
-use crate::remote::url;
-use crate::{BadInput, diff, write};
+use self::clients::{ConnectMethod, McpClient};
+use crate::output::{OutputFormat, confirm, escape_lines, print};
+use crate::remote::parse_url;
+use crate::{BadInput, atomic_file, diff};
 
-/// Write the configuration of an MCP client, so that it uses the gateway
+/// Add the gateway to the configuration of an MCP client
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard connect cursor                               the gateway on 127.0.0.1:8080
+  toolyard connect cursor                               use the gateway on 127.0.0.1:8080
   toolyard connect vscode --url https://tools.example.com/mcp --key-env TOOLYARD_KEY
-  toolyard connect claude --stdio -f tools.yaml         started by Claude Desktop
-  toolyard connect claude-code --dry-run                only show what would change
+  toolyard connect claude --stdio -f tools.yaml         let Claude Desktop start a gateway
+  toolyard connect claude-code --dry-run                only show the change
 
-What would change is shown first, and then asked for; without a terminal it takes `--yes`. Everything else in
-the file stays as it is: its order, its comments, its other servers. Where another entry of the same name is
-replaced, the file as it was is kept beside, as FILE.bak.
+Shows the change and asks for confirmation. Everything else in the file is preserved: order, comments and other
+servers. If an entry with the same name is replaced, the previous file is saved as FILE.bak.
 
-Claude Desktop starts its servers and connects to none, so it takes `--stdio`.")]
-pub(crate) struct Args {
-    /// The client
+Claude Desktop only starts local servers, so it requires `--stdio`.")]
+pub(crate) struct ConnectArgs {
+    /// MCP client to configure
     #[arg(value_enum)]
-    client: Client,
+    client: McpClient,
 
-    /// The MCP endpoint of a gateway that runs [default: http://127.0.0.1:8080/mcp]
-    #[arg(long, value_name = "URL", value_parser = url)]
+    /// MCP endpoint of a running gateway [default: http://127.0.0.1:8080/mcp]
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
     url: Option<Uri>,
 
-    /// Have the client start a gateway of its own: `toolyard stdio`
+    /// Let the client start its own gateway with `toolyard stdio`
     #[arg(long, requires = "files", conflicts_with_all = ["url", "key_env"])]
     stdio: bool,
 
-    /// A manifest of that gateway, or a folder of them
+    /// Manifest or directory of manifests for that gateway; repeatable
     #[arg(short, long = "file", value_name = "FILE", requires = "stdio")]
     files: Vec<PathBuf>,
 
-    /// The environment variable of the client that holds the key for the gateway; the key itself is not written
+    /// Environment variable of the client that holds the API key; the key itself is not written
     #[arg(long, value_name = "NAME")]
     key_env: Option<String>,
 
-    /// What the client calls the gateway
+    /// Name of the gateway in the configuration
     #[arg(long, default_value = "toolyard")]
     name: String,
 
-    /// The client's file, where it is not where the client has it by default
+    /// Configuration file of the client, if not in the default location
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Do not ask
+    /// Skip the confirmation (required without a terminal)
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
 
-    /// Show the change, and write nothing
+    /// Show the change without writing it
     #[arg(long)]
     dry_run: bool,
 }
 
-/// What is to happen to a file.
-struct Change {
+/// A planned change of a configuration file.
+struct ConfigChange {
     path: PathBuf,
     before: Option<String>,
     after: String,
     entry: Value,
-    /// Whether there is another entry of this name, which somebody else may have written.
-    replaces: bool,
+    /// True if the change replaces an existing entry, which may be the work of another program.
+    replaces_entry: bool,
 }
 
-pub(crate) fn run(args: &Args, format: Format) -> anyhow::Result<ExitCode> {
-    let change = Change::of(args)?;
+pub(crate) fn run(args: &ConnectArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
+    let change = ConfigChange::plan(args)?;
     if change.before.as_deref() == Some(&change.after) {
-        report(&change, format, false, "has it already; nothing is changed");
+        report(&change, format, false, "is already up to date");
         return Ok(ExitCode::SUCCESS);
     }
-    if format == Format::Text {
-        print(&format!("{}\n{}", change.path.display(), change.diff()));
+    if format == OutputFormat::Text {
+        print(&escape_lines(&format!("{}\n{}", change.path.display(), change.diff())));
     }
     if args.dry_run {
-        report(&change, format, false, "would be changed");
-    } else if args.yes || agreed(format)? {
-        let kept = change.write()?;
-        let what = match &kept {
-            Some(kept) => format!("is written; what it was is kept in {}", kept.display()),
-            None => "is written".to_owned(),
+        report(&change, format, false, "would be updated (dry run)");
+    } else if args.yes || confirm(format)? {
+        let backup = change.write()?;
+        let outcome = match &backup {
+            Some(backup) => format!("updated; the previous version is in {}", backup.display()),
+            None => "updated".to_owned(),
         };
-        report(&change, format, true, &what);
+        report(&change, format, true, &outcome);
     } else {
-        report(&change, format, false, "stays as it is");
+        report(&change, format, false, "is unchanged");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-impl Change {
-    fn of(args: &Args) -> anyhow::Result<Self> {
+impl ConfigChange {
+    fn plan(args: &ConnectArgs) -> anyhow::Result<Self> {
         let path = match &args.config {
             Some(path) => path.clone(),
-            None => {
-                args.client.path().context("cannot tell where the client has its file: use `--config`")?
-            }
+            None => args
+                .client
+                .path()
+                .context("no home directory to find the configuration in; use `--config`")?,
         };
-        let entry = args.client.entry(&way(args)?)?;
-        let before = write::read(&path)?;
+        let entry = args.client.entry(&connect_method(args)?)?;
+        let before = atomic_file::read_optional(&path)?;
         let section = args.client.section();
-        let replaces = before.as_deref().is_some_and(|before| edit::has_server(before, section, &args.name));
+        let replaces_entry =
+            before.as_deref().is_some_and(|before| edit::has_server(before, section, &args.name));
         let after = edit::with_server(before.as_deref().unwrap_or_default(), section, &args.name, &entry);
         let after = after.map_err(|why| {
             let snippet = json!({args.client.section(): {args.name.as_str(): entry}});
             let path = path.display();
-            BadInput(format!("{path} cannot be changed: {why}. Paste this into it:\n\n{snippet:#}"))
+            BadInput(format!("cannot edit {path}: {why}; add this to it:\n\n{snippet:#}"))
         })?;
-        Ok(Self { path, before, after, entry, replaces })
+        Ok(Self { path, before, after, entry, replaces_entry })
     }
 
-    /// Writes it. Where an entry is replaced, the file is kept under another name as it was: what stood in the entry, such
-    /// as an `env`, may be nowhere else.
+    /// Writes the change and returns the path of the backup, if any. A replaced entry is backed up because it may hold
+    /// the only copy of its content, such as an `env`.
     fn write(&self) -> anyhow::Result<Option<PathBuf>> {
-        let kept = match &self.before {
-            Some(before) if self.replaces => Some(write::keep(&self.path, before)?),
+        let backup = match &self.before {
+            Some(before) if self.replaces_entry => Some(atomic_file::back_up(&self.path, before)?),
             _ => None,
         };
-        write::replace(&self.path, self.before.as_deref(), &self.after)?;
-        Ok(kept)
+        atomic_file::replace(&self.path, self.before.as_deref(), &self.after)?;
+        Ok(backup)
     }
 
     fn diff(&self) -> String {
-        diff::lines(self.before.as_deref().unwrap_or_default(), &self.after)
+        diff::render(self.before.as_deref().unwrap_or_default(), &self.after)
     }
 }
 
-/// How the client is to reach the gateway.
-fn way(args: &Args) -> anyhow::Result<Way> {
+/// Determines from the arguments how the client connects to the gateway.
+fn connect_method(args: &ConnectArgs) -> anyhow::Result<ConnectMethod> {
     if !args.stdio {
         let url = args.url.clone().unwrap_or_else(|| Uri::from_static("http://127.0.0.1:8080/mcp"));
-        return Ok(Way::Url { url, key_env: args.key_env.clone() });
+        return Ok(ConnectMethod::Url { url, key_env: args.key_env.clone() });
     }
-    let program = std::env::current_exe().context("cannot find our own program")?;
-    // The client starts it wherever it likes.
+    let program = std::env::current_exe().context("cannot find the path of the toolyard program")?;
+    // The working directory of the client is unknown.
     let absolute = |path: &PathBuf| {
-        let found = path.canonicalize();
-        found.map_err(|error| BadInput(format!("{} cannot be read: {error}", path.display())))
+        let resolved = path.canonicalize();
+        resolved.map_err(|error| BadInput(format!("cannot read {}: {error}", path.display())))
     };
     let files = args.files.iter().map(absolute).collect::<Result<_, _>>()?;
-    Ok(Way::Stdio { program, files })
+    Ok(ConnectMethod::Stdio { program, files })
 }
 
-fn report(change: &Change, format: Format, written: bool, what: &str) {
+fn report(change: &ConfigChange, format: OutputFormat, written: bool, what: &str) {
     let path = change.path.display().to_string();
     print(&match format {
-        Format::Text => format!("{path} {what}"),
-        Format::Json => {
+        OutputFormat::Text => format!("{path} {what}"),
+        OutputFormat::Json => {
             let changes = change.before.as_deref() != Some(&change.after);
             json!({"file": path, "server": change.entry, "changes": changes, "written": written}).to_string()
         }

@@ -1,4 +1,4 @@
-//! `toolyard demo-server`: a small MCP server on stdio, which the quick start puts behind the gateway.
+//! `toolyard demo-server`: a small MCP server on stdio for the quick start.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use toolyard_sdk::Server;
 
 #[derive(Deserialize, JsonSchema)]
 struct EchoArgs {
-    /// What to return
+    /// Text to return
     text: String,
 }
 

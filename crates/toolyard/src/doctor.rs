@@ -1,4 +1,4 @@
-//! `toolyard doctor`: how a running gateway is, for people.
+//! `toolyard doctor`: checks a running gateway.
 
 mod tokens;
 
@@ -8,69 +8,70 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Deserialize;
 
-use crate::output::{self, Format, count, print};
-use crate::remote::Remote;
+use crate::output::{self, OutputFormat, count, print};
+use crate::remote::RemoteGateway;
 
-/// Say how a running gateway and its handlers are
+/// Check a running gateway and its handlers
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard doctor
-  toolyard doctor --sandbox                   which walls functions and scripts run behind
-  toolyard doctor --tokens                    how much of a model's context the lists of tools take
-  toolyard doctor --output json               the status as `GET /api/v1/status` has it
+  toolyard doctor --sandbox                   show the isolation of functions and scripts
+  toolyard doctor --tokens                    show the tokens that lists of tools take in a model's context
+  toolyard doctor --output json               print the response of `GET /api/v1/status`
 
-Exit status 1 when a handler is down, or the gateway itself, or nothing can run in its sandbox.")]
-pub(crate) struct Args {
+The exit status is 1 if the gateway or a handler is down, or nothing can run in the sandbox.")]
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteGateway,
 
-    /// Say which walls the machine of the gateway has, behind which functions and scripts run
+    /// Show which isolation layers the gateway enforces for functions and scripts
     #[arg(long)]
     sandbox: bool,
 
-    /// Say how many tokens of a model's context the list of tools takes, as clients may be given it
+    /// Show how many tokens of a model's context the list of tools takes
     #[arg(long, conflicts_with = "sandbox")]
     tokens: bool,
 }
 
-/// What is read of the sandbox.
+/// The response of `GET /api/v1/sandbox`.
 #[derive(Deserialize)]
-struct Sandbox {
+struct SandboxReport {
     isolation: String,
+    level: String,
     ready: bool,
-    layers: Vec<Layer>,
+    layers: Vec<SandboxLayer>,
 }
 
 #[derive(Deserialize)]
-struct Layer {
+struct SandboxLayer {
     name: String,
     missing: Option<String>,
     hint: Option<String>,
 }
 
-/// What is read of a status.
+/// The members of the response of `GET /api/v1/status` that are shown as text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Status {
+struct GatewayReport {
     phase: String,
     discovered_tools_count: usize,
     available_tools_count: usize,
-    discovered_tools: Vec<Tool>,
-    handlers: Vec<Handler>,
-    list: List,
-    last_edit: Option<LastEdit>,
+    discovered_tools: Vec<DiscoveredTool>,
+    handlers: Vec<HandlerReport>,
+    list: ToolListSize,
+    last_edit: Option<ManifestEdit>,
     version: String,
 }
 
 #[derive(Deserialize)]
-struct Tool {
+struct DiscoveredTool {
     name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Handler {
+struct HandlerReport {
     name: String,
     r#type: String,
     endpoint: String,
@@ -78,20 +79,64 @@ struct Handler {
     since: String,
     tools: usize,
     protocol: Option<String>,
-    last_error: Option<LastError>,
+    last_error: Option<HandlerFailure>,
     #[serde(default)]
-    processes: Vec<Process>,
+    processes: Vec<ProcessReport>,
+    #[serde(default)]
+    changes: Vec<ChangedTool>,
+    #[serde(default)]
+    unchecked: Vec<UncheckedTool>,
+}
+
+/// A tool whose arguments are not validated, because its schema cannot be.
+#[derive(Deserialize)]
+struct UncheckedTool {
+    tool: String,
+    reason: String,
+}
+
+/// A tool whose definition differs from the accepted one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChangedTool {
+    tool: String,
+    old_digest: Option<String>,
+    new_digest: String,
+    time: String,
+    served: String,
+}
+
+impl ChangedTool {
+    /// Formats the change as one line.
+    pub(crate) fn line(&self) -> String {
+        let Self { tool, new_digest, time, .. } = self;
+        let (what, old) = match &self.old_digest {
+            Some(old) => ("changed", format!("{} -> ", short_digest(old))),
+            None => ("added", String::new()),
+        };
+        let served = match &*self.served {
+            "old" => "serving the accepted definition",
+            "new" => "serving the current definition",
+            _ => "not served",
+        };
+        output::escape_line(&format!("{tool} {what} at {time}, {old}{}, {served}", short_digest(new_digest)))
+    }
+}
+
+/// Returns the first twelve hexadecimal digits of a digest with its algorithm.
+fn short_digest(digest: &str) -> &str {
+    digest.get(..digest.len().min("sha256:".len() + 12)).unwrap_or(digest)
 }
 
 #[derive(Deserialize)]
-struct LastError {
+struct HandlerFailure {
     time: String,
     message: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Process {
+struct ProcessReport {
     restarts: u64,
     processes: usize,
     memory_bytes: Option<u64>,
@@ -99,7 +144,7 @@ struct Process {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct List {
+struct ToolListSize {
     tools: usize,
     characters: usize,
     estimated_tokens: usize,
@@ -107,46 +152,47 @@ struct List {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct LastEdit {
+struct ManifestEdit {
     time: String,
     applied: bool,
     message: String,
 }
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: DoctorArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     if args.sandbox {
-        return sandbox(&args.remote, format).await;
+        return print_sandbox(&args.remote, format).await;
     }
     if args.tokens {
         return tokens::run(&args.remote, format).await;
     }
     let text = args.remote.get("/api/v1/status").await?;
-    let status: Status =
-        serde_json::from_slice(&text).with_context(|| format!("{} gives no status", args.remote))?;
+    let status: GatewayReport = serde_json::from_slice(&text)
+        .with_context(|| format!("unexpected response from {}: not a status", args.remote))?;
     print(&match format {
-        Format::Text => output::lines(&diagnosis(&status)),
-        Format::Json => String::from_utf8_lossy(&text).into_owned(),
+        OutputFormat::Text => output::escape_lines(&status_text(&status)),
+        OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
     });
     let down = status.handlers.iter().filter(|handler| handler.is_down()).count();
     Ok(if down == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn sandbox(remote: &Remote, format: Format) -> anyhow::Result<ExitCode> {
+async fn print_sandbox(remote: &RemoteGateway, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let text = remote.get("/api/v1/sandbox").await?;
-    let sandbox: Sandbox =
-        serde_json::from_slice(&text).with_context(|| format!("{remote} says nothing of its sandbox"))?;
+    let sandbox: SandboxReport = serde_json::from_slice(&text)
+        .with_context(|| format!("unexpected response from {remote}: not a sandbox report"))?;
     print(&match format {
-        Format::Text => output::lines(&sandbox.text()),
-        Format::Json => String::from_utf8_lossy(&text).into_owned(),
+        OutputFormat::Text => output::escape_lines(&sandbox.text()),
+        OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
     });
     Ok(if sandbox.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Sandbox {
+impl SandboxReport {
     fn text(&self) -> String {
         let can = if self.ready { "can" } else { "cannot" };
-        let mut text = format!("Isolation is `{}`: functions and scripts {can} run.\n", self.isolation);
-        for Layer { name, missing, hint } in &self.layers {
+        let Self { isolation, level, .. } = self;
+        let mut text = format!("isolation `{isolation}`, level `{level}`: functions and scripts {can} run\n");
+        for SandboxLayer { name, missing, hint } in &self.layers {
             let _ = match missing {
                 None => write!(text, "\n{name:<15} enforced"),
                 Some(why) => write!(text, "\n{name:<15} not enforced: {why}"),
@@ -157,14 +203,18 @@ impl Sandbox {
     }
 }
 
-/// What some clients put before the name of a tool, and how long a name may be for the APIs of models.
-const IN_FRONT: &str = "mcp__toolyard__";
-const LONGEST: usize = 64;
+/// Prefix that some clients add to the names of tools.
+const CLIENT_PREFIX: &str = "mcp__toolyard__";
+/// Maximum length of a tool name in the APIs of models.
+const MAX_NAME_LENGTH: usize = 64;
 
-fn diagnosis(status: &Status) -> String {
+/// Maximum number of changed tools, and of unchecked ones, that are named per handler; the rest are counted.
+const MAX_CHANGES_NAMED: usize = 10;
+
+fn status_text(status: &GatewayReport) -> String {
     let ready = status.handlers.iter().filter(|handler| handler.phase == "Ready").count();
     let mut text = format!(
-        "Toolyard {}: {}. {ready} of {} handlers are ready, {} of {} tools are available.\n",
+        "Toolyard {}: {}. {ready} of {} handlers ready, {} of {} tools available.\n",
         status.version,
         status.phase,
         status.handlers.len(),
@@ -176,35 +226,34 @@ fn diagnosis(status: &Status) -> String {
         text.push('\n');
         text.push_str(&handler.line(width));
     }
-    let List { tools, characters, estimated_tokens } = &status.list;
+    let ToolListSize { tools, characters, estimated_tokens } = &status.list;
     let _ = write!(
         text,
-        "\n\nThe list of {} has {characters} characters, about {estimated_tokens} tokens of a model's context.",
+        "\n\nThe list of {} takes {characters} characters, about {estimated_tokens} tokens of a model's context.",
         count(*tools, "tool")
     );
     let long: Vec<_> = status.discovered_tools.iter().map(|tool| &*tool.name).filter(is_long).collect();
     if !long.is_empty() {
         let _ = write!(
             text,
-            "\nClients that put `{IN_FRONT}` in front make these names longer than {LONGEST} characters, which models \
-             refuse: {}.\nShorter ones can be given in `overrides`.",
+            "\nWith the prefix `{CLIENT_PREFIX}` of some clients, these names exceed the {MAX_NAME_LENGTH} characters that \
+             models accept: {}.\nUse `overrides` to shorten them.",
             long.join(", ")
         );
     }
     text.push_str(&processes(status));
     if let Some(edit) = &status.last_edit {
-        let word = if edit.applied { "applied" } else { "refused, and nothing has changed" };
-        let _ =
-            write!(text, "\nThe last edit of the manifest, at {}, was {word}: {}", edit.time, edit.message);
+        let word = if edit.applied { "applied" } else { "rejected, nothing changed" };
+        let _ = write!(text, "\nLast manifest edit ({}) {word}: {}", edit.time, edit.message);
     }
     text
 }
 
 fn is_long(name: &&str) -> bool {
-    IN_FRONT.len() + name.len() > LONGEST
+    CLIENT_PREFIX.len() + name.len() > MAX_NAME_LENGTH
 }
 
-fn processes(status: &Status) -> String {
+fn processes(status: &GatewayReport) -> String {
     let all = || status.handlers.iter().flat_map(|handler| &handler.processes);
     let alive: usize = all().map(|process| process.processes).sum();
     let memory: u64 = all().filter_map(|process| process.memory_bytes).sum();
@@ -212,18 +261,51 @@ fn processes(status: &Status) -> String {
     match alive {
         0 => String::new(),
         _ => format!(
-            "\nProcesses alive: {alive}, with {} MiB of their own; started again: {restarts}.",
+            "\nRunning processes: {alive}, private memory: {} MiB, restarts: {restarts}.",
             memory >> 20
         ),
     }
 }
 
-impl Handler {
+impl HandlerReport {
     fn is_down(&self) -> bool {
         self.phase == "Unavailable"
     }
 
-    /// One line, and another one where something is or was wrong.
+    /// Formats the changed tools, one per line.
+    fn changed_tools(&self) -> String {
+        let Some(first) = self.changes.first() else { return String::new() };
+        let lines =
+            self.changes.iter().take(MAX_CHANGES_NAMED).map(|change| format!("\n        {}", change.line()));
+        let more = self.changes.len().saturating_sub(MAX_CHANGES_NAMED);
+        let more = if more > 0 { format!("\n        and {more} more") } else { String::new() };
+        let tool = if self.changes.len() == 1 {
+            format!(" {}", output::escape_line(&first.tool))
+        } else {
+            String::new()
+        };
+        format!(
+            "{}{more}\n        run `toolyard accept {}{tool}` to accept",
+            lines.collect::<String>(),
+            self.name
+        )
+    }
+
+    /// Formats the tools that are served without validation of arguments, one per line.
+    fn unchecked_tools(&self) -> String {
+        let line = |unchecked: &UncheckedTool| {
+            let UncheckedTool { tool, reason } = unchecked;
+            format!(
+                "\n        {}",
+                output::escape_line(&format!("{tool}: arguments are not validated: {reason}"))
+            )
+        };
+        let more = self.unchecked.len().saturating_sub(MAX_CHANGES_NAMED);
+        let more = if more > 0 { format!("\n        and {more} more") } else { String::new() };
+        self.unchecked.iter().take(MAX_CHANGES_NAMED).map(line).collect::<String>() + &more
+    }
+
+    /// Formats the handler as one line, with further lines for changed or unchecked tools and the last error.
     fn line(&self, width: usize) -> String {
         let word = match &*self.phase {
             "Ready" => "ok",
@@ -232,16 +314,51 @@ impl Handler {
         };
         let Self { name, r#type, endpoint, tools, since, .. } = self;
         let protocol = self.protocol.as_deref().unwrap_or(r#type);
-        let line = output::line(&format!(
+        let line = output::escape_line(&format!(
             "  {word:<4}  {name:<width$}  {}, {protocol}, {endpoint}, since {since}",
             count(*tools, "tool")
         ));
+        let line = line + &self.changed_tools() + &self.unchecked_tools();
         match &self.last_error {
-            Some(error) if self.is_down() => line + &format!("\n        {}", output::line(&error.message)),
+            Some(error) if self.is_down() => {
+                line + &format!("\n        {}", output::escape_line(&error.message))
+            }
             Some(error) => {
-                line + &format!("\n        was down at {}: {}", error.time, output::line(&error.message))
+                line + &format!(
+                    "\n        was down at {}: {}",
+                    error.time,
+                    output::escape_line(&error.message)
+                )
             }
             None => line,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tools_without_validation_are_listed_up_to_a_limit() {
+        let unchecked: Vec<_> = (0..12)
+            .map(|number| json!({"tool": format!("t{number}\u{1b}"), "reason": "too many branches"}))
+            .collect();
+        let handler = json!({
+            "name": "files", "type": "mcp", "endpoint": "stdio://files", "phase": "Ready", "since": "today", "tools": 12,
+            "protocol": null, "lastError": null, "unchecked": unchecked,
+        });
+        let report: HandlerReport = serde_json::from_value(handler).unwrap();
+        let text = report.line(5);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 12);
+        assert_snapshot!([lines[0], lines[1], lines[11]].join("\n"), @r"
+          ok    files  12 tools, mcp, stdio://files, since today
+                t0\u{1b}: arguments are not validated: too many branches
+                and 2 more
+        ");
     }
 }

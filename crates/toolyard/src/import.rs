@@ -1,48 +1,48 @@
-//! `toolyard import`: a manifest out of the file in which an MCP client keeps its servers.
+//! `toolyard import`: converts the configuration of an MCP client to a manifest.
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use toolyard_manifest::Import;
+use toolyard_manifest::ImportedManifest;
 
 use crate::BadInput;
-use crate::output::{Format, print};
+use crate::output::{OutputFormat, print};
 
-/// Print a manifest for the servers in the file of an MCP client
+/// Convert the configuration of an MCP client to a manifest and print it
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard import .mcp.json > tools.yaml
   toolyard import ~/.cursor/mcp.json --output json
-  toolyard serve --import .mcp.json           serve them without a manifest
+  toolyard serve --import .mcp.json           serve the servers without a manifest
 
-What a client writes as ${env:NAME} or ${input:name} becomes ${NAME}. Secrets that stand in the file stand in
-the manifest, too. What changes on the way is said on standard error.")]
-pub(crate) struct Args {
-    /// A file with `mcpServers` (Claude, Cursor and others), `servers` (VS Code) or `Mcp.Servers` (.NET); `-` for
+${env:NAME} and ${input:name} become ${NAME}. Secrets in the file are copied to the manifest. Notes on standard
+error list what the manifest states differently.")]
+pub(crate) struct ImportArgs {
+    /// File with `mcpServers` (Claude, Cursor and others), `servers` (VS Code) or `Mcp.Servers` (.NET), or `-` for
     /// standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
-pub(crate) fn run(args: &Args, format: Format) -> Result<ExitCode, BadInput> {
+pub(crate) fn run(args: &ImportArgs, format: OutputFormat) -> Result<ExitCode, BadInput> {
     let import = toolyard_manifest::import(&args.file)
-        .map_err(|problems| BadInput(format!("the file has problems\n\n{problems}")))?;
+        .map_err(|problems| BadInput(format!("invalid client configuration\n\n{problems}")))?;
     print(
         match format {
-            Format::Text => import.to_yaml(),
-            Format::Json => import.to_json(),
+            OutputFormat::Text => import.to_yaml(),
+            OutputFormat::Json => import.to_json(),
         }
         .trim_end(),
     );
-    show_notes(&import);
+    print_notes(&import);
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_notes(import: &Import) {
+fn print_notes(import: &ImportedManifest) {
     let mut stderr = std::io::stderr().lock();
     for note in import.notes() {
-        let _gone = writeln!(stderr, "note: {note}");
+        let _closed = writeln!(stderr, "note: {note}");
     }
 }

@@ -1,46 +1,49 @@
-//! `toolyard key`: who may come in.
+//! `toolyard key`: creates, lists and revokes API keys.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde_json::json;
 use toolyard_core::store::Store;
-use toolyard_server::audit::{AUDIT, By, Deed, Event};
+use toolyard_server::audit::{AUDIT, AuditAction, AuditActor, AuditEvent};
 use toolyard_server::keys::record::{self, KeyError};
-use toolyard_server::keys::{Amount, KeyScope, NewKey, ShownKey};
+use toolyard_server::keys::{KeyScope, KeySummary, NewApiKey, QuotaAmount};
+use toolyard_store::DatabaseLocation;
 
-use crate::BadInput;
-use crate::output::{self, Format, count, print};
-use crate::span::span;
-use crate::store::Manifests;
+use crate::duration::parse_duration;
+use crate::output::{self, OutputFormat, count, print};
+use crate::store::ManifestArgs;
+use crate::{BadInput, key_marker};
 
-/// Hand out keys, and take them back: make, list and revoke them in the store of a gateway
+/// Manage the API keys of a gateway
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard key create ci --scope 'tools:*'                        all tools, over MCP
+  toolyard key create ci --scope 'tools:*'                        all tools by MCP
   toolyard key create bot --scope 'tools:github/get_*' --rate 10/s --calls 1000/day
   toolyard key create ops --scope admin --scope rest --expires 90d
   toolyard key list
   toolyard key revoke 5d41402abc4b
+  toolyard key forget -f gateway.yaml     after the loss of the store, if keys are no longer needed
 
-As soon as there is a key, every door of the gateway but /health asks for one, and goes on to do so when all are
-revoked. A gateway that runs knows of a new key at once, and of a revoked one within `timeouts.keyCheck`.")]
-pub(crate) struct Args {
+Once a key exists, every endpoint except /health requires one, even after all keys are revoked. A running gateway
+accepts a new key immediately and rejects a revoked one within `timeouts.keyCheck`.")]
+pub(crate) struct KeyArgs {
     #[command(subcommand)]
-    command: Command,
+    command: KeyCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    Create(Create),
-    List(List),
-    Revoke(Revoke),
+enum KeyCommand {
+    Create(KeyCreateArgs),
+    List(KeyListArgs),
+    Revoke(KeyRevokeArgs),
+    Forget(KeyForgetArgs),
 }
 
-/// Make a key, and print it: it is not to be had again
+/// Create a key and print it (shown only once)
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,131 +52,183 @@ Examples:
   export TOOLYARD_KEY=$(toolyard key create me --scope 'tools:*' --scope rest)
 
 Scopes:
-  tools:PATTERN  tools (and prompts and resources) that the key may see and call: `tools:*`, `tools:search_*`, or
-                 with the handler, `tools:github/*`; a star stands for any characters
-  rest           to do the same by REST, and to see the status
-  admin          keys, the audit trail, tests of handlers, the level of the log
-  functions      to invoke hosted functions
-  metrics        /metrics
-  memory:PATTERN namespaces of working memory beside its own: `memory:session/*`, `memory:*`")]
-struct Create {
-    /// What the key is for, in your words
+  tools:PATTERN  list and call these tools, prompts and resources: `tools:*`, `tools:search_*`, or with the
+                 handler, `tools:github/*`; `*` matches any characters
+  rest           use the same tools by REST, and read the status
+  admin          manage keys, read the audit trail, test handlers, change the log level
+  functions      invoke hosted functions
+  metrics        read /metrics
+  memory:PATTERN use further namespaces of working memory: `memory:session/*`, `memory:*`
+  publish:PATTERN
+                 publish hosted functions with these ids and read their logs: `publish:geo-*`")]
+struct KeyCreateArgs {
+    /// Name of the key, for your reference
     name: String,
 
-    /// What it opens; may be said more than once
+    /// Scope to grant; repeatable
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<KeyScope>,
 
-    /// For how long: 12h, 90d, 4w; without it until it is revoked
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    /// Lifetime: 12h, 90d, 4w (default: until revoked)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     expires: Option<Duration>,
 
-    /// How often it may call: 10/s, 600/min, each gateway by itself
+    /// Rate limit per gateway: 10/s, 600/min
     #[arg(long, value_name = "AMOUNT")]
-    rate: Option<Amount>,
+    rate: Option<QuotaAmount>,
 
-    /// How many calls it may make: 1000/day, or 1000 in all
+    /// Quota of calls: 1000/day, or 1000 in total
     #[arg(long, value_name = "AMOUNT")]
-    calls: Option<Amount>,
+    calls: Option<QuotaAmount>,
 
-    /// What its calls may cost, where tools have a `price`: 2.5/week
+    /// Quota of cost, for tools with a `price`: 2.5/week
     #[arg(long, value_name = "AMOUNT")]
-    cost: Option<Amount>,
+    cost: Option<QuotaAmount>,
 
-    /// The language model that its calls are made for, where they do not say: `builtins.results.models` has its bound
+    /// Default language model of its calls, whose limit is in `builtins.results.models`
     #[arg(long, value_name = "ID")]
     model: Option<String>,
 
-    /// From how many characters on results are large for it
+    /// Size in characters above which its results are large
     #[arg(long, value_name = "CHARACTERS")]
     chunk_threshold: Option<u64>,
 
     #[command(flatten)]
-    manifests: Manifests,
+    manifests: ManifestArgs,
 }
 
-/// List the keys, those that open nothing any more among them
+/// List the keys, including revoked and expired keys
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard key list
   toolyard key list -f gateway.yaml --output json")]
-struct List {
+struct KeyListArgs {
     #[command(flatten)]
-    manifests: Manifests,
+    manifests: ManifestArgs,
 }
 
-/// Make a key open nothing any more
+/// Revoke a key
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard key revoke 5d41402abc4b")]
-struct Revoke {
-    /// Its id: what stands in its text behind `ty_`, and first in a line of `toolyard key list`
+struct KeyRevokeArgs {
+    /// Id of the key: the part after `ty_`, and the first column of `toolyard key list`
     id: String,
 
     #[command(flatten)]
-    manifests: Manifests,
+    manifests: ManifestArgs,
 }
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+/// Allow a gateway that has lost its keys to start without keys
+///
+/// A gateway that has had keys records this in a marker beside its configuration. If its store has no keys, it does not
+/// start, because it would accept unauthenticated requests. This command removes the marker. Keys in the store remain
+/// required.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  toolyard key forget -f gateway.yaml")]
+struct KeyForgetArgs {
+    #[command(flatten)]
+    manifests: ManifestArgs,
+}
+
+pub(crate) async fn run(args: KeyArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::Create(args) => create(args, format).await?,
-        Command::List(args) => list(&args, format).await?,
-        Command::Revoke(args) => revoke(args, format).await?,
+        KeyCommand::Create(args) => create(args, format).await?,
+        KeyCommand::List(args) => list(&args, format).await?,
+        KeyCommand::Revoke(args) => revoke(args, format).await?,
+        KeyCommand::Forget(args) => forget(args, format).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn create(args: Create, format: Format) -> anyhow::Result<()> {
-    let Create { name, scopes, expires, rate, calls, cost, model, chunk_threshold, manifests } = args;
-    let (store, location) = manifests.made_store().await?;
+async fn create(args: KeyCreateArgs, format: OutputFormat) -> anyhow::Result<()> {
+    let KeyCreateArgs { name, scopes, expires, rate, calls, cost, model, chunk_threshold, manifests } = args;
     let expires_in = expires.map(|time| time.as_secs());
-    let wanted = NewKey { name, scopes, expires_in, rate, calls, cost, model, chunk_threshold };
-    let (key, secret) = record::create(&*store, wanted).await.map_err(|error| match error {
-        KeyError::Bad(bad) => anyhow::Error::from(BadInput(bad.to_string())),
-        KeyError::Store(error) => error.into(),
-    })?;
-    let id = key.id.clone();
-    // First: whatever fails from here on, the key is made, and its text is not to be had again.
-    print(&match format {
-        Format::Text => secret.reveal(),
-        Format::Json => serde_json::to_string(&ShownKey::new(key, &secret))?,
-    });
-    output::note(&format!("the key {id} is in the store {location}"));
-    note(&store, Deed::KeyCreated, &id).await;
-    Ok(())
-}
-
-async fn list(args: &List, format: Format) -> anyhow::Result<()> {
-    let store = args.manifests.existing_store().await?;
-    let keys: Vec<_> = record::list(&*store).await?.into_iter().map(ShownKey::from).collect();
-    print(&match format {
-        Format::Json => json!({"keys": keys}).to_string(),
-        Format::Text if keys.is_empty() => "there are no keys: nobody is asked for one".to_owned(),
-        Format::Text => keys.iter().map(|key| output::line(&key.line())).collect::<Vec<_>>().join("\n"),
-    });
-    Ok(())
-}
-
-async fn revoke(args: Revoke, format: Format) -> anyhow::Result<()> {
-    let store = args.manifests.existing_store().await?;
-    let Some(key) = record::revoke(&*store, &args.id).await? else {
-        bail!("there is no key {:?} among {}", args.id, count(record::list(&*store).await?.len(), "key"));
+    let new_key = NewApiKey { name, scopes, expires_in, rate, calls, cost, model, chunk_threshold };
+    let create_key = async |store: Arc<dyn Store>, location: &DatabaseLocation| {
+        let (key, secret) = record::create(&*store, new_key).await.map_err(|error| match error {
+            KeyError::Bad(bad) => anyhow::Error::from(BadInput(bad.to_string())),
+            KeyError::Store(error) => error.into(),
+        })?;
+        let id = key.id.clone();
+        // Before anything else can fail: the key exists, and its text cannot be shown again.
+        print(&match format {
+            OutputFormat::Text => secret.reveal(),
+            OutputFormat::Json => serde_json::to_string(&KeySummary::new(key, &secret))?,
+        });
+        output::note(&format!("created key {id} in the store {location}"));
+        record_action(&store, AuditAction::KeyCreated, &id).await;
+        Ok(())
     };
-    note(&store, Deed::KeyRevoked, &key.id).await;
+    manifests.with_created(create_key).await?;
+    set_marker(&manifests).await;
+    Ok(())
+}
+
+/// Sets the marker beside the configuration that the gateway has keys. A gateway that sees the key does the same.
+async fn set_marker(manifests: &ManifestArgs) {
+    if manifests.files().is_empty() {
+        return;
+    }
+    if let Err(error) = key_marker::locate(manifests.files().to_vec()).await.set() {
+        output::note(&format!("cannot write the key marker beside the configuration: {error}"));
+    }
+}
+
+async fn forget(args: KeyForgetArgs, format: OutputFormat) -> anyhow::Result<()> {
+    let marker = key_marker::locate(args.manifests.files().to_vec()).await;
+    let removed = marker.clear().context("cannot remove the key marker")?;
     print(&match format {
-        Format::Text => format!("{} opens nothing any more", key.id),
-        Format::Json => serde_json::to_string(&ShownKey::from(key))?,
+        OutputFormat::Json => json!({"removed": removed}).to_string(),
+        OutputFormat::Text if removed.is_empty() => "no key marker found".to_owned(),
+        OutputFormat::Text => {
+            let lines =
+                removed.iter().map(|place| output::escape_line(&format!("removed {}", place.display())));
+            lines.collect::<Vec<_>>().join("\n")
+        }
     });
     Ok(())
 }
 
-/// Puts into the audit trail what was done here. It is done, also where the trail cannot be written.
-async fn note(store: &Arc<dyn Store>, deed: Deed, object: &str) {
-    let by = By { principal: Some("command line".into()), ..By::default() };
-    let event = Event { by, deed, object: object.to_owned() };
-    if let Err(error) = store.append(AUDIT, vec![event.written()]).await {
-        output::note(&format!("it is done, but not in the audit trail: {:#}", anyhow::Error::from(error)));
+async fn list(args: &KeyListArgs, format: OutputFormat) -> anyhow::Result<()> {
+    let list_all = async |store: Arc<dyn Store>| Ok(record::list(&*store).await?);
+    let keys = args.manifests.with_existing(list_all).await?;
+    let keys: Vec<_> = keys.into_iter().map(KeySummary::from).collect();
+    print(&match format {
+        OutputFormat::Json => json!({"keys": keys}).to_string(),
+        OutputFormat::Text if keys.is_empty() => "No keys; requests are not authenticated".to_owned(),
+        OutputFormat::Text => {
+            keys.iter().map(|key| output::escape_line(&key.summary_line())).collect::<Vec<_>>().join("\n")
+        }
+    });
+    Ok(())
+}
+
+async fn revoke(args: KeyRevokeArgs, format: OutputFormat) -> anyhow::Result<()> {
+    let revoke_key = async |store: Arc<dyn Store>| {
+        let Some(key) = record::revoke(&*store, &args.id).await? else {
+            bail!("no key with id {:?} among {}", args.id, count(record::list(&*store).await?.len(), "key"));
+        };
+        record_action(&store, AuditAction::KeyRevoked, &key.id).await;
+        Ok(key)
+    };
+    let key = args.manifests.with_existing(revoke_key).await?;
+    print(&match format {
+        OutputFormat::Text => format!("revoked key {}", key.id),
+        OutputFormat::Json => serde_json::to_string(&KeySummary::from(key))?,
+    });
+    Ok(())
+}
+
+/// Appends an action to the audit trail. If that fails, prints a note: the action itself is done.
+async fn record_action(store: &Arc<dyn Store>, action: AuditAction, object: &str) {
+    let by = AuditActor { principal: Some("command line".into()), ..AuditActor::default() };
+    let event = AuditEvent { actor: by, action, object: object.to_owned() };
+    if let Err(error) = store.append(AUDIT, vec![event.to_record()]).await {
+        output::note(&format!("cannot write the audit trail: {:#}", anyhow::Error::from(error)));
     }
 }

@@ -1,80 +1,83 @@
-//! The log of the program: to standard error, for standard output belongs to results, and on stdio to the protocol.
+//! The log on standard error. Standard output carries results, or the protocol on stdio.
 
 use clap::ValueEnum;
-use toolyard_manifest::{LogFormat, Logs};
+use toolyard_manifest::{LogFormat, LogSettings};
 use toolyard_server::log::{FilterError, LogControl};
 use tracing_subscriber::layer::{Layered, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use crate::output::has_colours;
+use crate::output::{EscapingWriter, has_colours};
 
-/// What is logged from the start, whatever a manifest says.
-const VARIABLE: &str = "TOOLYARD_LOG";
+/// Environment variable with the log filter. It takes precedence over the manifest.
+const FILTER_VARIABLE: &str = "TOOLYARD_LOG";
 
-type Filtered = Layered<reload::Layer<EnvFilter, Registry>, Registry>;
+type FilteredRegistry = Layered<reload::Layer<EnvFilter, Registry>, Registry>;
 
-/// How lines are written.
-type Lines = Box<dyn Layer<Filtered> + Send + Sync>;
+/// The layer that formats and writes log lines.
+type FormatLayer = Box<dyn Layer<FilteredRegistry> + Send + Sync>;
 
-/// The log, which can be changed.
-pub(crate) struct Log {
+/// A handle to change the filter and the format of the log.
+pub(crate) struct LogHandle {
     filter: reload::Handle<EnvFilter, Registry>,
-    lines: reload::Handle<Lines, Filtered>,
-    /// What the command line says, whatever a manifest does.
-    format: Option<Format>,
+    format_layer: reload::Handle<FormatLayer, FilteredRegistry>,
+    /// Format from the command line. It takes precedence over the manifest.
+    format: Option<LogFormatArg>,
     is_filtered: bool,
 }
 
-/// How lines of the log look.
+/// Log format.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
+pub(crate) enum LogFormatArg {
+    /// Readable text
     Human,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
-impl Log {
-    /// Begins to log: `default`, unless the environment says what.
-    pub(crate) fn start(default: &str, format: Option<Format>) -> Self {
-        let said = EnvFilter::try_from_env(VARIABLE).ok();
-        let is_filtered = said.is_some();
-        let (filter, filter_handle) = reload::Layer::new(said.unwrap_or_else(|| EnvFilter::new(default)));
-        let (lines, lines_handle) = reload::Layer::new(lines(format.unwrap_or(Format::Human)));
+impl LogHandle {
+    /// Starts the log with the filter of the environment, or else with `default`.
+    pub(crate) fn start(default: &str, format: Option<LogFormatArg>) -> Self {
+        let from_env = EnvFilter::try_from_env(FILTER_VARIABLE).ok();
+        let is_filtered = from_env.is_some();
+        let (filter, filter_handle) = reload::Layer::new(from_env.unwrap_or_else(|| EnvFilter::new(default)));
+        let (lines, lines_handle) = reload::Layer::new(format_layer(format.unwrap_or(LogFormatArg::Human)));
         tracing_subscriber::registry().with(filter).with(lines).init();
-        Self { filter: filter_handle, lines: lines_handle, format, is_filtered }
+        Self { filter: filter_handle, format_layer: lines_handle, format, is_filtered }
     }
 
-    /// Logs as a manifest says from now on, as far as neither the command line nor the environment does.
-    pub(crate) fn follow(&self, logs: &Logs) -> Result<(), FilterError> {
+    /// Applies the log settings of a manifest, except those that the command line or the environment sets.
+    pub(crate) fn apply_config(&self, logs: &LogSettings) -> Result<(), FilterError> {
         if self.format.is_none() && logs.format == LogFormat::Json {
-            let changed = self.lines.reload(lines(Format::Json));
+            let changed = self.format_layer.reload(format_layer(LogFormatArg::Json));
             changed.map_err(|error| FilterError(error.to_string()))?;
         }
         match self.is_filtered {
             true => Ok(()),
-            false => change(&self.filter, &logs.filter),
+            false => set_filter(&self.filter, &logs.filter),
         }
     }
 
-    /// What changes the filter later on.
+    /// Returns a handle that changes the filter at run time.
     pub(crate) fn control(&self) -> LogControl {
         let filter = self.filter.clone();
-        LogControl::new(move |wanted| change(&filter, wanted))
+        LogControl::new(move |wanted| set_filter(&filter, wanted))
     }
 }
 
-fn change(filter: &reload::Handle<EnvFilter, Registry>, wanted: &str) -> Result<(), FilterError> {
-    let wanted = EnvFilter::try_new(wanted).map_err(|error| FilterError(error.to_string()))?;
-    filter.reload(wanted).map_err(|error| FilterError(error.to_string()))
+fn set_filter(filter: &reload::Handle<EnvFilter, Registry>, wanted: &str) -> Result<(), FilterError> {
+    let parsed = EnvFilter::try_new(wanted).map_err(|error| FilterError(error.to_string()))?;
+    filter.reload(parsed).map_err(|error| FilterError(error.to_string()))
 }
 
-fn lines(format: Format) -> Lines {
-    let lines = fmt::layer().with_writer(std::io::stderr);
+fn format_layer(format: LogFormatArg) -> FormatLayer {
     match format {
-        Format::Human => lines.with_ansi(has_colours()).boxed(),
-        Format::Json => {
+        LogFormatArg::Human => {
+            let lines = fmt::layer().with_writer(|| EscapingWriter(std::io::stderr()));
+            lines.with_ansi(has_colours()).boxed()
+        }
+        LogFormatArg::Json => {
+            let lines = fmt::layer().with_writer(std::io::stderr);
             lines.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
         }
     }

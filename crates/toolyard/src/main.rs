@@ -1,6 +1,9 @@
-//! The command line: one file a subcommand.
+//! The `toolyard` command line, one module per subcommand.
 
+mod accept;
 mod add;
+mod allocator;
+mod atomic_file;
 mod audit;
 mod call;
 mod check;
@@ -9,100 +12,100 @@ mod connect;
 mod demo;
 mod diff;
 mod doctor;
+mod duration;
 mod function;
 mod import;
 mod key;
+mod key_marker;
+mod lifecycle;
 mod log;
 mod output;
 mod remote;
 mod schema;
 mod serve;
-mod sources;
-mod span;
 mod stdio;
 mod store;
 mod test;
 #[cfg(test)]
 mod tests;
 mod tools;
-mod write;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use log::Log;
-use output::Format;
+use log::LogHandle;
+use output::OutputFormat;
 
-/// One yard for every tool an agent uses.
+/// An MCP gateway for every tool an agent uses.
 ///
-/// Toolyard reads ToolRegistry manifests and serves every tool behind them as one MCP endpoint.
+/// Toolyard reads ToolRegistry manifests and serves all their tools as one MCP endpoint.
 #[derive(Parser)]
 #[command(version, max_term_width = 100, after_help = AFTER_HELP)]
-struct Cli {
+struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 
-    /// How results are printed
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    /// Output format of results
+    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text)]
+    output: OutputFormat,
 }
 
 const AFTER_HELP: &str = "\
 Examples:
-  toolyard serve                        start with a demo server, to see it work
+  toolyard serve                        serve an embedded demo
   toolyard serve -f tools.yaml          serve the handlers of a manifest
-  toolyard serve --import .mcp.json     serve the servers of an MCP client
-  toolyard check tools.yaml             see whether a manifest is right
-  toolyard add openapi URL              put a service with an OpenAPI description into a manifest
+  toolyard serve --import .mcp.json     serve the servers in an MCP client's configuration
+  toolyard check tools.yaml             check a manifest
+  toolyard add openapi URL              add a service with an OpenAPI description to a manifest
   toolyard tools                        list the tools of a running gateway
-  toolyard call add a=1 b=2             call one of them
-  toolyard doctor                       say how the gateway and its handlers are
-  toolyard test weather                 try the tool of a handler
-  toolyard function new --lang py NAME  begin a tool of your own, which the gateway runs
-  toolyard key create ci --scope rest   hand out a key
-  toolyard audit --since 1h             see who called what
-  toolyard store backup FILE            copy what the gateway keeps, while it serves
-  toolyard connect cursor               write the configuration of a client
+  toolyard call add a=1 b=2             call a tool
+  toolyard doctor                       check a running gateway and its handlers
+  toolyard test weather                 test a tool of a handler
+  toolyard function new --lang py NAME  create a function, a tool of your own that the gateway runs
+  toolyard key create ci --scope rest   create a key
+  toolyard audit --since 1h             show the audit trail of the last hour
+  toolyard store backup FILE            back up the store, also while the gateway is running
+  toolyard connect cursor               add the gateway to the configuration of an MCP client
 
 Exit status:
-  0  done
-  1  it failed: the gateway cannot be reached, the tool said no
-  2  wrong usage, a manifest with problems, or nobody to ask
+  0  success
+  1  failure, such as an unreachable gateway or a failed tool
+  2  invalid usage, an invalid manifest, or confirmation needed without a terminal
 
 Environment:
-  TOOLYARD_LOG        what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
-  TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
+  TOOLYARD_LOG        log filter, such as `debug` or `toolyard_mcp=trace` [default: info]
+  TOOLYARD_STATE_DIR  directory for persistent state, unless a manifest sets `store`
                       [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
-  TOOLYARD_URL        the gateway that is asked where there is no `--url`
-  TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`; no gateway but one on this
-                      machine or that of TOOLYARD_URL gets it
-  OTEL_…              where metrics and traces are sent, where the manifest does not say it
-  NO_COLOR            set to anything, no colours on a terminal either";
+  TOOLYARD_URL        URL of the gateway, unless `--url` is given
+  TOOLYARD_KEY        API key, unless `--key-file` is given; sent only to loopback or $TOOLYARD_URL
+  OTEL_…              destination of metrics and traces, unless a manifest sets it
+  NO_COLOR            disable colours if not empty";
 
 #[derive(Subcommand)]
-enum Command {
-    Serve(serve::Args),
-    Stdio(stdio::Args),
-    Check(check::Args),
-    Import(import::Args),
-    Add(add::Args),
-    Schema(schema::Args),
-    Tools(tools::Args),
-    Call(call::Args),
-    Test(test::Args),
-    Doctor(doctor::Args),
-    Function(function::Args),
-    Key(key::Args),
-    Audit(audit::Args),
-    Store(store::Args),
-    Connect(connect::Args),
-    Completions(completions::Args),
+enum CliCommand {
+    Serve(serve::ServeArgs),
+    Stdio(stdio::StdioArgs),
+    Check(check::CheckArgs),
+    Import(import::ImportArgs),
+    Add(add::AddHandlerArgs),
+    Schema(schema::SchemaArgs),
+    Tools(tools::ToolsArgs),
+    Call(call::CallArgs),
+    Test(test::TestArgs),
+    Doctor(doctor::DoctorArgs),
+    Accept(accept::AcceptArgs),
+    Function(function::FunctionArgs),
+    Key(key::KeyArgs),
+    Audit(audit::AuditArgs),
+    Store(store::StoreArgs),
+    Connect(connect::ConnectArgs),
+    Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     DemoServer,
 }
 
-/// The input is wrong, as opposed to the world around: exit status 2.
+/// An error in the input, as opposed to the environment. The exit status is 2.
 #[derive(Debug)]
 pub(crate) struct BadInput(pub(crate) String);
 
@@ -115,47 +118,49 @@ impl std::fmt::Display for BadInput {
 impl std::error::Error for BadInput {}
 
 fn main() -> ExitCode {
-    toolyard_process::supervise_if_asked();
+    toolyard_process::run_supervisor_if_requested();
     toolyard_sandbox::enter_if_asked(&[toolyard_functions::runtime::ENTRY]);
-    let cli = Cli::parse();
+    allocator::return_freed_memory();
+    let cli = CommandLine::parse();
     let log = start_log(&cli.command);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return output::failed(&error.into(), cli.output),
+        Err(error) => return output::report_error(&error.into(), cli.output),
     };
     let done = runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => serve::run(args, cli.output, &log).await,
-            Command::Stdio(args) => stdio::run(args, &log).await,
-            Command::Check(args) => Ok(check::run(&args, cli.output)),
-            Command::Import(args) => Ok(import::run(&args, cli.output)?),
-            Command::Add(args) => add::run(args, cli.output).await,
-            Command::Schema(args) => Ok(schema::run(&args)),
-            Command::Tools(args) => tools::run(args, cli.output).await,
-            Command::Call(args) => call::run(args, cli.output).await,
-            Command::Doctor(args) => doctor::run(args, cli.output).await,
-            Command::Test(args) => test::run(args, cli.output).await,
-            Command::Function(args) => function::run(args, cli.output).await,
-            Command::Key(args) => key::run(args, cli.output).await,
-            Command::Audit(args) => audit::run(args, cli.output).await,
-            Command::Store(args) => store::run(args, cli.output).await,
-            Command::Connect(args) => connect::run(&args, cli.output),
-            Command::Completions(args) => Ok(completions::run(&args, cli.output)),
-            Command::DemoServer => demo::run().await,
+            CliCommand::Serve(args) => serve::run(args, cli.output, &log).await,
+            CliCommand::Stdio(args) => stdio::run(args, &log).await,
+            CliCommand::Check(args) => Ok(check::run(&args, cli.output)),
+            CliCommand::Import(args) => Ok(import::run(&args, cli.output)?),
+            CliCommand::Add(args) => add::run(args, cli.output).await,
+            CliCommand::Schema(args) => Ok(schema::run(&args)),
+            CliCommand::Tools(args) => tools::run(args, cli.output).await,
+            CliCommand::Call(args) => call::run(args, cli.output).await,
+            CliCommand::Doctor(args) => doctor::run(args, cli.output).await,
+            CliCommand::Accept(args) => accept::run(args, cli.output).await,
+            CliCommand::Test(args) => test::run(args, cli.output).await,
+            CliCommand::Function(args) => function::run(args, cli.output).await,
+            CliCommand::Key(args) => key::run(args, cli.output).await,
+            CliCommand::Audit(args) => audit::run(args, cli.output).await,
+            CliCommand::Store(args) => store::run(args, cli.output).await,
+            CliCommand::Connect(args) => connect::run(&args, cli.output),
+            CliCommand::Completions(args) => Ok(completions::run(&args, cli.output)),
+            CliCommand::DemoServer => demo::run().await,
         }
     });
     // A thread that still reads standard input would keep the process from ending.
     runtime.shutdown_background();
-    done.unwrap_or_else(|error| output::failed(&error, cli.output))
+    done.unwrap_or_else(|error| output::report_error(&error, cli.output))
 }
 
-/// Commands that ask a gateway only speak up when something is wrong.
-fn start_log(command: &Command) -> Log {
+/// Starts the log. Only commands that run a gateway log more than errors.
+fn start_log(command: &CliCommand) -> LogHandle {
     match command {
-        Command::Serve(args) => Log::start("info", args.log_format),
-        Command::Stdio(args) => Log::start("info", args.log_format),
-        // It says itself what is wrong with the files of a function.
-        Command::Function(_) => Log::start("error,toolyard_functions=off", None),
-        _ => Log::start("error", None),
+        CliCommand::Serve(args) => LogHandle::start("info", args.log_format),
+        CliCommand::Stdio(args) => LogHandle::start("info", args.log_format),
+        // These commands print the problems in the files of a function themselves.
+        CliCommand::Function(_) => LogHandle::start("error,toolyard_functions=off", None),
+        _ => LogHandle::start("error", None),
     }
 }

@@ -1,4 +1,4 @@
-//! What a person or a program reads of a command.
+//! Output of the commands: results, notes, errors and confirmations.
 
 use std::fmt::Display;
 use std::io::{BufRead, IsTerminal, Write};
@@ -9,62 +9,100 @@ use clap::ValueEnum;
 
 use crate::BadInput;
 
-/// How results are printed.
+/// Output format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
+pub(crate) enum OutputFormat {
+    /// Readable text
     Text,
-    /// For programs: one JSON text
+    /// One JSON text, for programs
     Json,
 }
 
-/// Prints to standard output. A reader that has gone, such as `head`, is no failure.
+/// Prints to standard output. A closed pipe, such as that of `head`, is not an error.
 pub(crate) fn print(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    let _gone = stdout
+    let _closed = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.write_all(b"\n"))
         .and_then(|()| stdout.flush());
 }
 
-/// A text of somebody else on one line: what could steer a terminal, or pass for another line, is shown as an escape.
-pub(crate) fn line(text: &str) -> String {
-    escaped(text, |_| false)
+/// Escapes untrusted text for one line: control characters, line breaks and invisible characters.
+pub(crate) fn escape_line(text: &str) -> String {
+    escape(text, |_| false)
 }
 
-/// A text of somebody else that may have several lines.
-pub(crate) fn lines(text: &str) -> String {
-    escaped(text, |character| matches!(character, '\n' | '\t'))
+/// Escapes untrusted text but keeps line breaks and tabs.
+pub(crate) fn escape_lines(text: &str) -> String {
+    escape(text, |character| matches!(character, '\n' | '\t'))
 }
 
-/// What a program has sent, which is not changed: only on a terminal it is escaped like [`lines`].
-pub(crate) fn print_foreign(text: &str) {
-    if std::io::stdout().is_terminal() { print(&lines(text)) } else { print(text) }
+/// Prints the output of another program: unchanged, or escaped by [`escape_lines`] on a terminal.
+pub(crate) fn print_untrusted(text: &str) {
+    if std::io::stdout().is_terminal() { print(&escape_lines(text)) } else { print(text) }
 }
 
-fn escaped(text: &str, is_welcome: impl Fn(char) -> bool) -> String {
-    let mut shown = String::with_capacity(text.len());
+fn escape(text: &str, is_allowed: impl Fn(char) -> bool) -> String {
+    let mut result = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            _ if !character.is_control() || is_welcome(character) => shown.push(character),
-            _ => shown.extend(character.escape_default()),
+            _ if is_allowed(character) || !(character.is_control() || is_invisible(character)) => {
+                result.push(character);
+            }
+            _ => result.extend(character.escape_default()),
         }
     }
-    shown
+    result
 }
 
-/// So many of something, such as `1 tool` or `2 tools`.
+/// True if a character is invisible but affects the text: it changes the direction (Unicode UAX 9), has no width, ends a
+/// line, or is a tag character.
+const fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// A writer that escapes invisible characters. Other control characters pass, because the log contains colours.
+pub(crate) struct EscapingWriter<W>(pub(crate) W);
+
+impl<W: Write> Write for EscapingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if text.contains(is_invisible) => {
+                self.0.write_all(escape(text, |character| !is_invisible(character)).as_bytes())?;
+            }
+            _ => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Formats a count with its noun, such as `1 tool` or `2 tools`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Says why a command failed, causes included.
-pub(crate) fn failed(error: &anyhow::Error, format: Format) -> ExitCode {
+/// Prints an error with its causes and returns the exit status.
+pub(crate) fn report_error(error: &anyhow::Error, format: OutputFormat) -> ExitCode {
     let status = if error.is::<BadInput>() { 2 } else { 1 };
     let mut stderr = std::io::stderr().lock();
-    let _gone = match format {
-        Format::Text => writeln!(stderr, "error: {}", lines(&format!("{error:#}"))),
-        Format::Json => {
+    let _closed = match format {
+        OutputFormat::Text => writeln!(stderr, "error: {}", escape_lines(&format!("{error:#}"))),
+        OutputFormat::Json => {
             let error = serde_json::json!({"error": format!("{error:#}"), "exitStatus": status});
             writeln!(stderr, "{error}")
         }
@@ -72,48 +110,46 @@ pub(crate) fn failed(error: &anyhow::Error, format: Format) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Says something beside a result, on standard error: what is to be known of it, but is not part of it.
+/// Prints a note on standard error.
 pub(crate) fn note(text: &str) {
-    let _gone = writeln!(std::io::stderr().lock(), "note: {}", line(text));
+    let _closed = writeln!(std::io::stderr().lock(), "note: {}", escape_line(text));
 }
 
-/// Whether a change that was shown is to be written: asks whoever sits at the terminal.
+/// Asks at the terminal whether to write a change. Returns true if the answer is yes.
 ///
 /// # Errors
-/// When nobody does.
-pub(crate) fn agreed(format: Format) -> anyhow::Result<bool> {
+/// Fails without a terminal, and with JSON output.
+pub(crate) fn confirm(format: OutputFormat) -> anyhow::Result<bool> {
     let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
-    if format == Format::Json || !stdin.is_terminal() || !stderr.is_terminal() {
-        let advice =
-            "nobody can be asked, so nothing is written: use `--yes`, or `--dry-run` to only see the change";
+    if format == OutputFormat::Json || !stdin.is_terminal() || !stderr.is_terminal() {
+        let advice = "confirmation needed, but there is no terminal; use `--yes`, or `--dry-run` to only show the change";
         return Err(BadInput(advice.to_owned()).into());
     }
-    write!(stderr, "Write this? [y/N] ")?;
+    write!(stderr, "Write the change? [y/N] ")?;
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Whether what goes to standard error is to have colours: where a person sees it who has not said otherwise
-/// (no-color.org).
+/// True if standard error is a terminal and `NO_COLOR` (no-color.org) is not set.
 pub(crate) fn has_colours() -> bool {
-    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !wants_none
+    let is_disabled = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !is_disabled
 }
 
-/// How long somebody looks at a terminal on which nothing happens before they wonder.
-const MOMENT: Duration = Duration::from_secs(1);
+/// Delay before a notice about a long wait.
+const NOTICE_DELAY: Duration = Duration::from_secs(1);
 
-/// Waits for something. Who sits at a terminal is told what for, if it takes longer than a moment.
-pub(crate) async fn patiently<T>(what: impl Display, work: impl Future<Output = T>) -> T {
+/// Awaits `work`. On a terminal, prints a notice if it takes longer than [`NOTICE_DELAY`].
+pub(crate) async fn with_wait_notice<T>(what: impl Display, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     if std::io::stderr().is_terminal() {
         tokio::select! {
             biased;
             done = &mut work => return done,
-            () = tokio::time::sleep(MOMENT) => {}
+            () = tokio::time::sleep(NOTICE_DELAY) => {}
         }
-        let _gone = writeln!(std::io::stderr().lock(), "waiting for {what} ...");
+        let _closed = writeln!(std::io::stderr().lock(), "waiting for {what} ...");
     }
     work.await
 }
@@ -123,12 +159,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_steer_a_terminal_is_escaped() {
+    fn control_and_invisible_characters_are_escaped() {
         let check = |text: &str, on_one: &str, on_several: &str| {
-            assert_eq!((line(text).as_str(), lines(text).as_str()), (on_one, on_several), "{text:?}");
+            assert_eq!(
+                (escape_line(text).as_str(), escape_lines(text).as_str()),
+                (on_one, on_several),
+                "{text:?}"
+            );
         };
         check("plain \u{fc}\u{1f600} \\n", "plain \u{fc}\u{1f600} \\n", "plain \u{fc}\u{1f600} \\n");
         check("a\nb\tc", r"a\nb\tc", "a\nb\tc");
+        for invisible in [
+            "202a", "202e", "2066", "2069", "200b", "200d", "200e", "200f", "61c", "2060", "feff", "2028",
+            "e0041",
+        ] {
+            let character = char::from_u32(u32::from_str_radix(invisible, 16).unwrap()).unwrap();
+            let expected = format!("a\\u{{{invisible}}}b");
+            check(&format!("a{character}b"), &expected, &expected);
+            let mut logged = Vec::new();
+            EscapingWriter(&mut logged).write_all(format!("\u{1b}[1ma{character}b\n").as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(logged).unwrap(), format!("\u{1b}[1m{expected}\n"));
+        }
         check("\u{1b}[2J", r"\u{1b}[2J", r"\u{1b}[2J");
         check("\u{9b}2J\r\u{7f}\u{7}", r"\u{9b}2J\r\u{7f}\u{7}", r"\u{9b}2J\r\u{7f}\u{7}");
     }

@@ -1,4 +1,4 @@
-//! A running gateway, as the commands that ask one see it.
+//! A client for running gateways, and the arguments that select one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,73 +11,73 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::time::timeout;
-use toolyard_core::{Backend, Catalog, Phase, Secrets};
-use toolyard_manifest::{Invalid, Process};
+use toolyard_core::{Backend, BackendPhase, Catalog, SecretRedactor};
+use toolyard_manifest::{FormatError, ProcessSettings};
 use toolyard_mcp::client::{
-    Attempts, ClientOptions, Endpoint, HttpEndpoint, LaneOptions, McpBackend, ToolFilter,
+    ClientOptions, DedicatedOptions, HttpEndpoint, McpBackend, ServerEndpoint, UpstreamRetry,
+    UpstreamToolFilter,
 };
-use toolyard_net::auth::{Auth, Scheme, Source};
+use toolyard_net::auth::{HttpAuthScheme, SecretSource, UpstreamCredentials};
 use toolyard_net::body;
-use toolyard_net::client::Client;
+use toolyard_net::client::HttpClient;
 
-use crate::output::{note, patiently};
+use crate::output::{note, with_wait_notice};
 
-/// Which gateway to ask.
+/// The gateway that a command connects to.
 #[derive(clap::Args)]
-pub(crate) struct Remote {
-    /// The MCP endpoint to ask; any MCP server on streamable HTTP will do
+pub(crate) struct RemoteGateway {
+    /// MCP endpoint of the gateway, or of any MCP server on streamable HTTP
     #[arg(
         long,
         value_name = "URL",
         env = "TOOLYARD_URL",
         default_value = "http://127.0.0.1:8080/mcp",
-        value_parser = url
+        value_parser = parse_url
     )]
     url: Uri,
 
-    /// A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this
-    /// machine or `TOOLYARD_URL` names it
+    /// Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
 
-/// How long a gateway may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Default time limit of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A URL as a manifest has it.
-pub(crate) fn url(text: &str) -> Result<Uri, Invalid> {
-    Ok(toolyard_manifest::Endpoint::parse(text)?.uri().clone())
+/// Parses a URL in the form that manifests accept.
+pub(crate) fn parse_url(text: &str) -> Result<Uri, FormatError> {
+    Ok(toolyard_manifest::EndpointUrl::parse(text)?.uri().clone())
 }
 
-impl Remote {
-    /// Gets what the gateway says at a path beside its MCP endpoint.
+impl RemoteGateway {
+    /// Sends a GET request to a path of the gateway and returns the body.
     ///
     /// # Errors
-    /// When it cannot be reached, or what is there is no gateway.
+    /// Fails if the gateway is unreachable or answers with an error status.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
-        let (status, body) = self.ask(Method::GET, path, String::new(), Some(PATIENCE)).await?;
-        if status.is_success() { Ok(body) } else { Err(self.refused(status, &body)) }
+        let (status, body) = self.request(Method::GET, path, String::new(), Some(REQUEST_TIMEOUT)).await?;
+        if status.is_success() { Ok(body) } else { Err(self.response_error(status, &body)) }
     }
 
-    /// Asks the gateway something at a path beside its MCP endpoint; gives what it answers, whatever that is. Without
-    /// `patience` it may take as long as it likes.
+    /// Sends a request to a path of the gateway and returns the status and the body of the response. Waits without limit
+    /// if `time_limit` is `None`.
     ///
     /// # Errors
-    /// When it cannot be reached.
-    pub(crate) async fn ask(
+    /// Fails if the gateway is unreachable or the time limit expires.
+    pub(crate) async fn request(
         &self,
         method: Method,
         path: &str,
         body: String,
-        patience: Option<Duration>,
+        time_limit: Option<Duration>,
     ) -> anyhow::Result<(StatusCode, Bytes)> {
-        let beside = self.url.path().strip_suffix("/mcp").unwrap_or_default();
+        let base = self.url.path().strip_suffix("/mcp").unwrap_or_default();
         let mut parts = self.url.clone().into_parts();
-        parts.path_and_query = Some(format!("{beside}{path}").parse()?);
+        parts.path_and_query = Some(format!("{base}{path}").parse()?);
         let mut request = Request::builder().method(method).uri(Uri::from_parts(parts)?);
         if let Some(auth) = self.auth() {
             request = request
-                .header(header::AUTHORIZATION, auth.header().await.context("there is no key in the file")?);
+                .header(header::AUTHORIZATION, auth.header().await.context("cannot read the API key")?);
         }
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, "application/json");
@@ -86,102 +86,104 @@ impl Remote {
         let answer = async {
             let response = self.client()?.send(request).await?;
             let status = response.status();
-            let body = body::read(response.into_body(), Process::default().limits.response_bytes).await?;
+            let body =
+                body::read(response.into_body(), ProcessSettings::default().limits.response_bytes).await?;
             anyhow::Ok((status, body))
         };
         let answer = async {
-            match patience {
-                Some(time) => timeout(time, answer).await.context("it takes too long")?,
+            match time_limit {
+                Some(time) => timeout(time, answer).await.context("timed out")?,
                 None => answer.await,
             }
         };
-        patiently(self, answer).await.with_context(|| format!("cannot ask {self}"))
+        with_wait_notice(self, answer).await.with_context(|| format!("request to {self} failed"))
     }
 
-    /// Why the gateway does not do what it is asked, in its own words where it has some.
-    pub(crate) fn refused(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
+    /// Returns the error of a response: the `detail` of its problem document, or else the status.
+    pub(crate) fn response_error(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
         let problem: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         match problem["detail"].as_str() {
-            Some(detail) => anyhow!("{self} refuses: {detail}"),
-            None => anyhow!("cannot ask {self}: it answers with HTTP status {status}"),
+            Some(detail) => anyhow!("{self} refused the request: {detail}"),
+            None => anyhow!("request to {self} failed: HTTP status {status}"),
         }
     }
 
-    /// The key to show. The one of the environment goes to nobody but whom the environment means: whoever asks a stranger
-    /// something does not want to hand it the key of their gateway.
-    fn auth(&self) -> Option<Auth> {
+    /// Returns the credentials to send. The key of the environment is sent only to the gateway that it is meant for, so
+    /// that a request to another server does not disclose it.
+    fn auth(&self) -> Option<UpstreamCredentials> {
         let source = match &self.key_file {
-            Some(file) => Source::File(file.clone()),
+            Some(file) => SecretSource::File(file.clone()),
             None => {
                 let key = std::env::var("TOOLYARD_KEY").ok().filter(|key| !key.is_empty())?;
-                if !self.is_meant(std::env::var("TOOLYARD_URL").ok().as_deref()) {
+                if !self.may_receive_env_key(std::env::var("TOOLYARD_URL").ok().as_deref()) {
                     note(&format!(
-                        "{self} is not shown the key in TOOLYARD_KEY, which is for a gateway on this machine or the one \
-                         that TOOLYARD_URL names: use `--key-file` if this one is to have it"
+                        "the key in TOOLYARD_KEY is not sent to {self}, only to loopback or $TOOLYARD_URL; use \
+                         `--key-file` to send a key there"
                     ));
                     return None;
                 }
-                Source::Value(key)
+                SecretSource::Value(key)
             }
         };
-        // Whoever is asked may repeat it in what is printed here.
-        let secrets = Secrets::default();
-        if let Source::Value(key) = &source {
+        // The server may repeat the key in its response, which is printed.
+        let secrets = SecretRedactor::default();
+        if let SecretSource::Value(key) = &source {
             secrets.learn(key);
         }
-        Some(Auth { scheme: Scheme::Bearer, source, secrets })
+        Some(UpstreamCredentials { scheme: HttpAuthScheme::Bearer, source, secrets })
     }
 
-    /// Whether the key of the environment is for this gateway, where the environment names one.
-    fn is_meant(&self, named: Option<&str>) -> bool {
+    /// True if the key of the environment may be sent to this gateway. `named` is the value of `TOOLYARD_URL`.
+    fn may_receive_env_key(&self, named: Option<&str>) -> bool {
         let host = self.url.host().unwrap_or_default().trim_matches(['[', ']']);
         let is_here = host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
-        is_here || named.is_some_and(|named| url(named).is_ok_and(|named| named == self.url))
+        is_here || named.is_some_and(|named| parse_url(named).is_ok_and(|named| named == self.url))
     }
 
-    fn client(&self) -> anyhow::Result<Client> {
+    fn client(&self) -> anyhow::Result<HttpClient> {
         match self.url.scheme_str() {
             Some("https") => {
-                Client::with_system_roots().context("cannot read the system's root certificates")
+                HttpClient::with_system_roots().context("cannot read the system's root certificates")
             }
-            _ => Ok(Client::without_roots()?),
+            _ => Ok(HttpClient::without_roots()?),
         }
     }
 
-    /// Connects; gives the server and what it offers.
+    /// Connects by MCP and returns the server and its catalog.
     pub(crate) async fn connect(&self) -> anyhow::Result<(McpBackend, Arc<Catalog>)> {
-        let Process { limits, timeouts, .. } = Process::default();
+        let ProcessSettings { limits, timeouts, .. } = ProcessSettings::default();
         let auth = self.auth();
         let options = ClientOptions {
             name: "toolyard".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            message_bytes: limits.response_bytes,
-            tools: limits.tools_per_handler,
-            connect_time: PATIENCE,
-            probe_time: timeouts.era_probe,
-            idle_time: None,
-            filter: ToolFilter::default(),
-            attempts: Attempts::one(),
-            lanes: LaneOptions::SHARED,
+            max_message_bytes: limits.response_bytes,
+            max_list_items: limits.tools_per_handler,
+            connect_timeout: REQUEST_TIMEOUT,
+            discover_timeout: timeouts.era_probe,
+            idle_timeout: None,
+            filter: UpstreamToolFilter::default(),
+            retry: UpstreamRetry::never(),
+            dedicated: DedicatedOptions::SHARED,
             probe: None,
+            budget: toolyard_net::budget::ByteBudget::default(),
             secrets: auth.as_ref().map(|auth| auth.secrets.clone()).unwrap_or_default(),
         };
         let mut endpoint = HttpEndpoint::new(self.url.clone(), self.client()?);
         if let Some(auth) = auth {
             endpoint = endpoint.with_auth(auth);
         }
-        let backend = McpBackend::start("gateway", Endpoint::Http(endpoint), options);
+        let backend = McpBackend::start("gateway", ServerEndpoint::Http(endpoint), options);
         let mut catalog = backend.catalog();
-        let connected = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting);
-        let catalog = patiently(self, connected).await?.clone();
+        let connected = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting);
+        let catalog = with_wait_notice(self, connected).await?.clone();
         match &catalog.phase {
-            Phase::Unavailable { reason } => bail!("cannot ask {self}: {reason}"),
-            Phase::Connecting | Phase::Ready => Ok((backend, catalog)),
+            BackendPhase::Unavailable { reason } => bail!("cannot connect to {self}: {reason}"),
+            BackendPhase::Connecting | BackendPhase::Ready => Ok((backend, catalog)),
         }
     }
 }
 
-impl fmt::Display for Remote {
+impl fmt::Display for RemoteGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.url.fmt(f)
     }
@@ -192,31 +194,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whom_the_key_of_the_environment_is_for() {
-        let check = |asked: &str, named: Option<&str>, expected: bool| {
-            let remote = Remote { url: url(asked).unwrap(), key_file: None };
-            assert_eq!(remote.is_meant(named), expected, "{asked} {named:?}");
+    fn environment_key_is_sent_to_loopback_and_named_url_only() {
+        let check = |target: &str, named: Option<&str>, expected: bool| {
+            let remote = RemoteGateway { url: parse_url(target).unwrap(), key_file: None };
+            assert_eq!(remote.may_receive_env_key(named), expected, "{target} {named:?}");
         };
-        for here in [
+        for loopback in [
             "http://127.0.0.1:8080/mcp",
             "http://127.8.8.8/mcp",
             "http://[::1]:1/mcp",
             "http://localhost/mcp",
         ] {
-            check(here, None, true);
+            check(loopback, None, true);
         }
-        let there = "https://yard.example/mcp";
-        check(there, None, false);
-        check(there, Some(there), true);
+        let remote = "https://yard.example/mcp";
+        check(remote, None, false);
+        check(remote, Some(remote), true);
         for named in
             ["http://yard.example/mcp", "https://yard.example.org/mcp", "https://yard.example/", "no URL", ""]
         {
-            check(there, Some(named), false);
+            check(remote, Some(named), false);
         }
-        for stranger in
-            ["http://localhost.example/mcp", "http://127.0.0.1.example/mcp", "http://10.0.0.1/mcp"]
-        {
-            check(stranger, Some(there), false);
+        for other in ["http://localhost.example/mcp", "http://127.0.0.1.example/mcp", "http://10.0.0.1/mcp"] {
+            check(other, Some(remote), false);
         }
     }
 }

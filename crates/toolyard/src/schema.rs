@@ -1,4 +1,4 @@
-//! `toolyard schema`: what may stand in a manifest, for editors and other tools.
+//! `toolyard schema`: the JSON Schemas of manifests, for editors and other tools.
 
 use std::process::ExitCode;
 
@@ -7,33 +7,33 @@ use toolyard_manifest::schema;
 
 use crate::output::print;
 
-/// Print the JSON Schema of a kind of document
+/// Print the JSON Schema of a manifest kind
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard schema > toolregistry.schema.json
   toolyard schema toolyard > toolyard.schema.json
 
-An editor with the YAML language server follows a first line such as
+Editors with the YAML language server apply the schema that the first line of a manifest names:
   # yaml-language-server: $schema=toolregistry.schema.json")]
-pub(crate) struct Args {
+pub(crate) struct SchemaArgs {
     /// The kind of document
-    #[arg(value_enum, default_value_t = Kind::Toolregistry)]
-    kind: Kind,
+    #[arg(value_enum, default_value_t = DocumentKind::Toolregistry)]
+    kind: DocumentKind,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
-    /// Handlers: where tools come from
+enum DocumentKind {
+    /// Handlers, the sources of tools
     Toolregistry,
-    /// The gateway itself
+    /// Settings of the gateway itself
     Toolyard,
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+pub(crate) fn run(args: &SchemaArgs) -> ExitCode {
     let schema = match args.kind {
-        Kind::Toolregistry => schema::TOOL_REGISTRY,
-        Kind::Toolyard => schema::TOOLYARD,
+        DocumentKind::Toolregistry => schema::TOOL_REGISTRY,
+        DocumentKind::Toolyard => schema::TOOLYARD,
     };
     print(schema.trim_end());
     ExitCode::SUCCESS

@@ -1,112 +1,115 @@
-//! `toolyard serve`: the gateway.
+//! `toolyard serve`: runs the gateway.
 
 use std::process::ExitCode;
 
-use toolyard_core::registry::Kind;
-use toolyard_core::{Phase, Registry};
-use toolyard_manifest::{Listen, Manifest};
-use toolyard_process::Spawner;
-use toolyard_server::{Options, Running};
+use toolyard_core::registry::EntryKind;
+use toolyard_core::{BackendPhase, Registry};
+use toolyard_manifest::{ListenAddress, Manifest};
+use toolyard_process::ProcessSpawner;
+use toolyard_server::{GatewayOptions, RunningGateway};
 
-use crate::log::{self, Log};
-use crate::output::{Format, count, print};
-use crate::sources::{self, Sources};
+use crate::lifecycle::{self, ManifestSources};
+use crate::log::{self, LogHandle};
+use crate::output::{OutputFormat, count, escape_lines, print};
 
 /// Serve the handlers of manifests as one MCP endpoint
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard serve                              the embedded demo, on 127.0.0.1:8080
-  toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
+  toolyard serve                              an embedded demo, on 127.0.0.1:8080
+  toolyard serve -f tools.yaml -f more/       a file, and all manifests in a directory
   toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
-  toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
+  toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a free port
   toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
 
-An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well.
-`-f -` is standard input, which is read once.
+The gateway applies edits of the files while it runs. An edit affects only what it changes; an invalid edit is
+rejected as a whole. SIGHUP reloads the files and the TLS certificate immediately. `-f -` reads standard input once.
 
-SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
-A second one ends at once.")]
-pub(crate) struct Args {
+SIGTERM and SIGINT drain: the gateway accepts no new calls, waits for running calls and exits with status 0.
+A second signal exits immediately.")]
+pub(crate) struct ServeArgs {
     #[command(flatten)]
-    sources: Sources,
+    sources: ManifestSources,
 
-    /// Where to listen, instead of where the manifest says: an address such as 127.0.0.1:8080, or a socket such as
-    /// unix:/run/toolyard.sock
-    #[arg(long, value_name = "PLACE")]
-    listen: Vec<Listen>,
+    /// Address (127.0.0.1:8080) or Unix socket (unix:/run/toolyard.sock) to listen on, instead of those in the
+    /// manifest; repeatable
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<ListenAddress>,
 
-    /// How the log looks, instead of what the manifest says
+    /// Log format (default: that of the manifest)
     #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) log_format: Option<log::Format>,
+    pub(crate) log_format: Option<log::LogFormatArg>,
 
-    /// A layer to leave out, for measuring what it costs
+    /// Disable a layer, to measure its cost
     #[arg(long, value_name = "NAME", hide = true)]
     without_layer: Vec<String>,
 }
 
-pub(crate) async fn run(args: Args, format: Format, log: &Log) -> anyhow::Result<ExitCode> {
-    let spawner = Spawner::supervised_by_ourselves();
+pub(crate) async fn run(args: ServeArgs, format: OutputFormat, log: &LogHandle) -> anyhow::Result<ExitCode> {
+    let spawner = ProcessSpawner::supervised_by_this_program();
     let without_layers = args.without_layer;
-    let options = Options { spawner, without_layers, log: log.control(), ..Options::default() };
+    let options = GatewayOptions { spawner, without_layers, log: log.control(), ..GatewayOptions::default() };
     let listen = move |manifest: &mut Manifest| {
         if !args.listen.is_empty() {
             manifest.process.listen.clone_from(&args.listen);
         }
     };
-    sources::run(args.sources, listen, options, log, async |running, _| {
-        greet(running, format).await;
+    lifecycle::run(args.sources, listen, options, log, async |running, _| {
+        print_banner(running, format).await;
         std::future::pending().await
     })
     .await
 }
 
-/// Says where the gateway is at once, and what it found as soon as that is known.
-async fn greet(running: &Running, format: Format) {
+/// Prints the URL of the gateway, and its tools once they are discovered.
+async fn print_banner(running: &RunningGateway, format: OutputFormat) {
     let url = running.url();
-    if format == Format::Json {
+    if format == OutputFormat::Json {
         let listening: Vec<_> = running.listening().iter().map(ToString::to_string).collect();
         print(&serde_json::json!({"url": url, "listening": listening}).to_string());
         return;
     }
-    print(&format!("Toolyard {} serves MCP on {url}", env!("CARGO_PKG_VERSION")));
+    print(&format!("Toolyard {} is serving MCP on {url}", env!("CARGO_PKG_VERSION")));
     for place in running.listening().iter().map(ToString::to_string).filter(|place| !url.contains(place)) {
         print(&format!("  and on {place}"));
     }
     let registry = running.gateway().settled().await;
-    print(&found(&registry));
-    print(&format!("\nPaste this into your MCP client:\n\n{}\n", snippet(&url)));
+    print(&escape_lines(&discovered_tools(&registry)));
+    print(&format!("\nAdd this to the configuration of your MCP client:\n\n{}\n", client_config(&url)));
 }
 
-/// How many tools are named before the rest is only counted.
-const NAMED: usize = 12;
+/// Maximum number of tools that are named per handler; the rest are counted.
+const MAX_TOOLS_NAMED: usize = 12;
 
-fn found(registry: &Registry) -> String {
-    let mut lines = Vec::new();
+fn discovered_tools(registry: &Registry) -> String {
+    let mut each = Vec::new();
     for (handler, phase) in registry.phases() {
         let tools: Vec<_> = registry
-            .entries(Kind::Tools)
+            .entries(EntryKind::Tools)
             .iter()
             .filter(|entry| entry.handler.name == *handler)
             .map(|entry| &*entry.name)
             .collect();
-        lines.push(match phase {
-            Phase::Ready if tools.len() > NAMED => {
-                format!("  {handler}: {} and {} more", tools[..NAMED].join(", "), tools.len() - NAMED)
+        each.push(match phase {
+            BackendPhase::Ready if tools.len() > MAX_TOOLS_NAMED => {
+                format!(
+                    "  {handler}: {} and {} more",
+                    tools[..MAX_TOOLS_NAMED].join(", "),
+                    tools.len() - MAX_TOOLS_NAMED
+                )
             }
-            Phase::Ready if tools.is_empty() => format!("  {handler}: no tools"),
-            Phase::Ready => format!("  {handler}: {}", tools.join(", ")),
-            Phase::Connecting => format!("  {handler}: still connecting"),
-            Phase::Unavailable { reason } => format!("  {handler}: unavailable ({reason})"),
+            BackendPhase::Ready if tools.is_empty() => format!("  {handler}: no tools"),
+            BackendPhase::Ready => format!("  {handler}: {}", tools.join(", ")),
+            BackendPhase::Connecting => format!("  {handler}: still connecting"),
+            BackendPhase::Unavailable { reason } => format!("  {handler}: unavailable ({reason})"),
         });
     }
-    let (tools, handlers) = (registry.entries(Kind::Tools).len(), registry.phases().len());
-    format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), lines.join("\n"))
+    let (tools, handlers) = (registry.entries(EntryKind::Tools).len(), registry.phases().len());
+    format!("\n{} of {}\n{}", count(tools, "tool"), count(handlers, "handler"), each.join("\n"))
 }
 
-/// What Claude, Cursor and VS Code read alike.
-fn snippet(url: &str) -> String {
+/// Returns a configuration entry in the form that Claude, Cursor and others read.
+fn client_config(url: &str) -> String {
     format!(
         "{{\n  \"mcpServers\": {{\n    \"toolyard\": {{ \"type\": \"http\", \"url\": \"{url}\" }}\n  }}\n}}"
     )

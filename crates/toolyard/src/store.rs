@@ -1,4 +1,4 @@
-//! `toolyard store`: what the gateway keeps, and where.
+//! `toolyard store`: manages the store of a gateway.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,214 +7,233 @@ use std::sync::Arc;
 use anyhow::bail;
 use serde_json::json;
 use toolyard_core::store::Store;
-use toolyard_manifest::{Process, StorePlace};
-use toolyard_store::{Description, Location, PostgresUrl, Reopening, StoreOptions};
+use toolyard_manifest::{ProcessSettings, StoreSettings};
+use toolyard_store::{DatabaseLocation, PostgresUrl, ReopeningStore, StoreDescription, StoreOptions};
 
 use crate::BadInput;
-use crate::output::{Format, print};
+use crate::output::{OutputFormat, print};
 
-/// Look after what the gateway keeps: see how it is, copy it, bring it up to date
+/// Manage the store of a gateway
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard store status                       where the store is, its version and its size
-  toolyard store status -f gateway.yaml       of the gateway that serves this manifest
-  toolyard store backup /backup/monday.db     a copy, which is made while the gateway serves
-  toolyard store migrate -f gateway.yaml      before the gateway of a new version is started
+  toolyard store status                       show location, version and size
+  toolyard store status -f gateway.yaml       use the store of the gateway with this manifest
+  toolyard store backup /backup/monday.db     back up the store, also while the gateway is running
+  toolyard store migrate -f gateway.yaml      migrate before starting a new version of the gateway
 
-Without a manifest, or where it says nothing of a store, the store is the file `toolyard.db` in
-$TOOLYARD_STATE_DIR, $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard,
-the first of these that there is.")]
-pub(crate) struct Args {
+Without a manifest that sets `store`, the store is `toolyard.db` in $TOOLYARD_STATE_DIR, $STATE_DIRECTORY,
+$XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, whichever is set first.")]
+pub(crate) struct StoreArgs {
     #[command(subcommand)]
-    command: Command,
+    command: StoreCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    /// Say where the store is, its version and its size; nothing is changed
+enum StoreCommand {
+    /// Show the location, version and size of the store
     #[command(after_help = "\
 Examples:
   toolyard store status -f gateway.yaml --output json")]
-    Status(Manifests),
-    /// Copy a store in a file to another file, as it is at one moment
+    Status(ManifestArgs),
+    /// Back up a store file to another file
     ///
-    /// The copy is a store itself. To restore it, while no gateway runs, put it in the place of the store and remove
-    /// the files beside that whose names end in `-wal` and `-shm`: they belong to what was there before. A store on
-    /// PostgreSQL is copied by pg_dump.
+    /// The backup is a consistent snapshot and a store itself. To restore it, stop the gateway, replace the store file
+    /// with the backup and remove the old files beside it whose names end in `-wal` and `-shm`. Use pg_dump for a store
+    /// on PostgreSQL.
     #[command(after_help = "\
 Examples:
   toolyard store backup /backup/monday.db -f gateway.yaml")]
     Backup {
-        /// The file of the copy, which is not there yet
+        /// File to create
         #[arg(value_name = "FILE")]
         to: PathBuf,
 
         #[command(flatten)]
-        manifests: Manifests,
+        manifests: ManifestArgs,
     },
-    /// Make the store, or bring it to the version that this program needs
+    /// Create the store, or migrate it to the version of this program
     ///
-    /// `toolyard serve` does the same when it starts. A store is never brought back to an older version: make a
-    /// backup before.
+    /// `toolyard serve` does the same when it starts. There is no downgrade; create a backup first.
     #[command(after_help = "\
 Examples:
   toolyard store migrate -f gateway.yaml")]
-    Migrate(Manifests),
+    Migrate(ManifestArgs),
 }
 
-/// The manifests that say where the store is.
+/// The manifests of the gateway whose store is used.
 #[derive(clap::Args)]
-pub(crate) struct Manifests {
-    /// A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+pub(crate) struct ManifestArgs {
+    /// Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: StoreArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::Status(manifests) => {
+        StoreCommand::Status(manifests) => {
             let options = manifests.options()?;
-            show(&toolyard_store::describe(&options.location).await?, format);
+            print_description(&toolyard_store::describe(&options.location).await?, format);
         }
-        Command::Backup { to, manifests } => {
+        StoreCommand::Backup { to, manifests } => {
             let size = toolyard_store::backup(&manifests.options()?.location, &to).await?;
             print(&match format {
-                Format::Text => format!("{} has {}", to.display(), kib(size)),
-                Format::Json => json!({"file": to, "size": size}).to_string(),
+                OutputFormat::Text => format!("backed up {} to {}", format_kib(size), to.display()),
+                OutputFormat::Json => json!({"file": to, "size": size}).to_string(),
             });
         }
-        Command::Migrate(manifests) => {
+        StoreCommand::Migrate(manifests) => {
             let options = manifests.options()?;
-            drop(toolyard_store::open(&options).await?);
-            show(&toolyard_store::describe(&options.location).await?, format);
+            toolyard_store::open_closable(&options).await?.close().await;
+            print_description(&toolyard_store::describe(&options.location).await?, format);
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store of a gateway. One that cannot be opened does not keep it from starting: what needs no store goes on, and
-/// what does is refused until the store can be opened.
-pub(crate) async fn of_gateway(process: &Process) -> anyhow::Result<Arc<dyn Store>> {
-    let options = options(process)?;
+/// Opens the store of a gateway. The gateway starts even if this fails: requests that need the store fail until it can be
+/// opened.
+pub(crate) async fn open_for_gateway(process: &ProcessSettings) -> anyhow::Result<ReopeningStore> {
+    let options = store_options(process)?;
     let location = options.location.to_string();
-    let store = Reopening::new(options);
+    let store = ReopeningStore::new(options);
     match store.open().await {
         Ok(_) => tracing::debug!("the store is {location}"),
         Err(error) => tracing::error!(
             error = &error as &dyn std::error::Error,
-            "THERE IS NO STORE: what needs one, keys too, fails until it can be opened, which is tried again"
+            "store unavailable, retrying; keys and quotas fail until it is back"
         ),
     }
-    Ok(Arc::new(store))
+    Ok(store)
 }
 
-impl Manifests {
-    /// The store of the gateway of these manifests, which is there already.
+impl ManifestArgs {
+    /// Opens the existing store of the gateway, runs `work` and closes the store.
     ///
     /// # Errors
-    /// When there is none, when it cannot be opened, or is in the memory of the gateway.
-    pub(crate) async fn existing_store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        Ok(toolyard_store::open_existing(&self.lasting()?).await?)
+    /// Fails if the store does not exist, cannot be opened or is in memory, or with the error of `work`.
+    pub(crate) async fn with_existing<T>(
+        &self,
+        work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let store = toolyard_store::open_existing(&self.persistent_options()?).await?;
+        let done = work(store.clone()).await;
+        store.close().await;
+        done
     }
 
-    /// The store of the gateway of these manifests, which is made where there is none; and where it is.
+    /// Opens or creates the store of the gateway, runs `work` and closes the store.
     ///
     /// # Errors
-    /// When it cannot be opened or made, or is in the memory of the gateway.
-    pub(crate) async fn made_store(&self) -> anyhow::Result<(Arc<dyn Store>, Location)> {
-        let options = self.lasting()?;
-        Ok((toolyard_store::open(&options).await?, options.location))
+    /// Fails if the store cannot be opened or created or is in memory, or with the error of `work`.
+    pub(crate) async fn with_created<T>(
+        &self,
+        work: impl AsyncFnOnce(Arc<dyn Store>, &DatabaseLocation) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let options = self.persistent_options()?;
+        let store = toolyard_store::open_closable(&options).await?;
+        let done = work(store.clone(), &options.location).await;
+        store.close().await;
+        done
     }
 
-    /// A store that outlives its gateway, and this command.
-    fn lasting(&self) -> anyhow::Result<StoreOptions> {
+    /// Returns the paths of the manifests.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Returns the options of the store, which must be persistent.
+    fn persistent_options(&self) -> anyhow::Result<StoreOptions> {
         let options = self.options()?;
-        if options.location == Location::Memory {
-            bail!("the store is in the memory of the gateway: ask the gateway itself, by REST (/api/v1)");
+        if options.location == DatabaseLocation::Memory {
+            bail!("the store is in the memory of the gateway; use the REST API of the gateway (/api/v1)");
         }
         Ok(options)
     }
 
     fn options(&self) -> anyhow::Result<StoreOptions> {
-        options(&self.process()?)
+        store_options(&self.process()?)
     }
 
-    /// What these manifests say of the process.
+    /// Reads the process settings of the manifests.
     ///
     /// # Errors
-    /// When they have problems.
-    pub(crate) fn process(&self) -> anyhow::Result<Process> {
+    /// Fails if the manifests are invalid.
+    pub(crate) fn process(&self) -> anyhow::Result<ProcessSettings> {
         let manifest = toolyard_manifest::load(&self.files);
-        let manifest =
-            manifest.map_err(|problems| BadInput(format!("the manifest has problems\n\n{problems}")))?;
+        let manifest = manifest.map_err(|problems| BadInput(format!("invalid manifest\n\n{problems}")))?;
         Ok(manifest.process)
     }
 }
 
-fn options(process: &Process) -> anyhow::Result<StoreOptions> {
+fn store_options(process: &ProcessSettings) -> anyhow::Result<StoreOptions> {
     let location = match &process.store {
-        Some(StorePlace::File(path)) => Location::File(path.clone()),
-        Some(StorePlace::Memory) => Location::Memory,
-        Some(StorePlace::Url(url)) => {
+        Some(StoreSettings::File(path)) => DatabaseLocation::File(path.clone()),
+        Some(StoreSettings::Memory) => DatabaseLocation::Memory,
+        Some(StoreSettings::Url(url)) => {
             let url = PostgresUrl::parse(url.expose());
-            Location::Postgres(url.map_err(|error| BadInput(error.to_string()))?)
+            DatabaseLocation::Postgres(url.map_err(|error| BadInput(error.to_string()))?)
         }
-        None => usual(&|name| std::env::var_os(name).map(PathBuf::from)),
+        None => default_location(&|name| std::env::var_os(name).map(PathBuf::from)),
     };
     let (queue, connections) = (process.limits.store_queue, process.limits.store_connections);
     Ok(StoreOptions { location, queue, connections })
 }
 
-/// Where the store of this user is when nobody says otherwise.
-fn usual(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Location {
+/// Returns the default location of the store.
+fn default_location(variable: &dyn Fn(&str) -> Option<PathBuf>) -> DatabaseLocation {
+    state_folder(variable)
+        .map_or(DatabaseLocation::Memory, |folder| DatabaseLocation::File(folder.join("toolyard.db")))
+}
+
+/// Returns the directory for the persistent state of gateways of this user.
+pub(crate) fn state_folder(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let folder = |name: &str, inside: &str| {
         let folder = variable(name).filter(|folder| !folder.as_os_str().is_empty())?;
         Some(folder.join(inside))
     };
-    // systemd gives a service its own, or several with colons between them, of which the first counts.
-    let of_service = || folder("STATE_DIRECTORY", "").map(|folders| first(&folders));
-    let folder = folder("TOOLYARD_STATE_DIR", "")
+    // systemd sets one directory or several separated by colons. The first one is used.
+    let of_service = || folder("STATE_DIRECTORY", "").map(|folders| first_path(&folders));
+    folder("TOOLYARD_STATE_DIR", "")
         .or_else(of_service)
         .or_else(|| folder("XDG_STATE_HOME", "toolyard"))
-        .or_else(|| folder("HOME", ".local/state/toolyard"));
-    folder.map_or(Location::Memory, |folder| Location::File(folder.join("toolyard.db")))
+        .or_else(|| folder("HOME", ".local/state/toolyard"))
 }
 
-fn first(folders: &Path) -> PathBuf {
+fn first_path(folders: &Path) -> PathBuf {
     std::env::split_paths(folders).next().unwrap_or_default()
 }
 
-fn show(description: &Description, format: Format) {
-    let Description { kind, location, version, newest, size } = description;
+fn print_description(description: &StoreDescription, format: OutputFormat) {
+    let StoreDescription { kind, location, version, supported_version: newest, size } = description;
     print(&match format {
-        Format::Text => format!(
+        OutputFormat::Text => format!(
             "kind      {kind}\nlocation  {location}\nversion   {}\nsize      {}",
-            state(*version, *newest),
-            kib(*size)
+            version_text(*version, *newest),
+            format_kib(*size)
         ),
-        Format::Json => {
+        OutputFormat::Json => {
             json!({"kind": kind, "location": location, "version": version, "newest": newest, "size": size})
                 .to_string()
         }
     });
 }
 
-/// What the version of a store means.
-fn state(version: Option<i64>, newest: i64) -> String {
+/// Describes the version of a store relative to the newest one.
+fn version_text(version: Option<i64>, newest: i64) -> String {
     match version {
-        None => "none: there is nothing yet".to_owned(),
+        None => "none (the store does not exist)".to_owned(),
         Some(version) if version < newest => {
-            format!("{version}: `toolyard store migrate` makes it {newest}")
+            format!("{version} (outdated; `toolyard store migrate` updates it to {newest})")
         }
         Some(version) if version > newest => {
-            format!("{version}: of a later Toolyard, this one knows {newest}")
+            format!("{version} (newer than this program, which supports up to {newest})")
         }
-        Some(version) => format!("{version}: up to date"),
+        Some(version) => format!("{version} (up to date)"),
     }
 }
 
-fn kib(bytes: u64) -> String {
+fn format_kib(bytes: u64) -> String {
     format!("{} KiB", bytes.div_ceil(1024))
 }
 
@@ -223,13 +242,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_place() {
+    fn default_location_follows_environment() {
         let check = |variables: &[(&str, &str)], expected: Option<&str>| {
             let variable = |name: &str| {
-                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value))
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value))
             };
-            let expected = expected.map_or(Location::Memory, |path| Location::File(path.into()));
-            assert_eq!(usual(&variable), expected, "{variables:?}");
+            let expected =
+                expected.map_or(DatabaseLocation::Memory, |path| DatabaseLocation::File(path.into()));
+            assert_eq!(default_location(&variable), expected, "{variables:?}");
         };
         let home = ("HOME", "/home/me");
         let xdg = ("XDG_STATE_HOME", "/xdg");

@@ -1,4 +1,4 @@
-//! `toolyard test`: one tool of a handler, tried.
+//! `toolyard test`: calls a tool of a handler and validates it against its schemas.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -11,28 +11,29 @@ use toolyard_core::Json;
 use toolyard_manifest::HandlerName;
 
 use crate::call;
-use crate::output::{self, Format, print};
-use crate::remote::Remote;
+use crate::output::{self, OutputFormat, print};
+use crate::remote::RemoteGateway;
 
-/// Try a tool of a handler in a running gateway, and hold arguments and result to its schemas
+/// Test a tool of a handler and validate its arguments and result
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard test weather                         its one tool, without arguments
+  toolyard test weather                         the only tool of the handler, without arguments
   toolyard test weather forecast city=Berlin
   toolyard test weather forecast --json '{\"city\": \"Berlin\"}' --output json
 
-The tool is really called, but for arguments that do not fit its input schema. The exit status is 1 when something does not fit,
-or the tool failed. It takes a key with the scope `admin`, where there are keys: see `toolyard key create --help`.")]
-pub(crate) struct Args {
-    /// The handler, by its name in the manifest
+The running gateway calls the tool unless its arguments do not match the input schema. The exit status is 1 if the
+arguments or the result do not match, or the tool fails. Requires a key with the scope `admin` if the gateway has keys;
+see `toolyard key create --help`.")]
+pub(crate) struct TestArgs {
+    /// Name of the handler in the manifest
     #[arg(value_parser = HandlerName::parse)]
     handler: HandlerName,
 
-    /// The tool; may be left out where the handler has one only
+    /// Name of the tool; optional if the handler has only one
     tool: Option<String>,
 
-    /// Arguments, one by one: each is taken as JSON where it is JSON, else as text
+    /// Arguments of the tool; a value that parses as JSON is JSON, any other a string
     #[arg(value_name = "KEY=VALUE", conflicts_with = "json")]
     arguments: Vec<String>,
 
@@ -41,69 +42,70 @@ pub(crate) struct Args {
     json: Option<String>,
 
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteGateway,
 }
 
-/// What the gateway says of it.
+/// The response of the gateway.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct ToolTestReport {
     success: bool,
     tool_name: String,
     result: Option<Value>,
     error: Option<String>,
     duration_ms: f64,
     warning: Option<String>,
-    validation: Validation,
+    validation: SchemaValidation,
 }
 
 #[derive(Deserialize)]
-struct Validation {
-    request: Valid,
-    response: Option<Valid>,
+struct SchemaValidation {
+    request: ValidationResult,
+    response: Option<ValidationResult>,
 }
 
 #[derive(Deserialize)]
-struct Valid {
+struct ValidationResult {
     valid: bool,
     error: Option<String>,
 }
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: TestArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let arguments = match &args.json {
-        Some(json) => call::object(json)?,
-        None => call::arguments(&args.arguments, &Value::Null)?,
+        Some(json) => call::parse_object(json)?,
+        None => call::parse_pairs(&args.arguments, &Value::Null)?,
     };
     let arguments = Json::to_value(&arguments);
-    let mut wanted = json!({"arguments": arguments});
+    let mut request = json!({"arguments": arguments});
     if let Some(tool) = &args.tool {
-        wanted["toolName"] = Value::from(tool.as_str());
+        request["toolName"] = Value::from(tool.as_str());
     }
     let path = format!("/api/v1/handlers/{}/test", args.handler);
-    // The gateway knows how long a call may take.
-    let (status, text) = args.remote.ask(Method::POST, &path, wanted.to_string(), None).await?;
+    // The gateway enforces the time limit of the call.
+    let (status, text) = args.remote.request(Method::POST, &path, request.to_string(), None).await?;
     if !matches!(status, StatusCode::OK | StatusCode::UNPROCESSABLE_ENTITY) {
-        return Err(args.remote.refused(status, &text));
+        return Err(args.remote.response_error(status, &text));
     }
-    let report: Report =
-        serde_json::from_slice(&text).context("it answers with something else than a report")?;
+    let report: ToolTestReport =
+        serde_json::from_slice(&text).context("unexpected response: not a test report")?;
     print(&match format {
-        Format::Text => output::lines(&report.text()),
-        Format::Json => String::from_utf8_lossy(&text).into_owned(),
+        OutputFormat::Text => output::escape_lines(&report.text()),
+        OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
     });
     Ok(if report.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Report {
+impl ToolTestReport {
     fn text(&self) -> String {
         let word = if self.success { "ok" } else { "FAILED" };
-        let mut text = format!("{word}: {} after {:.1} ms", output::line(&self.tool_name), self.duration_ms);
-        let mut add = |what: &str, said: &str| {
-            let _ = write!(text, "\n  {what:<9}  {}", output::line(said));
+        let mut text =
+            format!("{word}: {} after {:.1} ms", output::escape_line(&self.tool_name), self.duration_ms);
+        let mut add = |label: &str, value: &str| {
+            let _ = write!(text, "\n  {label:<9}  {}", output::escape_line(value));
         };
-        add("arguments", &self.validation.request.said());
+        add("arguments", &self.validation.request.summary());
         if let Some(response) = &self.validation.response {
-            add("result", &response.said());
+            add("result", &response.summary());
         }
         if let Some(error) = &self.error {
             add("error", error);
@@ -118,12 +120,12 @@ impl Report {
     }
 }
 
-impl Valid {
-    fn said(&self) -> String {
+impl ValidationResult {
+    fn summary(&self) -> String {
         match (self.valid, &self.error) {
-            (true, _) => "fit the schema".to_owned(),
+            (true, _) => "valid".to_owned(),
             (false, Some(error)) => error.clone(),
-            (false, None) => "do not fit the schema".to_owned(),
+            (false, None) => "invalid".to_owned(),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What holds for every command.
+//! Rules that apply to every command.
 
 use clap::{Command, CommandFactory};
 
-use crate::Cli;
+use crate::CommandLine;
 
 const PAGE: &str = include_str!("../../../docs/command-line.md");
 
-/// Every command that people see, by what they type; the whole of them first.
+/// Returns every visible command with its path, the root command first.
 fn commands() -> Vec<(String, Command)> {
     fn below(path: &str, command: &Command, found: &mut Vec<(String, Command)>) {
         found.push((path.to_owned(), command.clone()));
@@ -14,14 +14,14 @@ fn commands() -> Vec<(String, Command)> {
             below(&format!("{path} {}", command.get_name()), command, found);
         }
     }
-    let mut found = Vec::new();
-    below("toolyard", &Cli::command(), &mut found);
-    found
+    let mut commands_found = Vec::new();
+    below("toolyard", &CommandLine::command(), &mut commands_found);
+    commands_found
 }
 
 #[test]
-fn the_definition_is_sound() {
-    Cli::command().debug_assert();
+fn clap_definition_is_valid() {
+    CommandLine::command().debug_assert();
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn every_help_has_examples() {
 }
 
 #[test]
-fn the_page_is_about_every_command_and_option() {
+fn docs_page_covers_every_command_and_option() {
     let headings: Vec<_> = PAGE.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let names: Vec<_> = commands()[1..].iter().map(|(path, _)| format!("`{path}`")).collect();
     assert_eq!(headings, names);
@@ -49,10 +49,10 @@ fn the_page_is_about_every_command_and_option() {
     }
 }
 
-/// Numbers that a script relies on are said where people look for them.
+/// The exit statuses are in the help text and on the docs page.
 #[test]
 fn exit_statuses_are_documented() {
-    let help = Cli::command().get_after_help().map(ToString::to_string).unwrap_or_default();
+    let help = CommandLine::command().get_after_help().map(ToString::to_string).unwrap_or_default();
     for status in [0, 1, 2] {
         assert!(help.contains(&format!("\n  {status}  ")), "{status}");
         assert!(PAGE.contains(&format!("\n| {status} | ")), "{status}");

@@ -1,11 +1,11 @@
-//! `toolyard tools`: what a running gateway offers.
+//! `toolyard tools`: the tools of a running gateway.
 
 use std::process::ExitCode;
 
 use toolyard_core::{Catalog, Json, Tool};
 
-use crate::output::{self, Format, print};
-use crate::remote::Remote;
+use crate::output::{self, OutputFormat, print};
+use crate::remote::RemoteGateway;
 
 /// List the tools of a running gateway
 #[derive(clap::Args)]
@@ -13,28 +13,28 @@ use crate::remote::Remote;
 Examples:
   toolyard tools
   toolyard tools --url http://127.0.0.1:9000/mcp --output json")]
-pub(crate) struct Args {
+pub(crate) struct ToolsArgs {
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteGateway,
 }
 
-pub(crate) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: ToolsArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let (_server, catalog) = args.remote.connect().await?;
     print(&match format {
-        Format::Text => catalog.tools.iter().map(|tool| line(tool)).collect::<Vec<_>>().join("\n"),
-        Format::Json => json(&catalog),
+        OutputFormat::Text => catalog.tools.iter().map(|tool| tool_line(tool)).collect::<Vec<_>>().join("\n"),
+        OutputFormat::Json => definitions_json(&catalog),
     });
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name, and the first line of what it does.
-fn line(tool: &Tool) -> String {
+/// Formats a tool as its name and the first line of its description.
+fn tool_line(tool: &Tool) -> String {
     let description = tool.definition.get_str("description").unwrap_or_default();
     let first = description.lines().next().unwrap_or_default();
-    output::line(format!("{:<32} {first}", tool.name).trim_end())
+    output::escape_line(format!("{:<32} {first}", tool.name).trim_end())
 }
 
-fn json(catalog: &Catalog) -> String {
+fn definitions_json(catalog: &Catalog) -> String {
     let definitions: Vec<_> = catalog.tools.iter().map(|tool| tool.definition.to_json()).collect();
     Json::array(&definitions).as_text().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The clients: where each keeps its servers, and how it writes one.
+//! The configuration files of MCP clients: paths and the form of their entries.
 
 use std::path::PathBuf;
 
@@ -8,39 +8,39 @@ use serde_json::{Value, json};
 
 use crate::BadInput;
 
-/// A client whose file we know.
+/// A supported MCP client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Client {
-    /// Claude Desktop, for all that its user does
+pub(super) enum McpClient {
+    /// Claude Desktop, for all projects of the user
     Claude,
-    /// Claude Code, for the project in this folder: `.mcp.json`
+    /// Claude Code, for the project in this directory (`.mcp.json`)
     ClaudeCode,
-    /// Cursor, for all that its user does
+    /// Cursor, for all projects of the user
     Cursor,
-    /// VS Code, for the project in this folder: `.vscode/mcp.json`
+    /// VS Code, for the project in this directory (`.vscode/mcp.json`)
     Vscode,
 }
 
-/// How a client reaches the gateway.
-pub(super) enum Way {
-    /// It runs already.
+/// The connection from a client to the gateway.
+pub(super) enum ConnectMethod {
+    /// The URL of a running gateway.
     Url {
-        /// Its MCP endpoint.
+        /// MCP endpoint of the gateway.
         url: Uri,
-        /// The variable of the client's environment that has the key.
+        /// Environment variable of the client that holds the API key.
         key_env: Option<String>,
     },
-    /// The client starts one for itself.
+    /// A gateway that the client starts.
     Stdio {
-        /// Our own program.
+        /// Path of the toolyard program.
         program: PathBuf,
-        /// Its manifests.
+        /// Manifests of the gateway.
         files: Vec<PathBuf>,
     },
 }
 
-impl Client {
-    /// The file, where its client has it by default; `None` without a home.
+impl McpClient {
+    /// Returns the default path of the configuration file, or `None` without a home directory.
     pub(super) fn path(self) -> Option<PathBuf> {
         let home = || std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
         Some(match self {
@@ -54,7 +54,7 @@ impl Client {
         })
     }
 
-    /// The member of the file that has the servers.
+    /// Returns the member of the file that contains the servers.
     pub(super) const fn section(self) -> &'static str {
         match self {
             Self::Vscode => "servers",
@@ -62,32 +62,32 @@ impl Client {
         }
     }
 
-    /// The entry of a server.
+    /// Returns the entry for the gateway.
     ///
     /// # Errors
-    /// When the client cannot reach one in this way.
-    pub(super) fn entry(self, way: &Way) -> Result<Value, BadInput> {
+    /// Fails if the client does not support the connection.
+    pub(super) fn entry(self, way: &ConnectMethod) -> Result<Value, BadInput> {
         match way {
-            Way::Stdio { program, files } => Ok(self.program(program, files)),
-            Way::Url { .. } if self == Self::Claude => Err(BadInput(
-                "Claude Desktop starts its servers and connects to none: use `--stdio -f FILE`".to_owned(),
-            )),
-            Way::Url { url, key_env } => Ok(self.remote(url, key_env.as_deref())),
+            ConnectMethod::Stdio { program, files } => Ok(self.stdio_entry(program, files)),
+            ConnectMethod::Url { .. } if self == Self::Claude => {
+                Err(BadInput("Claude Desktop only starts local servers; use `--stdio -f FILE`".to_owned()))
+            }
+            ConnectMethod::Url { url, key_env } => Ok(self.http_entry(url, key_env.as_deref())),
         }
     }
 
-    fn program(self, program: &std::path::Path, files: &[PathBuf]) -> Value {
+    fn stdio_entry(self, program: &std::path::Path, files: &[PathBuf]) -> Value {
         let files = files.iter().flat_map(|file| ["-f".to_owned(), file.display().to_string()]);
         let args: Vec<_> = std::iter::once("stdio".to_owned()).chain(files).collect();
         let mut entry = json!({"command": program, "args": args});
-        if self.says_type() {
+        if self.has_type_member() {
             entry = json!({"type": "stdio", "command": program, "args": args});
         }
         entry
     }
 
-    fn remote(self, url: &Uri, key_env: Option<&str>) -> Value {
-        let mut entry = if self.says_type() { json!({"type": "http"}) } else { json!({}) };
+    fn http_entry(self, url: &Uri, key_env: Option<&str>) -> Value {
+        let mut entry = if self.has_type_member() { json!({"type": "http"}) } else { json!({}) };
         entry["url"] = json!(url.to_string());
         if let Some(name) = key_env {
             let reference = match self {
@@ -99,8 +99,8 @@ impl Client {
         entry
     }
 
-    /// Whether its entries name their transport. The others tell it by the members.
-    const fn says_type(self) -> bool {
+    /// True if the entries have a `type`. Other clients infer the transport from the other members.
+    const fn has_type_member(self) -> bool {
         matches!(self, Self::ClaudeCode | Self::Vscode)
     }
 }

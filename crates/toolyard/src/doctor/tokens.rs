@@ -1,4 +1,4 @@
-//! `toolyard doctor --tokens`: how much of a model's context the lists of tools take.
+//! `toolyard doctor --tokens`: the tokens that lists of tools take in the context of a model.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -6,48 +6,48 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Deserialize;
 
-use crate::output::{self, Format, count, print};
-use crate::remote::Remote;
+use crate::output::{self, OutputFormat, count, print};
+use crate::remote::RemoteGateway;
 
-/// What is read of the tokens.
+/// The response of `GET /api/v1/tokens`.
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenReport {
     estimator: String,
     disclosure: String,
     budget: Option<usize>,
-    lists: Vec<List>,
-    handlers: Vec<Handler>,
+    lists: Vec<ListTokens>,
+    handlers: Vec<HandlerTokens>,
 }
 
 #[derive(Deserialize)]
-struct List {
+struct ListTokens {
     disclosure: String,
     tools: usize,
     tokens: usize,
 }
 
 #[derive(Deserialize)]
-struct Handler {
+struct HandlerTokens {
     name: String,
     tools: usize,
     tokens: usize,
 }
 
-pub(super) async fn run(remote: &Remote, format: Format) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(remote: &RemoteGateway, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let text = remote.get("/api/v1/tokens").await?;
-    let tokens: Tokens =
-        serde_json::from_slice(&text).with_context(|| format!("{remote} says nothing of tokens"))?;
+    let tokens: TokenReport = serde_json::from_slice(&text)
+        .with_context(|| format!("unexpected response from {remote}: not a token report"))?;
     print(&match format {
-        Format::Text => output::lines(&tokens.text()),
-        Format::Json => String::from_utf8_lossy(&text).into_owned(),
+        OutputFormat::Text => output::escape_lines(&tokens.text()),
+        OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
     });
     Ok(ExitCode::SUCCESS)
 }
 
-impl Tokens {
+impl TokenReport {
     fn text(&self) -> String {
         let mut text = format!(
-            "The list of tools, as MCP clients are given it, in tokens of a model (estimator: {}):\n",
+            "Size of the list of tools for MCP clients, in tokens (estimator: {}):\n",
             self.estimator
         );
         for list in &self.lists {
@@ -57,14 +57,14 @@ impl Tokens {
         let _ = match self.budget {
             Some(budget) => write!(
                 text,
-                "\n\n* is what is given. `auto` is `all` up to {} (`builtins.search`).",
+                "\n\n* in use; `auto` means `all` up to {} (`builtins.search`)",
                 count(budget, "token")
             ),
             None => {
-                write!(text, "\n\nAll are given: there is no tool that finds others (`builtins.search`).")
+                write!(text, "\n\nClients get all tools: tool search is not enabled (`builtins.search`).")
             }
         };
-        text.push_str("\n\nWith all tools, by handler:\n");
+        text.push_str("\n\nAll tools, by handler:\n");
         let width = self.handlers.iter().map(|handler| handler.name.len()).max().unwrap_or_default();
         for handler in &self.handlers {
             let _ = write!(text, "\n  {}", row(&handler.name, width, handler.tools, handler.tokens));

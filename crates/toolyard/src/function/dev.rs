@@ -1,4 +1,4 @@
-//! `toolyard function dev`: a function while it is written.
+//! `toolyard function dev`: serves and tests a function during development.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,74 +8,76 @@ use anyhow::anyhow;
 use serde_json::json;
 use tokio::time::sleep;
 use toolyard_functions::project::folder;
-use toolyard_functions::{FolderExchange, Host, Kind, LogQuery};
-use toolyard_manifest::{Listen, Manifest, Process, Source};
-use toolyard_process::Spawner;
-use toolyard_server::{Options, Running};
+use toolyard_functions::{FolderExchange, FunctionHost, FunctionKind, LogQuery};
+use toolyard_manifest::{ListenAddress, Manifest, ManifestSource, ProcessSettings};
+use toolyard_process::ProcessSpawner;
+use toolyard_server::{GatewayOptions, RunningGateway};
 
-use super::logs::Entry;
-use super::report::Reports;
-use super::walls::Walls;
+use super::isolation::IsolationArgs;
+use super::logs::CallLogEntry;
+use super::report::TestReports;
 use crate::BadInput;
-use crate::output::{Format, line, print};
-use crate::sources::Stops;
+use crate::lifecycle::TerminationSignals;
+use crate::output::{OutputFormat, escape_line, print};
 
-/// Test a function whenever it is saved, and serve it to agents meanwhile
+/// Serve a function to agents and test it on every save
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard function dev weather
   toolyard function dev . --listen 127.0.0.1:0 --isolation best-effort
-  toolyard call echo text=hello              in another terminal: its tools are at http://127.0.0.1:8080/mcp
+  toolyard call echo text=hello              in another terminal: call a tool at http://127.0.0.1:8080/mcp
 
-A function that is no MCP server is one tool there, `call`, whose arguments are its event. Each call is shown with what
-it printed. A save that cannot be loaded is shown, and what was there before goes on. SIGINT (Ctrl-C) ends it.")]
-pub(super) struct Args {
-    /// The folder of the function, or a single file with a handler
+A function of kind `function` is served as one tool, `call`, whose arguments are the event. Prints each call with the
+output of the function. If a saved version cannot be loaded, prints the problem and keeps serving the previous one.
+Press Ctrl-C to exit.")]
+pub(super) struct DevArgs {
+    /// Directory of the function, or a single file with a handler
     #[arg(value_name = "DIR")]
     path: PathBuf,
 
-    /// Where to serve it
-    #[arg(long, value_name = "PLACE", default_value = "127.0.0.1:8080")]
-    listen: Listen,
+    /// Address or Unix socket to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: ListenAddress,
 
     #[command(flatten)]
-    walls: Walls,
+    isolation: IsolationArgs,
 }
 
-/// How often the folder, and the calls, are looked at.
-const EVERY: Duration = Duration::from_millis(250);
+/// Interval at which the directory and the log of calls are polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How many calls are shown of those that were made between two looks.
-const SHOWN: usize = 100;
+/// Maximum number of calls that are shown per poll.
+const MAX_CALLS_SHOWN: usize = 100;
 
-pub(super) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
-    let mut stops = Stops::listen()?;
+pub(super) async fn run(args: DevArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
+    let mut stops = TerminationSignals::listen()?;
     let path =
         args.path.canonicalize().map_err(|error| BadInput(format!("{}: {error}", args.path.display())))?;
-    let found = folder::read(&path).map_err(|error| BadInput(error.to_string()))?;
-    let id = found.id.unwrap_or_else(|| folder::name_of(&path));
-    let mut process = Process { listen: vec![args.listen], ..args.walls.process()? };
-    process.timeouts.manifest_check = EVERY;
-    let manifest = manifest(&path, found.project.kind, process)?;
-    let spawner = Spawner::supervised_by_ourselves();
-    let running = toolyard_server::start(&manifest, &Options { spawner, ..Options::default() }).await?;
+    let source_folder = folder::read(&path).map_err(|error| BadInput(error.to_string()))?;
+    let id = source_folder.id.unwrap_or_else(|| folder::default_id(&path));
+    let mut process = ProcessSettings { listen: vec![args.listen], ..args.isolation.process()? };
+    process.timeouts.manifest_check = POLL_INTERVAL;
+    let manifest = manifest(&path, source_folder.project.kind, process)?;
+    let spawner = ProcessSpawner::supervised_by_this_program();
+    let running =
+        toolyard_server::start(&manifest, &GatewayOptions { spawner, ..GatewayOptions::default() }).await?;
     greet(&running, &id, format);
     let host = running.functions().clone();
-    let exchange = FolderExchange::new(host.clone(), path, EVERY);
+    let exchange = FolderExchange::new(host.clone(), path, POLL_INTERVAL);
     tokio::select! {
-        never = tests(&host, &exchange, format) => match never {},
-        never = calls(&host, &id, format) => match never {},
+        never = report_tests(&host, &exchange, format) => match never {},
+        never = report_calls(&host, &id, format) => match never {},
         () = stops.next() => {}
     }
     running.stop().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A manifest with the function as its only handler.
-fn manifest(path: &Path, kind: Kind, process: Process) -> anyhow::Result<Manifest> {
+/// Returns a manifest with the function as its only handler.
+fn manifest(path: &Path, kind: FunctionKind, process: ProcessSettings) -> anyhow::Result<Manifest> {
     let mut handler = json!({"name": "function", "type": "function", "functionConfig": {"path": path}});
-    if kind == Kind::Function {
+    if kind == FunctionKind::Function {
         let description = "Calls the function with these arguments as its event.";
         let schema = json!({"type": "object"});
         handler["tool"] = json!({"name": "call", "description": description, "inputSchema": schema});
@@ -86,62 +88,70 @@ fn manifest(path: &Path, kind: Kind, process: Process) -> anyhow::Result<Manifes
         "metadata": {"name": "dev"},
         "spec": {"handlers": [handler]},
     });
-    let source = Source { name: "dev".to_owned(), text: registry.to_string() };
+    let source = ManifestSource { name: "dev".to_owned(), text: registry.to_string() };
     let read = toolyard_manifest::parse_with(&[source], &|_| None);
-    let manifest = read.map_err(|problems| anyhow!("the function cannot be served\n\n{problems}"))?;
+    let manifest = read.map_err(|problems| anyhow!("cannot serve the function\n\n{problems}"))?;
     Ok(Manifest { process, ..manifest })
 }
 
-fn greet(running: &Running, id: &str, format: Format) {
+fn greet(running: &RunningGateway, id: &str, format: OutputFormat) {
     let url = running.url();
     print(&match format {
-        Format::Json => json!({"id": id, "url": url}).to_string(),
-        Format::Text => format!("{} is served as MCP on {url}", line(id)),
+        OutputFormat::Json => json!({"id": id, "url": url}).to_string(),
+        OutputFormat::Text => format!("serving {} as MCP on {url}", escape_line(id)),
     });
 }
 
-/// Runs the test cases after each save.
-async fn tests(host: &Host, exchange: &FolderExchange, format: Format) -> std::convert::Infallible {
+/// Runs the test cases after each save and prints their results.
+async fn report_tests(
+    host: &FunctionHost,
+    exchange: &FolderExchange,
+    format: OutputFormat,
+) -> std::convert::Infallible {
     let mut readings = exchange.problem();
     loop {
         if readings.changed().await.is_err() {
-            // It is read for as long as there is the exchange.
+            // The channel stays open as long as the exchange exists.
             std::future::pending::<()>().await;
         }
         let problem = readings.borrow_and_update().clone();
-        let said = match (problem, exchange.edition().await) {
+        let report = match (problem, exchange.loaded_version().await) {
             (Some(problem), _) => json!({"problem": problem}),
             (None, Err(error)) => json!({"problem": error.message()}),
             (None, Ok(edition)) => {
-                let tests = host.test(&edition).await;
+                let tests = host.test_reports(&edition).await;
                 let failed = tests.iter().filter(|test| !test.passed).count();
                 json!({"id": edition.id, "failed": failed, "tests": tests})
             }
         };
-        print(&match (format, said["problem"].as_str(), serde_json::from_value::<Reports>(said.clone())) {
-            (Format::Text, Some(problem), _) => format!("\ncannot be used: {}", line(problem)),
-            (Format::Text, None, Ok(reports)) => format!("\n{}", reports.text()),
-            _ => said.to_string(),
+        print(&match (
+            format,
+            report["problem"].as_str(),
+            serde_json::from_value::<TestReports>(report.clone()),
+        ) {
+            (OutputFormat::Text, Some(problem), _) => format!("\ninvalid function: {}", escape_line(problem)),
+            (OutputFormat::Text, None, Ok(reports)) => format!("\n{}", reports.text()),
+            _ => report.to_string(),
         });
     }
 }
 
-/// Shows each call, a moment after its end.
-async fn calls(host: &Host, id: &str, format: Format) -> std::convert::Infallible {
+/// Prints each call shortly after its end.
+async fn report_calls(host: &FunctionHost, id: &str, format: OutputFormat) -> std::convert::Infallible {
     let mut last = String::new();
     loop {
-        sleep(EVERY).await;
-        let query = LogQuery { limit: Some(SHOWN), ..LogQuery::default() };
+        sleep(POLL_INTERVAL).await;
+        let query = LogQuery { limit: Some(MAX_CALLS_SHOWN), ..LogQuery::default() };
         let Ok(page) = host.logs(id, query).await else { continue };
         let new: Vec<_> = page.entries.into_iter().take_while(|entry| entry.request_id != last).collect();
         if let Some(newest) = new.first() {
             last.clone_from(&newest.request_id);
         }
         for entry in new.iter().rev() {
-            let said = json!(entry);
-            print(&match (format, serde_json::from_value::<Entry>(said.clone())) {
-                (Format::Text, Ok(entry)) => entry.text(),
-                _ => said.to_string(),
+            let json_entry = json!(entry);
+            print(&match (format, serde_json::from_value::<CallLogEntry>(json_entry.clone())) {
+                (OutputFormat::Text, Ok(entry)) => entry.text(),
+                _ => json_entry.to_string(),
             });
         }
     }

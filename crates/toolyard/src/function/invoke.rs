@@ -1,4 +1,4 @@
-//! `toolyard function invoke`: one call of a function, as the platform takes it.
+//! `toolyard function invoke`: invokes a function in a gateway.
 
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use anyhow::Context;
 use http::Method;
 use serde_json::Value;
 use toolyard_core::{Json, Object};
-use toolyard_functions::version::Wanted;
+use toolyard_functions::version::VersionSelector;
 
-use super::id;
+use super::parse_id;
 use crate::BadInput;
-use crate::output::{Format, print_foreign};
-use crate::remote::Remote;
+use crate::output::{OutputFormat, print_untrusted};
+use crate::remote::RemoteGateway;
 
-/// Call a function with an event
+/// Invoke a function with an event
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,56 +22,57 @@ Examples:
   toolyard function invoke weather@1.2 @event.json
   echo '{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/list\"}' | toolyard function invoke weather@draft -
 
-The answer is printed as it came. The exit status is 1 where it says that the function failed: it has an `error`, or a
-`statusCode` of 400 or more. It is POST /api/v1/functions/ID/VERSION/invoke, which needs no more than a key.")]
-pub(super) struct Args {
-    /// The function, and its version: 1.2.0, 1.2, 1, latest or draft; the latest unless said otherwise
+Prints the response unchanged. The exit status is 1 if the function failed: the response has an `error`, or a
+`statusCode` of 400 or more. The request is POST /api/v1/functions/ID/VERSION/invoke.")]
+pub(super) struct InvokeArgs {
+    /// Function and version: 1.2.0, 1.2, 1, latest or draft (default: latest)
     #[arg(value_name = "ID[@VERSION]")]
-    function: Function,
+    function: FunctionReference,
 
-    /// What it is given: JSON, the name of a file behind an `@`, or `-` for standard input
+    /// Event: JSON, `@FILE`, or `-` for standard input
     #[arg(default_value = "{}")]
     event: String,
 
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteGateway,
 }
 
 #[derive(Clone)]
-struct Function {
+struct FunctionReference {
     id: String,
-    version: Wanted,
+    version: VersionSelector,
 }
 
-impl FromStr for Function {
+impl FromStr for FunctionReference {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, version) = text.split_once('@').unwrap_or((text, "latest"));
-        let version =
-            version.parse().map_err(|error: toolyard_functions::version::BadVersion| error.to_string())?;
-        Ok(Self { id: id(name)?, version })
+        let version = version
+            .parse()
+            .map_err(|error: toolyard_functions::version::InvalidVersion| error.to_string())?;
+        Ok(Self { id: parse_id(name)?, version })
     }
 }
 
-pub(super) async fn run(args: Args, _: Format) -> anyhow::Result<ExitCode> {
-    let Function { id, version } = &args.function;
-    let event = Json::parse(event(&args.event)?)
-        .map_err(|error| BadInput(format!("the event is no JSON: {error}")))?;
+pub(super) async fn run(args: InvokeArgs, _: OutputFormat) -> anyhow::Result<ExitCode> {
+    let FunctionReference { id, version } = &args.function;
+    let event = Json::parse(read_event(&args.event)?)
+        .map_err(|error| BadInput(format!("the event is not valid JSON: {error}")))?;
     let body = Object::new().with("event", event).to_json().as_text().to_owned();
     let path = format!("/api/v1/functions/{id}/{version}/invoke");
-    // The version says how long it may take.
-    let (status, text) = args.remote.ask(Method::POST, &path, body, None).await?;
+    // The gateway enforces the time limit of the version.
+    let (status, text) = args.remote.request(Method::POST, &path, body, None).await?;
     if !status.is_success() {
-        return Err(args.remote.refused(status, &text));
+        return Err(args.remote.response_error(status, &text));
     }
-    print_foreign(&String::from_utf8_lossy(&text));
+    print_untrusted(&String::from_utf8_lossy(&text));
     let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
     let has_failed = !answer["error"].is_null() || answer["statusCode"].as_u64() >= Some(400);
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn event(text: &str) -> anyhow::Result<String> {
+fn read_event(text: &str) -> anyhow::Result<String> {
     match (text, text.strip_prefix('@')) {
         ("-", _) => std::io::read_to_string(std::io::stdin()).context("cannot read standard input"),
         (_, Some(path)) => std::fs::read_to_string(path).with_context(|| format!("cannot read {path}")),

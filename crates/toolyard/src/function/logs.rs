@@ -1,22 +1,26 @@
-//! `toolyard function logs`: the calls of a function.
+//! `toolyard function logs`: shows the calls of a function.
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 use serde::Deserialize;
 use toolyard_core::timestamp::iso_8601;
+use toolyard_functions::CallOutcome;
 
-use super::report::printed;
-use super::{id, one_version};
-use crate::output::{Format, line, note, print};
-use crate::remote::Remote;
-use crate::span::span;
+use super::report::printed_lines;
+use super::{parse_exact_version, parse_id};
+use crate::duration::parse_duration;
+use crate::output::{OutputFormat, escape_line, note, print};
+use crate::remote::RemoteGateway;
 
-/// How a call can have ended.
-const OUTCOMES: [&str; 7] = ["ok", "error", "failed", "timeout", "overloaded", "unavailable", "cancelled"];
+/// Returns a parser for the outcomes of calls.
+fn outcome_parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(CallOutcome::ALL.map(CallOutcome::as_str))
+}
 
-/// Read the calls of a function, newest first: how they ended, and what it printed
+/// Show the calls of a function with their outcome and output, newest first
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,47 +28,48 @@ Examples:
   toolyard function logs weather --version 1.2.0 --since 1h --outcome failed
   toolyard function logs weather --limit 1000 --output json
 
-A call is `ok`; an `error`, where the function says so; `failed`, where it could say nothing, as with an exception; or
-was not answered: `timeout`, `overloaded`, `unavailable`, `cancelled`. A gateway writes what has happened a moment later.")]
-pub(super) struct Args {
-    /// The function, which may be deleted
-    #[arg(value_parser = id)]
+The outcome of a call is `ok`, `error` (the function returned an error), `failed` (the function did not return, such as
+after an exception), or the reason why it was not answered: `timeout`, `overloaded`, `unavailable`, `cancelled`,
+`quota_exhausted` or `rate_limited`. Calls appear in the log with a short delay.")]
+pub(super) struct LogsArgs {
+    /// Id of the function, which may be deleted
+    #[arg(value_parser = parse_id)]
     id: String,
 
     /// Only calls of this version
-    #[arg(long, value_parser = one_version)]
+    #[arg(long, value_parser = parse_exact_version)]
     version: Option<String>,
 
-    /// Only calls that ended like this
-    #[arg(long, value_parser = OUTCOMES)]
+    /// Only calls with this outcome
+    #[arg(long, value_parser = outcome_parser())]
     outcome: Option<String>,
 
-    /// Only calls that are not older: 10min, 1h, 7d
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    /// Only calls newer than this: 10min, 1h, 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     since: Option<Duration>,
 
-    /// How many at most
+    /// Maximum number of calls
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 
-    /// Only calls before that place: how to go on, as the end of a page says
+    /// Only calls before this number, which the note at the end of a page shows
     #[arg(long, value_name = "NUMBER")]
     before: Option<u64>,
 
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteGateway,
 }
 
 #[derive(Deserialize)]
-struct Page {
-    entries: Vec<Entry>,
+struct CallLogPage {
+    entries: Vec<CallLogEntry>,
     next: Option<u64>,
 }
 
-/// A call, as the gateway has noted it.
+/// A call in the log of the gateway.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(super) struct CallLogEntry {
     time: String,
     version: String,
     pub(super) request_id: String,
@@ -77,47 +82,47 @@ pub(super) struct Entry {
     error: Option<String>,
 }
 
-pub(super) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(args: LogsArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let text = args.remote.get(&args.path()).await?;
-    if format == Format::Json {
+    if format == OutputFormat::Json {
         print(&String::from_utf8_lossy(&text));
         return Ok(ExitCode::SUCCESS);
     }
-    let page: Page = serde_json::from_slice(&text).context("the gateway answers with something else")?;
+    let page: CallLogPage = serde_json::from_slice(&text).context("unexpected response: not a log")?;
     if page.entries.is_empty() {
         print("no calls");
     }
     page.entries.iter().for_each(|entry| print(&entry.text()));
     if let Some(next) = page.next {
-        note(&format!("there may be more: `--before {next}` goes on"));
+        note(&format!("there may be more calls; continue with `--before {next}`"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-impl Args {
-    /// Nothing in it has to be escaped.
+impl LogsArgs {
+    /// Returns the path and query of the request. No parameter needs escaping.
     fn path(&self) -> String {
         let since = self.since.and_then(|since| SystemTime::now().checked_sub(since));
-        let wanted = [
+        let parameters = [
             ("limit", Some(self.limit.to_string())),
             ("version", self.version.clone()),
             ("outcome", self.outcome.clone()),
             ("since", since.map(iso_8601)),
             ("before", self.before.map(|before| before.to_string())),
         ];
-        let wanted: Vec<_> =
-            wanted.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();
-        format!("/api/v1/functions/{}/logs?{}", self.id, wanted.join("&"))
+        let query: Vec<_> =
+            parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();
+        format!("/api/v1/functions/{}/logs?{}", self.id, query.join("&"))
     }
 }
 
-impl Entry {
+impl CallLogEntry {
     pub(super) fn text(&self) -> String {
         let Self { time, version, request_id, outcome, duration_ms, bytes, cost, .. } = self;
         let cost = if cost == "0" { String::new() } else { format!(", cost {cost}") };
         let text =
             format!("{time}  {version}  {request_id}  {outcome}, {duration_ms:.1} ms, {bytes} bytes{cost}");
-        let error = self.error.iter().map(|error| format!("\n  error    {}", line(error)));
-        line(&text) + &error.collect::<String>() + &printed(&self.output)
+        let error = self.error.iter().map(|error| format!("\n  error    {}", escape_line(error)));
+        escape_line(&text) + &error.collect::<String>() + &printed_lines(&self.output)
     }
 }

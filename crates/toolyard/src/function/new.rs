@@ -1,4 +1,4 @@
-//! `toolyard function new`: where an author begins.
+//! `toolyard function new`: creates a function from a template.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,37 +6,37 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde_json::json;
-use toolyard_functions::Kind;
-use toolyard_functions::code::Language;
+use toolyard_functions::FunctionKind;
+use toolyard_functions::code::SourceLanguage;
 use toolyard_functions::project::template;
 
-use super::id;
-use crate::output::{Format, print};
+use super::parse_id;
+use crate::output::{OutputFormat, print};
 
-/// Begin a function: a folder with a handler that works, and its test cases
+/// Create a function with a working handler and test cases
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toolyard function new --lang py weather
-  toolyard function new --lang js weather --kind function     an event in, a status and a body out
+  toolyard function new --lang js weather --kind function     takes an event, returns a status and a body
 
-The folder has the name of the function, and is made here. Nothing that is there is replaced.")]
-pub(super) struct Args {
-    /// What it is written in
+Creates a directory with the name of the function in the current directory. Existing files are not replaced.")]
+pub(super) struct NewFunctionArgs {
+    /// Language of the function
     #[arg(long, value_enum, value_name = "LANGUAGE")]
-    lang: Lang,
+    lang: LanguageArg,
 
-    /// What it answers
-    #[arg(long, value_enum, default_value_t = Answers::Mcp)]
-    kind: Answers,
+    /// Kind of the function
+    #[arg(long, value_enum, default_value_t = FunctionKindArg::Mcp)]
+    kind: FunctionKindArg,
 
-    /// What it is called
-    #[arg(value_parser = id)]
+    /// Name of the function
+    #[arg(value_parser = parse_id)]
     name: String,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Lang {
+enum LanguageArg {
     /// Python 3
     #[value(alias = "python")]
     Py,
@@ -48,29 +48,29 @@ enum Lang {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Answers {
-    /// JSON-RPC requests, as an MCP server with tools of its own
+enum FunctionKindArg {
+    /// MCP server with its own tools
     Mcp,
-    /// Events of any form, with a status and a body
+    /// Handler that takes an event and returns a status and a body
     Function,
 }
 
-pub(super) fn run(args: &Args, format: Format) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &NewFunctionArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let language = match args.lang {
-        Lang::Py => Language::Python,
-        Lang::Js => Language::JavaScript,
-        Lang::Lua => Language::Lua,
+        LanguageArg::Py => SourceLanguage::Python,
+        LanguageArg::Js => SourceLanguage::JavaScript,
+        LanguageArg::Lua => SourceLanguage::Lua,
     };
     let kind = match args.kind {
-        Answers::Mcp => Kind::Mcp,
-        Answers::Function => Kind::Function,
+        FunctionKindArg::Mcp => FunctionKind::Mcp,
+        FunctionKindArg::Function => FunctionKind::Function,
     };
     let folder = PathBuf::from(&args.name);
     let files = template::write(&folder, kind, language, &args.name)
-        .with_context(|| format!("cannot begin {}", args.name))?;
+        .with_context(|| format!("cannot create {}", args.name))?;
     print(&match format {
-        Format::Json => json!({"id": args.name, "files": files}).to_string(),
-        Format::Text => {
+        OutputFormat::Json => json!({"id": args.name, "files": files}).to_string(),
+        OutputFormat::Text => {
             let lines: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
             format!("{}\n\nnext: toolyard function dev {}", lines.join("\n"), args.name)
         }

@@ -1,4 +1,4 @@
-//! `toolyard function publish`: a folder becomes a version.
+//! `toolyard function publish`: publishes a directory as the next version of a function.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,102 +8,104 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
-use toolyard_functions::project::{SentProject, folder};
+use toolyard_functions::project::{ProjectUpload, folder};
 
-use super::id;
-use super::report::Reports;
+use super::parse_id;
+use super::report::TestReports;
 use crate::BadInput;
-use crate::output::{Format, line, print};
-use crate::remote::Remote;
+use crate::output::{OutputFormat, escape_line, print};
+use crate::remote::RemoteGateway;
 
-/// Publish what is in a folder, as the next version of a function
+/// Publish the next version of a function
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  toolyard function publish weather                          the next patch: 1.0.0 first, then 1.0.1
+  toolyard function publish weather                          the next patch version: 1.0.0, then 1.0.1
   toolyard function publish weather --minor --note 'says how much it rains'
   toolyard function publish . --id weather-of-tomorrow --major
 
-It becomes the draft of the function, whose test cases the gateway runs. Unless all pass, and there is one, nothing is
-published, and the exit status is 1. A version that is published stays as it is.")]
-pub(super) struct Args {
-    /// The folder of the function, or a single file with a handler
+Uploads the files as the draft of the function. The gateway runs the test cases and publishes the draft if there is at
+least one and all pass; otherwise the exit status is 1. Published versions never change.")]
+pub(super) struct PublishArgs {
+    /// Directory of the function, or a single file with a handler
     #[arg(value_name = "DIR")]
     path: PathBuf,
 
-    /// What it is called there, instead of what `function.json` says
-    #[arg(long, value_parser = id)]
+    /// Id of the function, instead of the `id` in `function.json`
+    #[arg(long, value_parser = parse_id)]
     id: Option<String>,
 
-    /// Callers see no difference: 1.2.3 becomes 1.2.4 (unless said otherwise)
+    /// Publish a patch version without changes for callers: 1.2.3 becomes 1.2.4 (default)
     #[arg(long, conflicts_with_all = ["minor", "major"])]
     patch: bool,
 
-    /// There is more for callers: 1.2.3 becomes 1.3.0
+    /// Publish a minor version with additions for callers: 1.2.3 becomes 1.3.0
     #[arg(long, conflicts_with = "major")]
     minor: bool,
 
-    /// Callers have to change: 1.2.3 becomes 2.0.0
+    /// Publish a major version with breaking changes: 1.2.3 becomes 2.0.0
     #[arg(long)]
     major: bool,
 
-    /// What is new, instead of what `function.json` says
+    /// Release note, instead of that in `function.json`
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
     #[command(flatten)]
-    remote: Remote,
+    remote: RemoteGateway,
 }
 
-/// What the gateway says of the draft.
+/// The response to an uploaded draft.
 #[derive(Deserialize)]
-struct Saved {
-    draft: Draft,
+struct SavedDraft {
+    draft: DraftDigest,
 }
 
 #[derive(Deserialize)]
-struct Draft {
+struct DraftDigest {
     digest: String,
 }
 
-/// What it says of the version.
+/// The response to a published version.
 #[derive(Deserialize)]
-struct Published {
+struct PublishedVersion {
     version: String,
 }
 
-pub(super) async fn run(args: Args, format: Format) -> anyhow::Result<ExitCode> {
-    let found = folder::read(&args.path).map_err(|error| BadInput(error.to_string()))?;
-    let mut project = found.project;
+pub(super) async fn run(args: PublishArgs, format: OutputFormat) -> anyhow::Result<ExitCode> {
+    let source_folder = folder::read(&args.path).map_err(|error| BadInput(error.to_string()))?;
+    let mut project = source_folder.project;
     if let Some(note) = &args.note {
         project.notes.clone_from(note);
     }
-    let id = match args.id.as_ref().or(found.id.as_ref()) {
-        Some(wanted) => id(wanted).map_err(|advice| BadInput(format!("the id {wanted:?}: {advice}")))?,
-        None => return Err(BadInput("function.json has no `id`: use `--id`".to_owned()).into()),
-    };
-    let draft = serde_json::to_string(&SentProject::new(&project))?;
-    let path = format!("/api/v1/functions/{id}");
-    // It may be large, and packages be installed for it.
-    let (status, text) = args.remote.ask(Method::PUT, &format!("{path}/draft"), draft, None).await?;
-    let saved: Saved = understood(&args.remote, status.is_success(), status, &text)?;
-    // Nothing but what was sent here is published, whoever else sends something.
-    let wish = json!({"bump": args.bump(), "digest": saved.draft.digest}).to_string();
-    let (status, text) = args.remote.ask(Method::POST, &format!("{path}/publish"), wish, None).await?;
-    let is_told = status.is_success() || status == StatusCode::UNPROCESSABLE_ENTITY;
-    let reports: Reports = understood(&args.remote, is_told, status, &text)?;
-    print(&match format {
-        Format::Json => String::from_utf8_lossy(&text).into_owned(),
-        Format::Text if status.is_success() => {
-            let Published { version } = understood(&args.remote, true, status, &text)?;
-            format!("{}\n{id} {} is published", reports.text(), line(&version))
+    let id = match args.id.as_ref().or(source_folder.id.as_ref()) {
+        Some(wanted) => {
+            parse_id(wanted).map_err(|advice| BadInput(format!("invalid id {wanted:?}: {advice}")))?
         }
-        Format::Text => format!("{}: nothing is published", reports.text()),
+        None => return Err(BadInput("no `id` in function.json; use `--id`".to_owned()).into()),
+    };
+    let draft = serde_json::to_string(&ProjectUpload::new(&project))?;
+    let path = format!("/api/v1/functions/{id}");
+    // No time limit: the upload may be large, and the gateway may install packages.
+    let (status, text) = args.remote.request(Method::PUT, &format!("{path}/draft"), draft, None).await?;
+    let saved: SavedDraft = parse_response(&args.remote, status.is_success(), status, &text)?;
+    // The digest ensures that the gateway publishes this draft, even if another one is uploaded meanwhile.
+    let request = json!({"bump": args.bump(), "digest": saved.draft.digest}).to_string();
+    let (status, text) = args.remote.request(Method::POST, &format!("{path}/publish"), request, None).await?;
+    let is_expected = status.is_success() || status == StatusCode::UNPROCESSABLE_ENTITY;
+    let reports: TestReports = parse_response(&args.remote, is_expected, status, &text)?;
+    print(&match format {
+        OutputFormat::Json => String::from_utf8_lossy(&text).into_owned(),
+        OutputFormat::Text if status.is_success() => {
+            let PublishedVersion { version } = parse_response(&args.remote, true, status, &text)?;
+            format!("{}\npublished {id} {}", reports.text(), escape_line(&version))
+        }
+        OutputFormat::Text => format!("{}; nothing is published", reports.text()),
     });
     Ok(if status.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Args {
+impl PublishArgs {
     const fn bump(&self) -> &'static str {
         match (self.major, self.minor) {
             (true, _) => "major",
@@ -113,15 +115,15 @@ impl Args {
     }
 }
 
-/// What the gateway says, where it does what it is asked.
-pub(super) fn understood<'a, T: Deserialize<'a>>(
-    remote: &Remote,
-    is_told: bool,
+/// Parses a response if its status is expected, or else returns it as an error.
+pub(super) fn parse_response<'a, T: Deserialize<'a>>(
+    remote: &RemoteGateway,
+    is_expected: bool,
     status: StatusCode,
     text: &'a Bytes,
 ) -> anyhow::Result<T> {
-    if !is_told {
-        return Err(remote.refused(status, text));
+    if !is_expected {
+        return Err(remote.response_error(status, text));
     }
-    serde_json::from_slice(text).with_context(|| format!("{remote} answers with something else"))
+    serde_json::from_slice(text).with_context(|| format!("unexpected response from {remote}"))
 }

@@ -1,21 +1,21 @@
-//! What came of the test cases of a function.
+//! Reports on the test cases of a function.
 
 use std::fmt::Write;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::output::{count, line, lines};
+use crate::output::{count, escape_line, escape_lines};
 
-/// The reports on the test cases of a version, as the gateway says it.
+/// The reports on the test cases of a version, in the form of the REST API.
 #[derive(Deserialize)]
-pub(super) struct Reports {
-    tests: Vec<Report>,
+pub(super) struct TestReports {
+    tests: Vec<TestCaseReport>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct TestCaseReport {
     name: String,
     passed: bool,
     duration_ms: f64,
@@ -25,9 +25,9 @@ struct Report {
     output: String,
 }
 
-impl Reports {
-    /// Whether there are some, and all passed.
-    pub(super) fn are_good(&self) -> bool {
+impl TestReports {
+    /// True if there is at least one test case and all passed.
+    pub(super) fn all_passed(&self) -> bool {
         !self.tests.is_empty() && self.failed() == 0
     }
 
@@ -35,37 +35,37 @@ impl Reports {
         self.tests.iter().filter(|report| !report.passed).count()
     }
 
-    /// All of them, and what they come to.
+    /// Formats all reports with a summary.
     pub(super) fn text(&self) -> String {
         let all = self.tests.len();
-        let sum = match self.failed() {
-            _ if all == 0 => "there are no test cases, and a function needs one to be published".to_owned(),
+        let summary = match self.failed() {
+            _ if all == 0 => "no test cases; a function needs at least one to be published".to_owned(),
             0 if all == 1 => "the test case passed".to_owned(),
             0 => format!("all {all} test cases passed"),
             failed => format!("{failed} of {} failed", count(all, "test case")),
         };
-        self.tests.iter().map(|report| report.text() + "\n").collect::<String>() + &sum
+        self.tests.iter().map(|report| report.text() + "\n").collect::<String>() + &summary
     }
 }
 
-impl Report {
-    /// Of one that passed only what it printed is of interest.
+impl TestCaseReport {
+    /// Formats the report. The reply is shown only after a failure.
     fn text(&self) -> String {
         let word = if self.passed { "ok" } else { "FAILED" };
-        let mut text = format!("{word}: {} after {:.1} ms", line(&self.name), self.duration_ms);
+        let mut text = format!("{word}: {} after {:.1} ms", escape_line(&self.name), self.duration_ms);
         if let Some(problem) = &self.problem {
-            let _ = write!(text, "\n  problem  {}", line(problem));
+            let _ = write!(text, "\n  problem  {}", escape_line(problem));
         }
         if let Some(reply) = self.reply.as_ref().filter(|_| !self.passed) {
-            let _ = write!(text, "\n  reply    {}", line(reply.get()));
+            let _ = write!(text, "\n  reply    {}", escape_line(reply.get()));
         }
-        text + &printed(&self.output)
+        text + &printed_lines(&self.output)
     }
 }
 
-/// What a handler has printed, below the line that is about its call.
-pub(super) fn printed(output: &str) -> String {
-    lines(output).lines().map(|line| format!("\n  printed  {line}")).collect()
+/// Formats the output of a handler as lines below the line of its call.
+pub(super) fn printed_lines(output: &str) -> String {
+    escape_lines(output).lines().map(|line| format!("\n  printed  {line}")).collect()
 }
 
 #[cfg(test)]
@@ -76,15 +76,15 @@ mod tests {
 
     #[track_caller]
     fn text(reports: &str) -> (bool, String) {
-        let reports: Reports = serde_json::from_str(reports).unwrap();
-        (reports.are_good(), reports.text())
+        let reports: TestReports = serde_json::from_str(reports).unwrap();
+        (reports.all_passed(), reports.text())
     }
 
     #[test]
-    fn what_an_author_reads() {
+    fn test_reports_as_text() {
         let (good, none) = text(r#"{"failed": 0, "tests": []}"#);
         assert!(!good);
-        assert_snapshot!(none, @"there are no test cases, and a function needs one to be published");
+        assert_snapshot!(none, @"no test cases; a function needs at least one to be published");
         let (good, one) =
             text(r#"{"tests": [{"name": "a", "passed": true, "durationMs": 1.25, "reply": {}}]}"#);
         assert!(good);

@@ -1,33 +1,33 @@
-//! The gateway's own tools, called by the Python SDK in both eras, with good input and with bad: what a model reads.
+//! Built-in tools called by the Python SDK in both eras, with valid and invalid input.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::http;
-use crate::support::message::STREAMS;
+use crate::support::message::ACCEPT_STREAMS;
 use crate::support::peers;
 use crate::support::process::run;
-use crate::support::scripted::{Scripted, script};
+use crate::support::scripted::{ScriptedServer, script};
 
 const MODERN: &str = "2026-07-28";
 
-/// A gateway with its own tools, which run anything anywhere in these tests.
-fn gateway(handlers: &[Value], builtins: Value) -> Gateway {
+/// Starts a gateway with built-in tools, whose scripts run without isolation in these tests.
+fn gateway(handlers: &[Value], builtins: Value) -> TestGateway {
     let process = json!({"builtins": builtins, "sandbox": {"isolation": "best-effort"}});
-    Gateway::with(handlers, process)
+    TestGateway::with_settings(handlers, process)
 }
 
-/// A handler that these tests do not call.
+/// Returns a handler that these tests do not call.
 fn printer() -> Value {
     let tool = json!({"name": "print", "description": "Prints.", "inputSchema": {"type": "object"}});
     json!({"name": "printer", "type": "http", "tool": tool, "httpConfig": {"endpoint": "http://127.0.0.1:9/"}})
 }
 
-/// What the Python SDK sees that takes these steps.
+/// Returns the transcript of the Python SDK for these steps.
 #[track_caller]
-fn walk(gateway: &Gateway, mode: &str, steps: &Value) -> String {
+fn walk(gateway: &TestGateway, mode: &str, steps: &Value) -> String {
     let home = TempDir::new().unwrap();
     let mut client = peers::command(peers::peer("python/bin/python"), home.path());
     let ended = run(client.arg(script("walk.py")).args([&gateway.url(), mode, &steps.to_string()]));
@@ -35,7 +35,7 @@ fn walk(gateway: &Gateway, mode: &str, steps: &Value) -> String {
     ended.stdout
 }
 
-/// A text without the spans of time in it, such as `4m59s`.
+/// Replaces durations, such as `4m59s`.
 fn without_times(text: &str) -> String {
     let is_time = |word: &str| {
         let word = word.trim_start_matches('(').trim_end_matches([')', '.']);
@@ -49,39 +49,39 @@ fn without_times(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A text without what is different each time: the ids of sessions and of results.
-fn settled(text: &str) -> String {
-    let mut settled = String::new();
+/// Replaces the ids of sessions and results.
+fn without_ids(text: &str) -> String {
+    let mut masked = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("session/") {
         let (before, found) = rest.split_at(at + "session/".len());
         let id = found.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(found.len());
-        settled.push_str(before);
-        settled.push_str(if id == 16 || &found[..id] == "abc123" { "ID" } else { &found[..id] });
+        masked.push_str(before);
+        masked.push_str(if id == 16 || &found[..id] == "abc123" { "ID" } else { &found[..id] });
         rest = &found[id..];
     }
-    settled + rest
+    masked + rest
 }
 
-/// Both eras read the same, where the modern one names its session.
+/// Returns the transcript, which must be the same in both eras, with a session id in the stateless one.
 #[track_caller]
-fn both(gateway: &Gateway, calls: &[(&str, Value)]) -> String {
+fn walk_both_eras(gateway: &TestGateway, calls: &[(&str, Value)]) -> String {
     let steps = |meta: Value| -> Value {
         calls.iter().map(|(tool, arguments)| json!(["call", tool, arguments, meta])).collect()
     };
     let legacy = walk(gateway, "legacy", &steps(json!(null)));
     let modern = walk(gateway, MODERN, &steps(session()));
-    let told = |seen: &str| without_times(&settled(&without_session(seen))).replace(" null\n", "\n");
-    assert_eq!(told(&legacy), told(&modern));
-    told(&modern)
+    let normalize = |seen: &str| without_times(&without_ids(&without_session(seen))).replace(" null\n", "\n");
+    assert_eq!(normalize(&legacy), normalize(&modern));
+    normalize(&modern)
 }
 
-/// What clients of the modern era say of their session.
+/// Returns the `_meta` with which stateless clients name their session.
 fn session() -> Value {
     json!({"toolyard/session": "abc123"})
 }
 
-/// What was seen without that, which stands in each line of a call.
+/// Removes the session from each line of a transcript.
 fn without_session(seen: &str) -> String {
     seen.replace(r#" {"toolyard/session": "abc123"}"#, "")
 }
@@ -90,7 +90,7 @@ fn without_session(seen: &str) -> String {
 fn working_memory() {
     let gateway = gateway(&[printer()], json!({}));
     let prices = json!({"items": [{"id": "a", "price": 1}, {"id": "b", "price": 3}]});
-    assert_snapshot!(both(&gateway, &[
+    assert_snapshot!(walk_both_eras(&gateway, &[
         ("save_to_working_memory", json!({"key": "prices", "data": prices, "ttl_minutes": 90})),
         ("save_to_working_memory", json!({"key": "plan/today", "data": "Write", "category": "plan", "tags": "a,b"})),
         ("get_from_working_memory", json!({"key": "plan/today"})),
@@ -148,7 +148,7 @@ fn working_memory() {
     let without_a_session = json!([["call", "list_working_memory", {}]]);
     assert_snapshot!(walk(&gateway, MODERN, &without_a_session), @"
     call list_working_memory {}
-      => failed There is no working memory for this call: it belongs to no session and shows no key. The host can name a session in the request's `_meta`, as `toolyard/session`.
+      => failed There is no working memory for this call: it has neither a session nor a key. The host can name a session in the request's `_meta`, as `toolyard/session`.
     ");
 }
 
@@ -184,7 +184,7 @@ fn skills() {
     call get_skill {"name": "research"}
       => Skill 'research' not found. Call list_skills to see available skills.
     call save_skill {"name": "one too many", "content": "x"}
-      => failed name: is no name of a skill. Names are made of letters, digits, `-` and `_`, with `/` between parts, such as `plan-meeting` or `research/summarize`; 128 characters at most.
+      => failed name: is not a valid skill name. Names consist of letters, digits, `-` and `_`, with `/` between parts, such as `plan-meeting` or `research/summarize`; 128 characters at most.
     call save_skill {"name": "research", "content": "x"}
       => failed The skill is not kept: there are 1 skills, and there may be no more. Delete one that is no longer used, or add to one that there is.
     call save_skill {"name": "plan-meeting", "content": "xxx…"}
@@ -201,16 +201,16 @@ fn skills() {
 #[test]
 fn guides() {
     let builtins = json!({"search": {"enabled": false}, "mcp": {"enabled": false}});
-    let (folder, mut command) = Gateway::command(&[printer()], json!({"builtins": builtins}));
+    let (folder, mut command) = TestGateway::command(&[printer()], json!({"builtins": builtins}));
     std::fs::write(folder.path().join("billing.md"), "# Billing\n\nFind ${invoice} first.\n").unwrap();
-    // One of them stands in the place of one of ours.
+    // One guide replaces a built-in one.
     let billing = json!({"name": "billing", "summary": "Find invoices", "file": "billing.md"});
     let skills = json!({"name": "Skills", "summary": "How we note what we know", "text": "# Ours"});
     let registry = folder.path().join("registry.json");
     let mut document: Value = serde_json::from_slice(&std::fs::read(&registry).unwrap()).unwrap();
     document["spec"]["guides"] = json!([billing, skills]);
     std::fs::write(registry, document.to_string()).unwrap();
-    let gateway = Gateway::start(folder, &mut command);
+    let gateway = TestGateway::start(folder, &mut command);
     let calls = json!([
         ["call", "list_tool_guides", {}],
         ["call", "get_tool_guide", {"name": "BILLING"}],
@@ -240,9 +240,9 @@ fn guides() {
     "#);
 }
 
-/// The result of one tool, for who shows this key and says this of its request.
+/// Returns the result of a tool for this key and request `_meta`.
 #[track_caller]
-fn large(gateway: &Gateway, key: &str, meta: &Value) -> Value {
+fn is_result_large(gateway: &TestGateway, key: &str, meta: &Value) -> Value {
     let mut meta = meta.clone();
     meta["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
     meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -255,15 +255,15 @@ fn large(gateway: &Gateway, key: &str, meta: &Value) -> Value {
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "wait"),
         ("Authorization", &bearer),
-        STREAMS,
+        ACCEPT_STREAMS,
     ];
     gateway.post(&headers, &message).result()
 }
 
-/// Whether a result of 100,000 characters is large: for whom, and where what is said.
+/// The threshold for large results, by key, model and request, with a result of 100,000 characters.
 #[test]
-fn for_whom_a_result_is_large() {
-    let wordy = Scripted::with_manner("wordy");
+fn threshold_of_large_results() {
+    let wordy = ScriptedServer::with_mode("wordy");
     let builtins = json!({"results": {"models": {"wide": {"threshold": 200_000}}}});
     let gateway = gateway(&[wordy.handler()], builtins);
     let admin = gateway.new_key("", json!({"name": "a", "scopes": ["admin", "tools:*", "rest"]}));
@@ -272,7 +272,7 @@ fn for_whom_a_result_is_large() {
     let patient = key(json!({"name": "p", "scopes": ["tools:*"], "chunkThreshold": 100_000}));
     let blind = key(json!({"name": "b", "scopes": ["tools:wait"]}));
     let check = |key: &str, meta: Value, is_large: bool| {
-        let result = large(&gateway, key, &meta);
+        let result = is_result_large(&gateway, key, &meta);
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let begins = "Tool result for 'wait' is large (100 000 chars) and has been split into 2 chunk(s)";
         assert_eq!(
@@ -293,22 +293,22 @@ fn for_whom_a_result_is_large() {
     assert!(by_rest.body.len() > 100_000, "{by_rest:?}");
 }
 
-/// A model reads a result that does not fit by way of its outline, and a part of it by its key.
+/// A model reads a large result by its outline, and a part by its key.
 #[test]
-fn a_large_result_is_read_in_parts() {
-    let wordy = Scripted::with_manner("wordy");
+fn large_result_is_read_in_parts() {
+    let wordy = ScriptedServer::with_mode("wordy");
     let gateway = gateway(&[wordy.handler()], json!({}));
     let session = session();
-    let told = walk(&gateway, MODERN, &json!([["call", "wait", {}, session]]));
-    let base = told.split('`').find_map(|word| word.strip_suffix("-index")).unwrap_or_default();
+    let output = walk(&gateway, MODERN, &json!([["call", "wait", {}, session]]));
+    let base = output.split('`').find_map(|word| word.strip_suffix("-index")).unwrap_or_default();
     let calls = json!([
         ["call", "get_from_working_memory", {"key": format!("{base}-index")}, session],
         ["call", "get_from_working_memory", {"key": format!("{base}-chunk1")}, session],
         ["call", "list_working_memory", {}, session],
     ]);
     let read = walk(&gateway, MODERN, &calls);
-    let shown = format!("{told}{read}").replace(base, "BASE").replace(&"x".repeat(36_000), "x…");
-    assert_snapshot!(without_times(&without_session(&shown)), @r#"
+    let normalized = format!("{output}{read}").replace(base, "BASE").replace(&"x".repeat(36_000), "x…");
+    assert_snapshot!(without_times(&without_session(&normalized)), @r#"
     call wait {}
       => Tool result for 'wait' is large (100 000 chars) and has been split into 2 chunk(s)
     stored in working memory.

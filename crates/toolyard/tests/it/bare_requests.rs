@@ -1,16 +1,16 @@
-//! Requests without a handshake, as an operator sends them that only wants to list and call
-//! (the tool contract of `LanguageTool`: tool listing, tool invocation, health check, error responses).
+//! Requests without a handshake, as an operator sends them to list and call tools (the tool contract of `LanguageTool`:
+//! tool listing, tool invocation, health check, error responses).
 
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::http;
-use crate::support::scripted::Scripted;
+use crate::support::scripted::ScriptedServer;
 
-/// Sends a body, and nothing else that the contract does not name; gives all of the answer.
+/// Sends a body with only the headers of the contract and returns the complete response.
 #[track_caller]
-fn answer(gateway: &Gateway, body: &str) -> String {
+fn answer(gateway: &TestGateway, body: &str) -> String {
     let response = http::send(gateway.address, "POST /mcp", &[("Content-Type", "application/json")], body);
     let kind = response.header("content-type").unwrap();
     assert_eq!(response.header("mcp-session-id"), None);
@@ -19,9 +19,9 @@ fn answer(gateway: &Gateway, body: &str) -> String {
 
 #[test]
 fn tools_are_listed_and_called() {
-    let server = Scripted::new("memory");
+    let server = ScriptedServer::new("memory");
     server.open_gate();
-    let gateway = Gateway::of(&[server.handler()]);
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     assert_snapshot!(answer(&gateway, r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#), @r#"
     200 application/json
     {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"pid","description":"Tells its process id.","inputSchema":{"type": "object"}},{"name":"wait","description":"Waits for the gate.","inputSchema":{"type": "object"}}]}}
@@ -34,9 +34,9 @@ fn tools_are_listed_and_called() {
 }
 
 #[test]
-fn errors_are_told_in_json() {
-    let server = Scripted::new("memory");
-    let gateway = Gateway::of(&[server.handler()]);
+fn errors_are_json() {
+    let server = ScriptedServer::new("memory");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let call = r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "forget"}}"#;
     assert_snapshot!(answer(&gateway, call), @r#"
     200 application/json

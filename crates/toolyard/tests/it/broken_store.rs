@@ -1,5 +1,4 @@
-//! A store in trouble: calls that need none go on, what is lost of the audit trail is counted and said, and the trail
-//! itself tells of it as soon as the store is well.
+//! Failing stores: calls continue, lost audit records are counted and logged, and recorded once the store is back.
 
 use std::path::PathBuf;
 
@@ -7,29 +6,29 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::peers;
-use crate::support::postgres::Server;
-use crate::support::scripted::Scripted;
+use crate::support::postgres::PostgresServer;
+use crate::support::scripted::ScriptedServer;
 
-/// Records that may wait: `limits.queuedRecords`.
+/// Value of `limits.queuedRecords`.
 const QUEUE: usize = 10;
 
 fn process(store: Value) -> Value {
     json!({"allowUnauthenticated": true, "store": store, "limits": {"queuedRecords": QUEUE}})
 }
 
-/// How many records were lost, as the metrics have it.
+/// Returns the number of lost records from the metrics.
 #[track_caller]
-fn lost(gateway: &Gateway) -> u64 {
+fn lost_records(gateway: &TestGateway) -> u64 {
     let page = gateway.get("/metrics").body;
     let counts =
         page.lines().filter(|line| !line.starts_with('#') && line.contains("audit") && line.contains("lost"));
     counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).map(|count| count as u64).sum()
 }
 
-/// The actions in the trail, with what they are about, newest first; `None` while it cannot be read.
-fn trail(gateway: &Gateway) -> Option<Vec<(String, String)>> {
+/// Returns the actions in the audit trail with their objects, newest first, or `None` while it cannot be read.
+fn trail_actions(gateway: &TestGateway) -> Option<Vec<(String, String)>> {
     let page = gateway.get("/api/v1/audit?limit=1000");
     let page: Value = serde_json::from_str(&page.body).ok()?;
     let text = |record: &Value, member: &str| record[member].as_str().unwrap_or_default().to_owned();
@@ -43,60 +42,60 @@ fn trail(gateway: &Gateway) -> Option<Vec<(String, String)>> {
 }
 
 #[track_caller]
-fn call(gateway: &Gateway) {
+fn call(gateway: &TestGateway) {
     assert!(!gateway.text("pid", json!({})).is_empty());
 }
 
-/// Breaks the store of a gateway, calls until records are lost, mends it, and holds the trail to what was said.
+/// Disrupts the store, calls until records are lost, repairs the store and checks the audit trail.
 #[track_caller]
-fn check(gateway: &Gateway, break_it: impl FnOnce(), mend: impl FnOnce()) {
+fn check(gateway: &TestGateway, disrupt: impl FnOnce(), repair: impl FnOnce()) {
     call(gateway);
-    eventually("the first record", || trail(gateway).filter(|trail| trail.len() == 1));
-    break_it();
+    eventually("the first record", || trail_actions(gateway).filter(|trail| trail.len() == 1));
+    disrupt();
     eventually("records are lost", || {
         call(gateway);
-        (lost(gateway) > 0).then_some(())
+        (lost_records(gateway) > 0).then_some(())
     });
     gateway
         .process
         .stderr
-        .wait_for("the trouble", |log| log.contains("the audit trail cannot be written").then_some(()));
-    mend();
-    let told = eventually("the trail tells of what is missing", || {
-        trail(gateway)?.into_iter().find(|(action, _)| action == "records_lost")
+        .wait_for("the outage", |log| log.contains("cannot write the audit trail").then_some(()));
+    repair();
+    let lost_in_trail = eventually("the audit trail counts the lost records", || {
+        trail_actions(gateway)?.into_iter().find(|(action, _)| action == "records_lost")
     });
-    assert!(told.1.parse::<u64>().unwrap() > 0, "{told:?}");
+    assert!(lost_in_trail.1.parse::<u64>().unwrap() > 0, "{lost_in_trail:?}");
     gateway
         .process
         .stderr
-        .wait_for("the loss", |log| log.contains("the audit trail is not complete").then_some(()));
-    // From now on it is complete again.
-    let before = trail(gateway).unwrap().len();
+        .wait_for("the loss", |log| log.contains("the audit trail is incomplete").then_some(()));
+    // The trail is complete from now on.
+    let before = trail_actions(gateway).unwrap().len();
     call(gateway);
-    eventually("the next record", || trail(gateway).filter(|trail| trail.len() > before));
+    eventually("the next record", || trail_actions(gateway).filter(|trail| trail.len() > before));
 }
 
 #[test]
-fn a_database_that_is_gone_for_a_while() {
-    let (mut server, tool) = (Server::start(), Scripted::new("tool"));
-    let gateway = Gateway::with(&[tool.handler()], process(json!({"url": server.url()})));
+fn database_outage_is_recorded() {
+    let (mut server, tool) = (PostgresServer::start(), ScriptedServer::new("tool"));
+    let gateway = TestGateway::with_settings(&[tool.handler()], process(json!({"url": server.url()})));
     let server = std::cell::RefCell::new(&mut server);
     check(&gateway, || server.borrow_mut().kill(), || server.borrow_mut().run(&[]));
 }
 
-/// A file system of its own with two MiB, which only the gateway sees.
+/// A file system of 2 MiB that only the gateway sees.
 #[test]
-fn a_disk_that_is_full_for_a_while() {
-    let (tool, disk) = (Scripted::new("tool"), TempDir::new().unwrap());
+fn full_disk_is_recorded() {
+    let (tool, disk) = (ScriptedServer::new("tool"), TempDir::new().unwrap());
     let store = json!({"path": disk.path().join("toolyard.db")});
-    let (folder, serve) = Gateway::command(&[tool.handler()], process(store));
+    let (folder, serve) = TestGateway::command(&[tool.handler()], process(store));
     let mut command = peers::command("unshare", folder.path());
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
     command.arg("mount -t tmpfs -o size=2m tmpfs \"$0\" && exec \"$@\"").arg(disk.path());
     command.arg(serve.get_program()).args(serve.get_args());
     command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let gateway = Gateway::start(folder, &mut command);
-    // As the gateway sees it.
+    let gateway = TestGateway::start(folder, &mut command);
+    // The path in the mount namespace of the gateway.
     let ballast =
         PathBuf::from(format!("/proc/{}/root{}/ballast", gateway.process.id(), disk.path().display()));
     let fill = || {

@@ -1,23 +1,23 @@
-//! A call that nobody wants any more reaches the server as a cancellation.
+//! Cancelled calls reach the server as cancellations.
 
 use serde_json::json;
 
-use crate::support::gateway::Gateway;
-use crate::support::http::Exchange;
+use crate::support::gateway::TestGateway;
+use crate::support::http::SentRequest;
 use crate::support::message;
-use crate::support::scripted::Scripted;
+use crate::support::scripted::ScriptedServer;
 
-/// The server is told to cancel the call, by the name that the call has there.
+/// Checks that the server receives the cancellation with its own id of the call.
 #[track_caller]
-fn check_cancelled(server: &Scripted) {
+fn check_cancelled(server: &ScriptedServer) {
     let cancelled = server.wait_for("notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], server.wait_for("tools/call")["id"]);
 }
 
 #[track_caller]
-fn check_hang_up(call: impl FnOnce(&Gateway) -> Exchange) {
-    let server = Scripted::new("slow");
-    let gateway = Gateway::of(&[server.handler()]);
+fn check_hang_up(call: impl FnOnce(&TestGateway) -> SentRequest) {
+    let server = ScriptedServer::new("slow");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let caller = call(&gateway);
     server.wait_for("tools/call");
     drop(caller);
@@ -25,53 +25,53 @@ fn check_hang_up(call: impl FnOnce(&Gateway) -> Exchange) {
 }
 
 #[test]
-fn by_hanging_up() {
-    check_hang_up(|gateway| gateway.open(&[], &message::call(1, "wait")));
-    check_hang_up(|gateway| gateway.open(&[message::STREAMS], &message::call(1, "wait")));
+fn hang_up_cancels_the_call() {
+    check_hang_up(|gateway| gateway.open_request(&[], &message::tool_call(1, "wait")));
+    check_hang_up(|gateway| gateway.open_request(&[message::ACCEPT_STREAMS], &message::tool_call(1, "wait")));
 }
 
 #[test]
-fn by_hanging_up_in_the_stateless_era() {
+fn hang_up_cancels_a_stateless_call() {
     check_hang_up(|gateway| {
-        let (mut headers, call) = message::modern("tools/call", json!({"name": "wait"}));
+        let (mut headers, call) = message::stateless_request("tools/call", json!({"name": "wait"}));
         headers.push(("Mcp-Name", "wait"));
-        gateway.open(&headers, &call)
+        gateway.open_request(&headers, &call)
     });
 }
 
-/// Opens a session; gives its id.
+/// Opens a session and returns its id.
 #[track_caller]
-fn session(gateway: &Gateway) -> String {
-    gateway.ask("initialize", message::handshake()).header("mcp-session-id").unwrap().to_owned()
+fn session(gateway: &TestGateway) -> String {
+    gateway.request("initialize", message::initialize_params()).header("mcp-session-id").unwrap().to_owned()
 }
 
-/// Withdraws the request 7 of a session.
+/// Cancels request 7 of a session.
 #[track_caller]
-fn withdraw(gateway: &Gateway, session: &str) {
+fn withdraw(gateway: &TestGateway, session: &str) {
     let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     assert_eq!(gateway.post(&[("Mcp-Session-Id", session)], &message).status, 202);
 }
 
 #[test]
-fn by_saying_so_in_a_session() {
-    let server = Scripted::new("slow");
-    let gateway = Gateway::of(&[server.handler()]);
+fn cancelled_notification_cancels_the_call() {
+    let server = ScriptedServer::new("slow");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let session = session(&gateway);
-    let caller = gateway.open(&[("Mcp-Session-Id", &session)], &message::call(7, "wait"));
+    let caller = gateway.open_request(&[("Mcp-Session-Id", &session)], &message::tool_call(7, "wait"));
     server.wait_for("tools/call");
     withdraw(&gateway, &session);
     check_cancelled(&server);
-    // The caller gets no answer, as it said that it wants none.
+    // A cancelled request has no response.
     let answer = caller.response().unwrap();
     assert_eq!((answer.status, &*answer.body), (202, ""));
 }
 
 #[test]
-fn a_session_cannot_withdraw_a_call_of_another() {
-    let server = Scripted::new("slow");
-    let gateway = Gateway::of(&[server.handler()]);
+fn session_cannot_cancel_call_of_another() {
+    let server = ScriptedServer::new("slow");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let (session, other) = (session(&gateway), session(&gateway));
-    let caller = gateway.open(&[("Mcp-Session-Id", &session)], &message::call(7, "wait"));
+    let caller = gateway.open_request(&[("Mcp-Session-Id", &session)], &message::tool_call(7, "wait"));
     server.wait_for("tools/call");
     withdraw(&gateway, &other);
     server.open_gate();

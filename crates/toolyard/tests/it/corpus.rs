@@ -1,4 +1,4 @@
-//! Hundreds of servers of other people behind one gateway: what their `tools/list` said, replayed.
+//! Hundreds of third-party servers behind one gateway, replayed from their recorded `tools/list` results.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -6,16 +6,16 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, over_http};
+use crate::support::gateway::{TestGateway, http_handler};
 use crate::support::peers;
-use crate::support::process::Process;
+use crate::support::process::RunningProgram;
 use crate::support::{LIMIT, eventually};
 
-/// How many servers there are, of three thousand that are recorded.
+/// Number of servers, of three thousand recorded ones.
 pub(crate) const SERVERS: usize = 450;
 
-/// Where the recorded servers are. Without any, a line says that the test did not run.
-fn replay() -> Option<PathBuf> {
+/// Returns the directory of the recordings. Without them, prints that the test is skipped.
+fn corpus_dir() -> Option<PathBuf> {
     let Some(corpora) = std::env::var_os("TOOLYARD_CORPORA") else {
         println!("TOOLYARD_CORPORA is not set: the recorded servers are not replayed");
         return None;
@@ -23,31 +23,32 @@ fn replay() -> Option<PathBuf> {
     Some(PathBuf::from(corpora).join("mcp/replay_http.py"))
 }
 
-/// Recorded servers that answer.
-pub(crate) struct Recorded {
+/// RecordedServers servers that respond.
+pub(crate) struct RecordedServers {
     address: String,
-    _servers: Process,
+    _servers: RunningProgram,
     _folder: TempDir,
 }
 
-/// So many of the recorded servers, if there are any.
-pub(crate) fn recorded(servers: usize) -> Option<Recorded> {
-    let script = replay()?;
+/// Returns this number of recorded servers, if there are recordings.
+pub(crate) fn recorded_servers(servers: usize) -> Option<RecordedServers> {
+    let script = corpus_dir()?;
     let (port, folder) = (peers::free_port(), TempDir::new().unwrap());
     let mut python = peers::command(peers::peer("python/bin/python"), folder.path());
-    let servers = Process::start(python.arg(script).args([&port.to_string(), "--max", &servers.to_string()]));
+    let servers =
+        RunningProgram::start(python.arg(script).args([&port.to_string(), "--max", &servers.to_string()]));
     servers.stdout.wait_for("the servers", |text| text.contains(" servers, ").then_some(()));
-    Some(Recorded { address: format!("127.0.0.1:{port}"), _servers: servers, _folder: folder })
+    Some(RecordedServers { address: format!("127.0.0.1:{port}"), _servers: servers, _folder: folder })
 }
 
-impl Recorded {
-    /// The handler of one of them.
+impl RecordedServers {
+    /// Returns the handler of a server.
     pub(crate) fn handler(&self, number: usize) -> Value {
-        over_http(&format!("s{number}"), &format!("http://{}/s/{number}/mcp", self.address))
+        http_handler(&format!("s{number}"), &format!("http://{}/s/{number}/mcp", self.address))
     }
 }
 
-/// Processor time that a process has used, in milliseconds, and its memory, in MiB.
+/// Returns the processor time of a process in milliseconds and its memory in MiB.
 fn cost(pid: u32) -> (u64, u64) {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
@@ -59,13 +60,13 @@ fn cost(pid: u32) -> (u64, u64) {
 }
 
 #[track_caller]
-fn status(gateway: &Gateway) -> Value {
+fn status(gateway: &TestGateway) -> Value {
     serde_json::from_str(&gateway.get("/api/v1/status").body).unwrap()
 }
 
-/// Waits until as many handlers are ready.
+/// Waits until this number of handlers is ready and returns the status.
 #[track_caller]
-fn ready(gateway: &Gateway, count: usize) -> Value {
+fn wait_for_ready(gateway: &TestGateway, count: usize) -> Value {
     eventually("all servers", || {
         let status = status(gateway);
         let ready =
@@ -76,45 +77,45 @@ fn ready(gateway: &Gateway, count: usize) -> Value {
 
 #[test]
 fn many_servers() {
-    let Some(recorded) = recorded(SERVERS + 1) else { return };
+    let Some(recorded) = recorded_servers(SERVERS + 1) else { return };
     let mut handlers: Vec<Value> = (0..SERVERS).map(|number| recorded.handler(number)).collect();
 
     let start = Instant::now();
     let limit = format!("{}s", LIMIT.as_secs());
     let process = json!({"timeouts": {"manifestCheck": "10ms", "firstList": limit, "connect": limit}});
-    let gateway = Gateway::with(&handlers, process);
-    let before = ready(&gateway, SERVERS);
+    let gateway = TestGateway::with_settings(&handlers, process);
+    let before = wait_for_ready(&gateway, SERVERS);
     let started = start.elapsed();
     let (cpu, memory) = cost(gateway.process.id());
     let tools = gateway.tools();
-    let known = before["discoveredToolsCount"].as_u64().unwrap();
-    assert_eq!(tools.len() as u64, known);
+    let tools_before = before["discoveredToolsCount"].as_u64().unwrap();
+    assert_eq!(tools.len() as u64, tools_before);
     println!(
-        "start: {SERVERS} servers with {known} tools in {started:.1?}, {cpu} ms of processor time, {memory} MiB"
+        "start: {SERVERS} servers with {tools_before} tools in {started:.1?}, {cpu} ms of processor time, {memory} MiB"
     );
     println!("list: {} characters", before["list"]["characters"]);
     assert!(tools.iter().all(|name| toolyard_core::names::is_legal(name)));
     assert_eq!(tools.iter().collect::<std::collections::HashSet<_>>().len(), tools.len(), "names are unique");
 
-    // One call of a tool of each server reaches that server.
+    // A call of one tool of each server reaches that server.
     let entries = before["discoveredTools"].as_array().unwrap();
     let (calling, (cpu_before, _)) = (Instant::now(), cost(gateway.process.id()));
     let mut calls = 0;
     for number in (0..SERVERS).step_by(10) {
         let handler = format!("s{number}");
         let Some(tool) = entries.iter().find(|tool| tool["handlerName"] == *handler) else { continue };
-        let said = gateway.call(tool["name"].as_str().unwrap(), json!({})).body;
-        assert!(said.contains("tool") || said.contains("Invalid arguments"), "{said}");
+        let answer = gateway.call(tool["name"].as_str().unwrap(), json!({})).body;
+        assert!(answer.contains("tool") || answer.contains("Invalid arguments"), "{answer}");
         calls += 1;
     }
     let cpu = cost(gateway.process.id()).0 - cpu_before;
     println!("calls: {calls} one after the other in {:.1?}, {cpu} ms of processor time", calling.elapsed());
 
-    // An edit that adds one touches no other: their names and the time since when they are ready stay.
+    // An edit that adds a server does not affect the others: names and times stay the same.
     handlers.push(recorded.handler(SERVERS));
     let (editing, (cpu_before, _)) = (Instant::now(), cost(gateway.process.id()));
     gateway.edit(&handlers);
-    let after = ready(&gateway, SERVERS + 1);
+    let after = wait_for_ready(&gateway, SERVERS + 1);
     let cpu = cost(gateway.process.id()).0 - cpu_before;
     println!("edit: one more in {:.1?}, {cpu} ms of processor time", editing.elapsed());
     let of = |status: &Value| status["handlers"].as_array().unwrap()[..SERVERS].to_vec();

@@ -1,4 +1,4 @@
-//! Every manifest in `examples` is one, and says the truth about defaults.
+//! The manifests in `examples` are valid, and their documented defaults are correct.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,9 +7,9 @@ use std::sync::mpsc;
 
 use serde_json::json;
 use tempfile::TempDir;
-use toolyard_manifest::{Manifest, Process, load_with};
+use toolyard_manifest::{Manifest, ProcessSettings, load_with};
 
-use crate::support::gateway::{Gateway, toolyard};
+use crate::support::gateway::{TestGateway, toolyard};
 use crate::support::{eventually, peers};
 
 fn examples() -> Vec<PathBuf> {
@@ -17,7 +17,7 @@ fn examples() -> Vec<PathBuf> {
     files.map(|file| file.unwrap().path()).collect()
 }
 
-/// What an example wants of the environment is a URL or a token.
+/// Loads an example. Its variables are URLs or tokens.
 fn load(example: PathBuf) -> Manifest {
     let environment = |name: &str| match name.rsplit('_').next() {
         Some("URL") => Some("http://127.0.0.1:3001/mcp".to_owned()),
@@ -53,10 +53,10 @@ fn every_example_is_a_manifest() {
 #[test]
 fn the_documented_defaults_are_the_defaults() {
     let example = peers::root().join("examples/process.yaml");
-    assert_eq!(load(example.clone()).process, Process::default());
+    assert_eq!(load(example.clone()).process, ProcessSettings::default());
     let text = std::fs::read_to_string(example).unwrap();
-    // All of them: the fields as the type itself names them.
-    for field in fields(&format!("{:#?}", Process::default())) {
+    // All fields, by the names in the type.
+    for field in fields(&format!("{:#?}", ProcessSettings::default())) {
         assert!(
             text.lines().any(|line| line.trim_start_matches([' ', '#']).starts_with(&format!("{field}:"))),
             "{field} is not in it"
@@ -64,7 +64,7 @@ fn the_documented_defaults_are_the_defaults() {
     }
 }
 
-/// The names of fields in the output of `Debug`, as documents write them.
+/// Returns the names of fields in `Debug` output, in the form of documents.
 fn fields(debug: &str) -> Vec<String> {
     let names = debug.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name.trim());
     let camel = |name: &str| {
@@ -76,44 +76,44 @@ fn fields(debug: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_small_ones_serve_together() {
+fn small_examples_serve_together() {
     let folder = TempDir::new().unwrap();
     let server = peers::fixture(folder.path());
     let mut serve = toolyard(folder.path());
     serve.env("SEARCH_URL", &server.url).current_dir(peers::root().join("examples"));
     serve.args(["serve", "-f", "http-server.yaml", "-f", "process.yaml"]);
-    let gateway = Gateway::start(folder, &mut serve);
-    // A busy machine may connect after the first list.
+    let gateway = TestGateway::start(folder, &mut serve);
+    // On a busy machine, servers may connect after the first list.
     eventually("the tools", || gateway.tools().contains(&"test_simple_text".to_owned()).then_some(()));
     assert_eq!(gateway.text("test_simple_text", json!({})), "This is a simple text response for testing.");
 }
 
 #[test]
-fn remote_servers_old_and_new() {
+fn remote_server_example() {
     let folder = TempDir::new().unwrap();
     let everything = peers::everything_over_sse(folder.path());
     let crm = peers::guarded(folder.path(), "streamable-http");
     let mut serve = toolyard(folder.path());
     serve.env("EVERYTHING_URL", &everything.url).env("CRM_URL", &crm.url).env("CRM_TOKEN", "hunter2");
     serve.current_dir(peers::root().join("examples")).args(["serve", "-f", "remote-servers.yaml"]);
-    let gateway = Gateway::start(folder, &mut serve);
-    // A busy machine may connect after the first list.
+    let gateway = TestGateway::start(folder, &mut serve);
+    // On a busy machine, servers may connect after the first list.
     eventually("the tools", || (gateway.tools().len() == 3).then_some(()));
     assert_eq!(gateway.text("echo", json!({"message": "over HTTP+SSE"})), "Echo: over HTTP+SSE");
     assert_eq!(gateway.text("greet", json!({"name": "Ann"})), "Hello Ann");
 }
 
 #[test]
-fn http_endpoints_are_tools() {
+fn http_tool_example() {
     let folder = TempDir::new().unwrap();
     let (api, requests) = http_api();
     let mut serve = toolyard(folder.path());
     serve.env("API_URL", api).env("API_TOKEN", "hunter2");
     serve.current_dir(peers::root().join("examples")).args(["serve", "-f", "http-tool.yaml"]);
-    let gateway = Gateway::start(folder, &mut serve);
+    let gateway = TestGateway::start(folder, &mut serve);
     assert_eq!(gateway.tools(), ["search", "get_user"]);
-    let found = gateway.text("search", json!({ "query": "blue bicycles", "limit": 3 }));
-    assert_eq!(found, r#"{"hits":["one"]}"#);
+    let matches = gateway.text("search", json!({ "query": "blue bicycles", "limit": 3 }));
+    assert_eq!(matches, r#"{"hits":["one"]}"#);
     let user = gateway.text("get_user", json!({ "id": "a/b", "fields": ["x", "y"] }));
     assert_eq!(user, r#"{"mail":"a@b.example","name":"Ann","password":"[REDACTED]"}"#);
     let requests: Vec<_> = requests.try_iter().collect();
@@ -125,7 +125,7 @@ fn http_endpoints_are_tools() {
     assert!(requests[2].contains("\r\nx-client: toolyard\r\n"), "{}", requests[2]);
 }
 
-/// An API that is busy at first. Gives its URL, and what it is sent.
+/// Starts an API that is busy at first. Returns its URL and its requests.
 fn http_api() -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -147,7 +147,7 @@ fn http_api() -> (String, mpsc::Receiver<String>) {
     (url, requests)
 }
 
-/// The next request: its head, and as many bytes as that announces.
+/// Reads a request with its body.
 fn request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {

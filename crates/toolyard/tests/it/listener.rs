@@ -1,5 +1,4 @@
-//! How clients of other people reach the gateway: by TLS, whose certificate is renewed while it serves, through a Unix
-//! socket, and through a proxy.
+//! Third-party clients connect by TLS with certificate renewal, by a Unix socket and through a proxy.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,38 +10,39 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::eventually;
-use crate::support::gateway::{Gateway, toolyard};
+use crate::support::gateway::{TestGateway, toolyard};
 use crate::support::peers::{command, peer};
 use crate::support::process::run;
-use crate::support::scripted::{Scripted, script};
+use crate::support::scripted::{ScriptedServer, script};
 
-/// Longer than any test takes.
-const NEVER: &str = "1h";
+/// Longer than any test.
+const LONG_INTERVAL: &str = "1h";
 
-/// A gateway with TLS, whose certificate is looked at this often; in its folder is `ca.crt`, whom to trust.
-struct Encrypted {
-    gateway: Gateway,
+/// A gateway with TLS and this interval between checks of the certificate. `ca.crt` in its directory is the authority
+/// to trust.
+struct TlsGateway {
+    gateway: TestGateway,
     authority: CertifiedIssuer<'static, KeyPair>,
-    _server: Scripted,
+    _server: ScriptedServer,
 }
 
-impl Encrypted {
+impl TlsGateway {
     #[track_caller]
     fn start(check: &str) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // By its name an authority is told from those whom it vouches for.
+        // The name distinguishes the authority from the certificates that it signs.
         params.distinguished_name.push(DnType::CommonName, "authority");
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let server = Scripted::new("there");
+        let server = ScriptedServer::new("there");
         let spec = json!({
             "tls": {"certFile": "server.crt", "keyFile": "server.key"},
             "timeouts": {"manifestCheck": check},
         });
-        let (folder, mut command) = Gateway::command(&[server.handler()], spec);
+        let (folder, mut command) = TestGateway::command(&[server.handler()], spec);
         fs::write(folder.path().join("ca.crt"), authority.pem()).unwrap();
         issue(&authority, folder.path(), "127.0.0.1");
-        let gateway = Gateway::start(folder, command.env("TOOLYARD_LOG", "trace"));
+        let gateway = TestGateway::start(folder, command.env("TOOLYARD_LOG", "trace"));
         Self { gateway, authority, _server: server }
     }
 
@@ -50,7 +50,7 @@ impl Encrypted {
         format!("https://{}", self.gateway.address)
     }
 
-    /// What curl says of the health check, by this name.
+    /// Runs curl with the health check of this host and returns its status and output.
     fn curl(&self, host: &str) -> (i32, String) {
         let folder = self.gateway.folder.path();
         let port = self.gateway.address.port();
@@ -73,7 +73,7 @@ impl Encrypted {
     }
 }
 
-/// Writes a new certificate for a host, and its key.
+/// Writes a new certificate and key for a host.
 fn issue(authority: &CertifiedIssuer<'static, KeyPair>, folder: &Path, host: &str) {
     let key = KeyPair::generate().unwrap();
     let certificate =
@@ -83,11 +83,11 @@ fn issue(authority: &CertifiedIssuer<'static, KeyPair>, folder: &Path, host: &st
 }
 
 #[test]
-fn clients_over_tls() {
-    let site = Encrypted::start(NEVER);
+fn clients_connect_by_tls() {
+    let site = TlsGateway::start(LONG_INTERVAL);
     let folder = site.gateway.folder.path();
     let greeting = site.gateway.process.stdout.text();
-    assert!(greeting.contains(&format!("serves MCP on {}/mcp\n", site.url())), "{greeting}");
+    assert!(greeting.contains(&format!("is serving MCP on {}/mcp\n", site.url())), "{greeting}");
     assert_eq!(site.curl("127.0.0.1"), (0, r#"{"status":"ok"}"#.to_owned()));
     let url = format!("{}/mcp", site.url());
     let mut python = command(peer("python/bin/python"), folder);
@@ -99,7 +99,7 @@ fn clients_over_tls() {
     let mut ours = toolyard(folder);
     let ended = run(ours.env("SSL_CERT_FILE", folder.join("ca.crt")).args(["tools", "--url", &url]));
     assert!(ended.code == 0 && ended.stdout.starts_with("pid"), "{ended}");
-    // Nobody's authority.
+    // An unknown authority.
     let ended = run(toolyard(folder).args(["tools", "--url", &url]));
     assert_eq!(ended.code, 1, "{ended}");
     let plain = site.gateway.health().unwrap();
@@ -110,12 +110,12 @@ fn clients_over_tls() {
 }
 
 #[test]
-fn a_certificate_is_renewed_while_the_gateway_serves() {
-    let site = Encrypted::start("10ms");
+fn certificate_is_renewed_at_run_time() {
+    let site = TlsGateway::start("10ms");
     let folder = site.gateway.folder.path();
     issue(&site.authority, folder, "tools.localhost");
     eventually("the new certificate", || (site.curl("tools.localhost").0 == 0).then_some(()));
-    // 60: the certificate is another host's.
+    // 60: the certificate is for another host.
     assert_eq!(site.curl("127.0.0.1").0, 60);
     eventually("the note of it", || (site.last_edit()["applied"] == true).then_some(()));
     let key = fs::read_to_string(folder.join("server.key")).unwrap();
@@ -123,7 +123,8 @@ fn a_certificate_is_renewed_while_the_gateway_serves() {
     let refused =
         eventually("the refusal", || Some(site.last_edit()).filter(|edit| edit["applied"] == false));
     let folder = folder.display();
-    let expected = format!("{folder}/server.crt and {folder}/server.key cannot be used together");
+    let expected =
+        format!("{folder}/server.crt and {folder}/server.key are not a usable pair of certificate and key");
     assert!(refused["message"].as_str().unwrap().starts_with(&expected), "{refused}");
     assert_eq!(site.curl("tools.localhost").0, 0);
     fs::write(site.gateway.folder.path().join("server.key"), key).unwrap();
@@ -131,34 +132,35 @@ fn a_certificate_is_renewed_while_the_gateway_serves() {
 }
 
 #[test]
-fn a_hangup_has_the_certificate_read_at_once() {
-    let site = Encrypted::start(NEVER);
+fn sighup_reloads_certificate() {
+    let site = TlsGateway::start(LONG_INTERVAL);
     issue(&site.authority, site.gateway.folder.path(), "tools.localhost");
     site.gateway.process.signal(Signal::HUP);
     eventually("the new certificate", || (site.curl("tools.localhost").0 == 0).then_some(()));
 }
 
 #[test]
-fn a_certificate_that_is_of_no_use() {
+fn unusable_certificate_is_rejected() {
     let spec = json!({"tls": {"certFile": "missing.crt", "keyFile": "missing.key"}});
-    let server = Scripted::new("there");
-    let (folder, mut command) = Gateway::command(&[server.handler()], spec);
+    let server = ScriptedServer::new("there");
+    let (folder, mut command) = TestGateway::command(&[server.handler()], spec);
     let ended = run(command.args(["--listen", "127.0.0.1:0"]));
-    let said = ended.to_string().replace(&folder.path().display().to_string(), "DIR");
-    insta::assert_snapshot!(said, @"
+    let output = ended.to_string().replace(&folder.path().display().to_string(), "DIR");
+    insta::assert_snapshot!(output, @"
     --- stderr
-    error: cannot listen with TLS: DIR/missing.crt cannot be read as certificates: I/O error: No such file or directory (os error 2)
+    error: cannot listen with TLS: cannot read certificates from DIR/missing.crt: I/O error: No such file or directory (os error 2)
     --- exit status 1
     ");
 }
 
-/// Whatever the URL says, and its file goes with the gateway.
+/// The host of the URL does not matter, and the socket file is removed with the gateway.
 #[test]
-fn through_a_unix_socket() {
-    let server = Scripted::new("there");
-    let (folder, mut serve) = Gateway::command(&[server.handler()], json!({}));
+fn unix_socket_beside_tcp() {
+    let server = ScriptedServer::new("there");
+    let (folder, mut serve) = TestGateway::command(&[server.handler()], json!({}));
     let path = folder.path().join("toolyard.sock");
-    let mut gateway = Gateway::start(folder, serve.arg("--listen").arg(format!("unix:{}", path.display())));
+    let mut gateway =
+        TestGateway::start(folder, serve.arg("--listen").arg(format!("unix:{}", path.display())));
     let folder = gateway.folder.path();
     let greeting =
         gateway.process.stdout.wait_for("the socket", |text| text.contains(".sock").then(|| text.to_owned()));
@@ -172,42 +174,43 @@ fn through_a_unix_socket() {
     let mut second = toolyard(folder);
     let ended = run(second.args(["serve", "--listen"]).arg(format!("unix:{}", path.display())));
     let expected =
-        format!("error: cannot listen on unix:{}: somebody listens there already\n", path.display());
+        format!("error: cannot listen on unix:{}: another process listens there\n", path.display());
     assert_eq!((ended.code, ended.stderr), (1, expected));
     gateway.process.signal(Signal::TERM);
     assert_eq!(gateway.process.wait().code(), Some(0));
     assert!(!path.exists());
 }
 
-/// Alone it is enough, also where nobody has a key: no other machine reaches it.
+/// A Unix socket may be the only listener and needs no keys: no other machine can connect.
 #[test]
-fn a_unix_socket_alone() {
+fn unix_socket_alone_needs_no_keys() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("toolyard.sock");
     let mut serve = toolyard(folder.path());
     serve.args(["serve", "--listen"]).arg(format!("unix:{}", path.display()));
-    let gateway = crate::support::process::Process::start(&mut serve);
-    let greeting = format!("serves MCP on unix:{}\n", path.display());
+    let gateway = crate::support::process::RunningProgram::start(&mut serve);
+    let greeting = format!("is serving MCP on unix:{}\n", path.display());
     gateway.stdout.wait_for("the greeting", |text| text.contains(&greeting).then_some(()));
 }
 
-/// The proxy says whom it speaks for, and is served like that client; nobody gets by without saying.
+/// The gateway uses the client address from the proxy, and rejects connections without one.
 #[test]
-fn behind_a_proxy() {
-    let server = Scripted::new("there");
-    let gateway = Gateway::with(&[server.handler()], json!({"proxyProtocol": {"from": ["127.0.0.1"]}}));
+fn proxy_protocol_sets_client_address() {
+    let server = ScriptedServer::new("there");
+    let gateway =
+        TestGateway::with_settings(&[server.handler()], json!({"proxyProtocol": {"from": ["127.0.0.1"]}}));
     let ask = |header: &str| {
         let mut stream = TcpStream::connect(gateway.address).unwrap();
         let request = format!("{header}GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
-        let mut said = String::new();
-        stream.read_to_string(&mut said).ok();
-        said
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok();
+        text
     };
     let answer = ask("PROXY TCP4 192.0.2.1 198.51.100.1 40000 443\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(ask(""), "");
-    let log = "a proxy did not say whom it speaks for";
+    let log = "invalid PROXY protocol header from a proxy";
     gateway.process.stderr.wait_for("the reason", |text| text.contains(log).then_some(()));
     let curl = run(command("curl", gateway.folder.path()).args([
         "--silent",

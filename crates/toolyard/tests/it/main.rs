@@ -1,7 +1,7 @@
-//! The built binary among real peers: MCP servers and clients that other people wrote, as a user has them, and
-//! small servers that misbehave on purpose.
+//! The built binary with third-party MCP servers and clients in a user's environment, and small servers that misbehave
+//! deliberately.
 //!
-//! Every test has its own gateway, on a port that the system chose, and its own folder.
+//! Every test has its own gateway on a free port and its own directory.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,28 +17,29 @@ mod canaries;
 mod cancellation;
 mod command_line;
 mod corpus;
-mod edits;
+mod dedicated_connections;
 mod examples;
+mod faulty_servers;
 mod functions;
-mod lanes;
-mod life;
+mod lifecycle;
 mod listener;
+mod lost_keys;
 mod management;
+mod manifest_edits;
 mod openapi;
 mod overrides;
-mod passing;
+mod pass_through;
 mod processes;
 mod progress;
 mod real_servers;
-mod resuming;
 mod schemathesis;
 mod sdk_examples;
 mod search;
 mod skills;
 mod sse_servers;
 mod stdio;
+mod stream_resumption;
 mod support;
 mod telemetry;
 mod two_gateways;
-mod unruly_servers;
 mod working_memory;

@@ -1,5 +1,5 @@
-//! Servers that agents see, call, add and remove: by clients of other people, with servers of other people, after a restart,
-//! and by two gateways on one database.
+//! Servers that agents list, call, add and remove: with third-party clients and servers, after a restart, and with two
+//! gateways on one database.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, over_http, stdio, toolyard};
-use crate::support::postgres::Server;
+use crate::support::gateway::{TestGateway, http_handler, stdio_handler, toolyard};
+use crate::support::postgres::PostgresServer;
 use crate::support::process::{is_running, run};
 use crate::support::scripted::script;
 use crate::support::{eventually, http, peers};
@@ -20,7 +20,7 @@ const INVOKE: &str = "mcp_invoke_tool";
 const REGISTER: &str = "mcp_register_server";
 const UNREGISTER: &str = "mcp_unregister_server";
 
-/// A process with these tools and no others of the gateway's own.
+/// Returns process settings with only these built-in tools.
 fn process(mcp: Value) -> Value {
     let off = json!({"enabled": false});
     let names = ["scripts", "memory", "results", "guides", "skills", "search"];
@@ -29,7 +29,7 @@ fn process(mcp: Value) -> Value {
     json!({"builtins": builtins, "timeouts": {"connect": "50s", "firstList": "50s", "eraProbe": "30s", "keyCheck": "200ms"}})
 }
 
-fn allowed() -> Value {
+fn allow_list() -> Value {
     process(json!({"allow": {
         "commands": ["mcp-server-memory"],
         "hosts": ["127.0.0.1"],
@@ -38,15 +38,15 @@ fn allowed() -> Value {
 }
 
 fn clock() -> Value {
-    stdio("clock", "mcp-server-time", &["--local-timezone", "UTC"])
+    stdio_handler("clock", "mcp-server-time", &["--local-timezone", "UTC"])
 }
 
-/// What a client of the Python SDK reads of these calls, one after the other.
+/// Returns the transcript of the Python SDK for these calls in sequence.
 #[track_caller]
-fn read(gateway: &Gateway, home: &Path, mode: &str, calls: &[(&str, Value)]) -> String {
-    let asked: Vec<_> = calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect();
+fn client_transcript(gateway: &TestGateway, home: &Path, mode: &str, calls: &[(&str, Value)]) -> String {
+    let steps: Vec<_> = calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect();
     let mut client = peers::command(peers::peer("python/bin/python"), home);
-    client.arg(script("client.py")).args([&gateway.url(), mode, &json!(asked).to_string()]);
+    client.arg(script("client.py")).args([&gateway.url(), mode, &json!(steps).to_string()]);
     let ended = run(&mut client);
     assert_eq!(ended.code, 0, "{ended}");
     let seen: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -56,38 +56,39 @@ fn read(gateway: &Gateway, home: &Path, mode: &str, calls: &[(&str, Value)]) -> 
     lines.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The same gateway again, after the first one has ended.
+/// Restarts a gateway after a clean stop.
 #[track_caller]
-fn restarted(gateway: Gateway) -> Gateway {
-    let Gateway { mut process, folder, .. } = gateway;
+fn restarted(gateway: TestGateway) -> TestGateway {
+    let TestGateway { mut process, folder, .. } = gateway;
     process.signal(Signal::TERM);
     assert!(process.wait().success());
     let mut command = toolyard(folder.path());
     let files = ["registry.json", "process.json"].map(|file| folder.path().join(file));
     command.args(["serve", "-f"]).arg(&files[0]).arg("-f").arg(&files[1]);
-    Gateway::start(folder, &mut command)
+    TestGateway::start(folder, &mut command)
 }
 
-/// The ids of the processes of a handler.
+/// Returns the ids of the processes of a handler.
 #[track_caller]
-fn pids(gateway: &Gateway, handler: &str) -> Vec<u32> {
+fn pids(gateway: &TestGateway, handler: &str) -> Vec<u32> {
     let handlers: Value = serde_json::from_str(&gateway.get("/api/v1/handlers").body).unwrap();
     let of = |found: &&Value| found["name"] == handler;
-    let found = handlers["handlers"].as_array().unwrap().iter().find(of).cloned().unwrap_or_default();
-    let processes = found["processes"].as_array().cloned().unwrap_or_default();
+    let handler_status =
+        handlers["handlers"].as_array().unwrap().iter().find(of).cloned().unwrap_or_default();
+    let processes = handler_status["processes"].as_array().cloned().unwrap_or_default();
     processes.iter().map(|process| u32::try_from(process["pid"].as_u64().unwrap()).unwrap()).collect()
 }
 
 #[test]
-fn a_foreign_client_adds_calls_and_removes_servers_of_other_people() {
+fn third_party_client_manages_third_party_servers() {
     let home = TempDir::new().unwrap();
     let everything = peers::everything(home.path());
-    let gateway = Gateway::with(&[clock()], allowed());
-    let kept = home.path().join("memory.json");
+    let gateway = TestGateway::with_settings(&[clock()], allow_list());
+    let memory_file = home.path().join("memory.json");
     let memory = json!({
         "server_name": "Memory",
         "command": "mcp-server-memory",
-        "env": {"MEMORY_FILE_PATH": kept},
+        "env": {"MEMORY_FILE_PATH": memory_file},
         "display_name": "Knowledge",
         "description": "Remembers people and things.",
     });
@@ -103,21 +104,21 @@ fn a_foreign_client_adds_calls_and_removes_servers_of_other_people() {
         (INVOKE, json!({"server_name": "all", "tool_name": "get-sum", "arguments": "{\"a\": 2, \"b\": 3}"})),
         ("all_echo", json!({"message": "by the name that callers have for it"})),
     ];
-    let seen = read(&gateway, home.path(), "legacy", &calls);
-    let hidden = [(everything.url.as_str(), "URL"), (kept.to_str().unwrap(), "FILE")];
-    let shown = hidden.iter().fold(seen, |text, (from, to)| text.replace(from, to));
-    assert_snapshot!("added", shown);
-    let origins = |gateway: &Gateway| -> Vec<String> {
+    let seen = client_transcript(&gateway, home.path(), "legacy", &calls);
+    let hidden = [(everything.url.as_str(), "URL"), (memory_file.to_str().unwrap(), "FILE")];
+    let normalized = hidden.iter().fold(seen, |text, (from, to)| text.replace(from, to));
+    assert_snapshot!("added", normalized);
+    let origins = |gateway: &TestGateway| -> Vec<String> {
         let handlers: Value = serde_json::from_str(&gateway.get("/api/v1/handlers").body).unwrap();
         let line = |handler: &Value| format!("{} {}", handler["name"], handler["origin"]);
         handlers["handlers"].as_array().unwrap().iter().map(line).collect()
     };
     let expected =
         [r#""builtins" "manifest""#, r#""clock" "manifest""#, r#""all" "runtime""#, r#""memory" "runtime""#];
-    let mut found = origins(&gateway);
-    found[2..].sort();
-    assert_eq!(found, expected);
-    // What a server was given is nobody's business.
+    let mut origins_seen = origins(&gateway);
+    origins_seen[2..].sort();
+    assert_eq!(origins_seen, expected);
+    // Headers and variables of a server are not disclosed.
     assert!(!gateway.get("/api/v1/status").body.contains("memory.json"));
     let first = pids(&gateway, "memory");
     assert!(!first.is_empty());
@@ -125,7 +126,7 @@ fn a_foreign_client_adds_calls_and_removes_servers_of_other_people() {
     let gateway = restarted(gateway);
     assert!(!first.into_iter().any(is_running));
     assert_eq!(origins(&gateway), expected);
-    // It is started again, which nobody waits for.
+    // The server restarts asynchronously.
     eventually("the program of `memory`", || (!pids(&gateway, "memory").is_empty()).then_some(()));
     let calls = [
         (
@@ -138,9 +139,9 @@ fn a_foreign_client_adds_calls_and_removes_servers_of_other_people() {
         (LIST, json!({})),
     ];
     let (to_call, to_remove) = calls.split_at(2);
-    let called = read(&gateway, home.path(), "2026-07-28", to_call);
+    let called = client_transcript(&gateway, home.path(), "2026-07-28", to_call);
     let second = pids(&gateway, "memory");
-    let removed = read(&gateway, home.path(), "2026-07-28", to_remove);
+    let removed = client_transcript(&gateway, home.path(), "2026-07-28", to_remove);
     assert_snapshot!("removed", format!("{called}\n\n{removed}"));
     eventually("the servers have ended", || (!second.iter().any(|pid| is_running(*pid))).then_some(()));
     let gateway = restarted(gateway);
@@ -148,9 +149,9 @@ fn a_foreign_client_adds_calls_and_removes_servers_of_other_people() {
 }
 
 #[test]
-fn what_a_foreign_client_reads_of_bad_input() {
+fn invalid_input_is_explained_to_third_party_client() {
     let home = TempDir::new().unwrap();
-    let gateway = Gateway::with(&[clock()], allowed());
+    let gateway = TestGateway::with_settings(&[clock()], allow_list());
     let noon = json!({"source_timezone": "UTC", "time": "12:00"});
     let calls = [
         (DETAILS, json!({})),
@@ -176,7 +177,7 @@ fn what_a_foreign_client_reads_of_bad_input() {
         (UNREGISTER, json!({"server_name": "nothing"})),
         (UNREGISTER, json!({})),
     ];
-    assert_snapshot!(read(&gateway, home.path(), "legacy", &calls));
+    assert_snapshot!(client_transcript(&gateway, home.path(), "legacy", &calls));
     for (tool, arguments) in calls {
         assert_eq!(gateway.call(tool, arguments.clone()).result()["isError"], true, "{tool} {arguments}");
     }
@@ -206,32 +207,32 @@ fn what_a_foreign_client_reads_of_bad_input() {
 }
 
 #[test]
-fn a_gateway_is_no_server_of_itself() {
-    let gateway = Gateway::with(&[clock()], allowed());
+fn gateway_cannot_register_itself() {
+    let gateway = TestGateway::with_settings(&[clock()], allow_list());
     for scheme in ["http", "https"] {
         let url = format!("{scheme}://{}/mcp", gateway.address);
         assert_eq!(
             gateway.text(REGISTER, json!({"server_name": "x", "url": url})),
-            "Failed to register server 'x': that is this gateway itself"
+            "Failed to register server 'x': the URL is that of this gateway itself"
         );
     }
     assert_eq!(gateway.tools().len(), 7, "nothing was added");
 }
 
 #[test]
-fn without_a_list_of_what_is_allowed_nothing_is_added() {
+fn registration_requires_an_allow_list() {
     let home = TempDir::new().unwrap();
-    let gateway = Gateway::with(&[clock()], process(json!({})));
+    let gateway = TestGateway::with_settings(&[clock()], process(json!({})));
     let calls = [(REGISTER, json!({"server_name": "memory", "command": "mcp-server-memory"}))];
-    assert_snapshot!(read(&gateway, home.path(), "legacy", &calls), @r#"
+    assert_snapshot!(client_transcript(&gateway, home.path(), "legacy", &calls), @r#"
     > mcp_register_server {"server_name":"memory","command":"mcp-server-memory"}
-    Failed to register server 'memory': no server may be added at run time: the operator has not said which ones may be (`builtins.mcp.allow` of the gateway)
+    Failed to register server 'memory': no server may be added at run time: the operator allows none (`builtins.mcp.allow` of the gateway)
     "#);
 }
 
-/// Calls a tool with a key, and gives what it answers.
+/// Calls a tool with a key and returns its text.
 #[track_caller]
-fn call(gateway: &Gateway, key: &str, tool: &str, arguments: &Value) -> String {
+fn call(gateway: &TestGateway, key: &str, tool: &str, arguments: &Value) -> String {
     let bearer = format!("Bearer {key}");
     let headers = [("Content-Type", "application/json"), ("Authorization", &*bearer)];
     let line = format!("POST /api/v1/tools/{tool}/call");
@@ -243,13 +244,13 @@ fn call(gateway: &Gateway, key: &str, tool: &str, arguments: &Value) -> String {
 }
 
 #[test]
-fn what_a_key_may_not_use_does_not_exist_for_it() {
+fn key_sees_only_permitted_tools() {
     let home = TempDir::new().unwrap();
     let everything = peers::everything(home.path());
-    let gateway = Gateway::with(&[clock(), over_http("all", &everything.url)], allowed());
-    let wanted = json!({"name": "k", "scopes": ["tools:builtins/*", "tools:clock/get_*", "rest"]});
+    let gateway = TestGateway::with_settings(&[clock(), http_handler("all", &everything.url)], allow_list());
+    let key_settings = json!({"name": "k", "scopes": ["tools:builtins/*", "tools:clock/get_*", "rest"]});
     let headers = [("Content-Type", "application/json")];
-    let made = http::send(gateway.address, "POST /api/v1/keys", &headers, &wanted.to_string());
+    let made = http::send(gateway.address, "POST /api/v1/keys", &headers, &key_settings.to_string());
     let made: Value = serde_json::from_str(&made.body).unwrap();
     let key = made["key"].as_str().unwrap();
     let calls = [
@@ -269,13 +270,13 @@ fn what_a_key_may_not_use_does_not_exist_for_it() {
 }
 
 #[test]
-fn two_gateways_on_one_postgresql_share_servers_that_were_added() {
+fn two_gateways_share_registered_servers() {
     let home = TempDir::new().unwrap();
     let everything = peers::everything(home.path());
-    let database = Server::start();
-    let mut spec = allowed();
+    let database = PostgresServer::start();
+    let mut spec = allow_list();
     spec["store"] = json!({"url": database.url()});
-    let [one, other] = [(); 2].map(|()| Gateway::with(&[clock()], spec.clone()));
+    let [one, other] = [(); 2].map(|()| TestGateway::with_settings(&[clock()], spec.clone()));
     let all = json!({"server_name": "all", "url": everything.url});
     assert_eq!(
         one.text(REGISTER, all.clone()),
@@ -284,9 +285,9 @@ fn two_gateways_on_one_postgresql_share_servers_that_were_added() {
     let echo = json!({"server_name": "all", "tool_name": "echo", "arguments": {"message": "there"}});
     eventually("the other gateway has it", || other.tools().contains(&"all_echo".to_owned()).then_some(()));
     assert_eq!(other.text(INVOKE, echo), "Echo: there");
-    let taken = other.text(REGISTER, all);
+    let registered = other.text(REGISTER, all);
     assert_eq!(
-        taken,
+        registered,
         "Failed to register server 'all': the name is in use, and a server cannot be replaced: choose another name"
     );
     assert_eq!(other.text(UNREGISTER, json!({"server_name": "all"})), "Server 'all' removed successfully.");

@@ -1,36 +1,37 @@
-//! `examples/overrides.yaml`, with servers of other people: what callers see of their tools, and what reaches them.
+//! `examples/overrides.yaml` with third-party servers: the tools as callers see them, and the calls that reach the
+//! servers.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{self, Gateway, toolyard};
+use crate::support::gateway::{self, TestGateway, toolyard};
 use crate::support::peers;
 
-/// The example, as it is; nobody is too slow for the first list.
-fn example() -> Gateway {
+/// Starts a gateway with the example, which waits for all servers.
+fn example() -> TestGateway {
     let folder = TempDir::new().unwrap();
     let mut serve = toolyard(folder.path());
     serve.args(["serve", "-f"]).arg(peers::root().join("examples/overrides.yaml"));
     serve.arg("-f").arg(gateway::process_document(folder.path(), json!({"timeouts": {"firstList": "30s"}})));
-    Gateway::start(folder, &mut serve)
+    TestGateway::start(folder, &mut serve)
 }
 
 #[test]
-fn what_is_published() {
+fn overridden_tools_are_published() {
     let gateway = example();
-    let list = gateway.ask("tools/list", json!({})).result();
+    let list = gateway.request("tools/list", json!({})).result();
     let tools = list["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names[..3], ["now", "time_elsewhere", "everything_echo"]);
     assert!(names[2..].iter().all(|name| name.starts_with("everything_")), "{names:?}");
     assert!(!names.contains(&"everything_get-env"), "{names:?}");
-    // The schemas are the server's own but for what the example says.
-    let shown = |tool: &Value| {
+    // The schemas are those of the server except for the overrides.
+    let published = |tool: &Value| {
         let schema = &tool["inputSchema"];
         json!([tool["title"], tool["description"], schema["properties"], schema["required"]])
     };
-    assert_snapshot!(format!("{:#}\n{:#}", shown(&tools[0]), shown(&tools[1])), @r#"
+    assert_snapshot!(format!("{:#}\n{:#}", published(&tools[0]), published(&tools[1])), @r#"
     [
       "The time here",
       "Tells what time it is, in Berlin unless another time zone is given.",
@@ -68,7 +69,7 @@ fn what_is_published() {
 }
 
 #[test]
-fn what_is_called() {
+fn calls_reach_overridden_tools() {
     let gateway = example();
     let now = |arguments| -> Value { serde_json::from_str(&gateway.text("now", arguments)).unwrap() };
     assert_eq!(now(json!({}))["timezone"], "Europe/Berlin");
@@ -88,27 +89,27 @@ fn what_is_called() {
     }
 }
 
-/// What a manifest says that means nothing to the servers is in the log.
+/// Overrides without effect are in the log.
 #[test]
-fn what_does_not_fit_is_said() {
+fn overrides_without_effect_are_logged() {
     let demo = |name: &str, overrides: Value| {
-        let mut handler = gateway::stdio(name, env!("CARGO_BIN_EXE_toolyard"), &["demo-server"]);
+        let mut handler = gateway::stdio_handler(name, env!("CARGO_BIN_EXE_toolyard"), &["demo-server"]);
         handler["overrides"] = overrides;
         handler
     };
     let first = json!({"ehco": {"hide": true}, "add": {"arguments": {"c": {"pin": 1}}}});
     let mut second = demo("second", json!({"add": {"name": "reverse_string"}}));
     second["prefix"] = "never".into();
-    let gateway = Gateway::of(&[demo("first", first), second]);
+    let gateway = TestGateway::with_handlers(&[demo("first", first), second]);
     assert_eq!(gateway.tools(), ["echo", "first_reverse_string", "add", "reverse_string"]);
     let log = gateway.process.stderr.wait_for("the remarks", |text| {
         let remarks: Vec<_> = text.lines().filter_map(|line| line.split_once("WARN ")).collect();
         (remarks.len() >= 4).then(|| remarks.iter().map(|(_, remark)| *remark).collect::<Vec<_>>().join("\n"))
     });
     assert_snapshot!(log, @"
-    toolyard_core::registry::remark: its argument `c` is overridden, but not among the properties of its schema handler=first kind=Tools name=add
-    toolyard_core::registry::remark: overridden, but the handler does not offer it handler=first kind=Tools name=ehco
-    toolyard_core::registry::remark: not published: `echo` is taken by the handler `first` handler=second kind=Tools name=echo
-    toolyard_core::registry::remark: not published: `reverse_string` is taken by the handler `second` handler=second kind=Tools name=reverse_string
+    toolyard_core::registry::publish_notice: its argument `c` is overridden, but not among the properties of its schema handler=first kind=Tools name=add
+    toolyard_core::registry::publish_notice: overridden, but the handler does not offer it handler=first kind=Tools name=ehco
+    toolyard_core::registry::publish_notice: not published: `echo` is taken by the handler `first` handler=second kind=Tools name=echo
+    toolyard_core::registry::publish_notice: not published: `reverse_string` is taken by the handler `second` handler=second kind=Tools name=reverse_string
     ");
 }

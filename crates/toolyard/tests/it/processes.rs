@@ -1,4 +1,4 @@
-//! The programs of handlers: none outlives the gateway, and none takes it down.
+//! Processes of handlers: they all end with the gateway, and none brings it down.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,37 +8,37 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
-use toolyard_process::{Processes, Program, Spawner};
+use toolyard_process::{ProcessSpawner, ProcessTable, ProgramSpec};
 
-use crate::support::family::{Family, kill};
-use crate::support::gateway::{Gateway, stdio};
+use crate::support::gateway::{TestGateway, stdio_handler};
 use crate::support::message;
 use crate::support::process::{is_running, run};
-use crate::support::scripted::Scripted;
+use crate::support::process_tree::{ProcessTree, kill};
+use crate::support::scripted::ScriptedServer;
 use crate::support::{eventually, peers};
 
-/// A shell that starts the server, and beside it a child, one that has left its group, its session and its parent,
-/// and one that does so and ignores signals. Neither do shell and child listen to signals.
-const UNRULY: &str = "trap '' TERM INT HUP; sleep 1000 & (setsid sleep 1000 &); \
+/// A shell that starts the server and three children: a plain one, one that has left its group, session and parent, and
+/// one that does so and ignores signals. Shell and child ignore signals, too.
+const ESCAPING_CHILDREN: &str = "trap '' TERM INT HUP; sleep 1000 & (setsid sleep 1000 &); \
     (setsid sh -c 'trap \"\" TERM; while :; do sleep 1000; done' &); SERVER; exit $?";
 
 /// A launcher such as `npx`, which starts the server as its child and waits.
 const LAUNCHER: &str =
     "require('child_process').spawn('mcp-server-everything', {stdio: 'inherit'}).on('exit', process.exit)";
 
-/// However the gateway ends, it leaves nothing behind.
+/// No process survives the gateway, however it ends.
 #[track_caller]
 fn check_nothing_is_left(end: Signal) {
-    let server = Scripted::new("unruly");
+    let server = ScriptedServer::new("unruly");
     let mut handlers = [
-        server.handler_of_a_script(UNRULY),
-        stdio("launched", "node", &["-e", LAUNCHER]),
-        stdio("time", "mcp-server-time", &[]),
+        server.handler_from_script(ESCAPING_CHILDREN),
+        stdio_handler("launched", "node", &["-e", LAUNCHER]),
+        stdio_handler("time", "mcp-server-time", &[]),
     ];
-    let families = handlers.each_mut().map(Family::of);
-    let mut gateway = Gateway::of(&handlers);
+    let families = handlers.each_mut().map(ProcessTree::mark);
+    let mut gateway = TestGateway::with_handlers(&handlers);
     assert_eq!(gateway.tools().len(), 2 + 13 + 2);
-    // With the supervisor of each; the sleeping one that ignores signals has a shell above it.
+    // Includes the supervisors; the one that ignores signals has a shell as parent.
     for (family, size) in families.iter().zip([7, 3, 2]) {
         eventually("all processes of a handler", || (family.members().len() >= size).then_some(()));
     }
@@ -59,7 +59,7 @@ fn nothing_is_left_after_sigint() {
     check_nothing_is_left(Signal::INT);
 }
 
-/// How a panic ends a process where it does, and other grave errors.
+/// An abort, as after a panic or another fatal error.
 #[test]
 fn nothing_is_left_after_an_abort() {
     check_nothing_is_left(Signal::ABORT);
@@ -70,18 +70,19 @@ fn nothing_is_left_after_sigkill() {
     check_nothing_is_left(Signal::KILL);
 }
 
-/// Some always look as if they had just come.
+/// Processes that fork continuously.
 #[test]
-fn nothing_is_left_of_those_that_multiply() {
+fn multiplying_processes_are_killed() {
     const BREEDER: &str =
         "trap '' TERM; (setsid sh -c 'while :; do sleep 1000 & sleep 0.02; done' &); SERVER; exit";
-    // Each starts another and ends.
+    // Each process starts another one and exits.
     const RUNNER: &str = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
         while True:\n  if os.fork(): os._exit(0)\n  os.setsid()";
-    let server = Scripted::new("breeder");
-    let mut handlers = [server.handler_of_a_script(BREEDER), stdio("runner", "python", &["-c", RUNNER])];
-    let families = handlers.each_mut().map(Family::of);
-    let mut gateway = Gateway::of(&handlers);
+    let server = ScriptedServer::new("breeder");
+    let mut handlers =
+        [server.handler_from_script(BREEDER), stdio_handler("runner", "python", &["-c", RUNNER])];
+    let families = handlers.each_mut().map(ProcessTree::mark);
+    let mut gateway = TestGateway::with_handlers(&handlers);
     eventually("many processes", || (families[0].members().len() >= 20).then_some(()));
     gateway.process.signal(Signal::KILL);
     gateway.process.wait();
@@ -90,54 +91,55 @@ fn nothing_is_left_of_those_that_multiply() {
     }
 }
 
-/// The call that a server was at fails at once, whoever holds the server's pipes; the next one works.
+/// The running call fails at once, even if another process holds the pipes of the server; the next one succeeds.
 #[track_caller]
 fn check_death(script: &str, victim: &str) {
-    let server = Scripted::new("mortal");
-    let mut handler = server.handler_of_a_script(script);
-    let family = Family::of(&mut handler);
-    // Only the end of the process can be what ends the call.
+    let server = ScriptedServer::new("mortal");
+    let mut handler = server.handler_from_script(script);
+    let family = ProcessTree::mark(&mut handler);
+    // Only the end of the process can end the call.
     handler["timeout"] = "1h".into();
-    let gateway = Gateway::of(&[handler]);
+    let gateway = TestGateway::with_handlers(&[handler]);
     let pid = gateway.text("pid", json!({}));
-    let caller = gateway.open(&[], &message::call(1, "wait"));
+    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
     eventually("the call at the server", || {
         server.received().iter().any(|message| message["params"]["name"] == "wait").then_some(())
     });
-    kill(family.one(victim));
+    kill(family.member_named(victim));
     let answer = caller.response().unwrap().messages().remove(0);
     assert_eq!(answer["error"]["data"]["code"], "unavailable", "{answer}");
     assert_ne!(gateway.text("pid", json!({})), pid);
 }
 
 #[test]
-fn a_server_that_is_killed() {
+fn killed_server_is_restarted() {
     check_death("exec SERVER", "python");
 }
 
 #[test]
-fn a_server_that_is_killed_while_its_children_hold_its_pipes() {
+fn killed_server_with_held_pipes_is_restarted() {
     check_death("sleep 1000 & (trap '' TERM; exec setsid sleep 1000) & exec SERVER", "python");
 }
 
 #[test]
-fn a_launcher_that_is_killed() {
+fn killed_launcher_is_restarted() {
     check_death("SERVER; exit $?", "sh");
 }
 
 #[test]
-fn a_supervisor_that_is_killed() {
+fn killed_supervisor_is_restarted() {
     check_death("exec SERVER", "ty-supervisor");
 }
 
-/// A terminal sends an interrupt to the whole group of the gateway. The servers are not told, so that calls that
-/// run are answered.
+/// A terminal sends SIGINT to the whole process group. It does not reach the servers, so that running calls are
+/// answered.
 #[test]
-fn an_interrupt_from_a_terminal_drains() {
-    let server = Scripted::new("slow");
-    let (folder, mut command) = Gateway::command(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
-    let mut gateway = Gateway::start(folder, command.process_group(0));
-    let caller = gateway.open(&[], &message::call(1, "wait"));
+fn interrupt_from_terminal_drains() {
+    let server = ScriptedServer::new("slow");
+    let (folder, mut command) =
+        TestGateway::command(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
+    let mut gateway = TestGateway::start(folder, command.process_group(0));
+    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
     server.wait_for("tools/call");
     kill_process_group(Pid::from_raw(gateway.process.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     eventually("draining", || gateway.health().filter(|health| health.status == 503));
@@ -146,17 +148,20 @@ fn an_interrupt_from_a_terminal_drains() {
     assert_eq!(gateway.process.wait().code(), Some(0));
 }
 
-/// A program without a server in it.
+/// Returns a handler whose program is not a server.
 fn script(name: &str, script: &str) -> Value {
-    stdio(name, "sh", &["-c", script])
+    stdio_handler(name, "sh", &["-c", script])
 }
 
 #[test]
-fn a_server_that_ends_again_and_again_is_started_less_and_less_often() {
+fn repeated_exits_back_off() {
     let folder = TempDir::new().unwrap();
     let starts = folder.path().join("starts");
-    let gateway = Gateway::of(&[script("crashing", &format!("date +%s%N >> {}; exit 1", starts.display()))]);
-    // Two for each attempt: it may have died of a question that it did not know.
+    let gateway = TestGateway::with_handlers(&[script(
+        "crashing",
+        &format!("date +%s%N >> {}; exit 1", starts.display()),
+    )]);
+    // Two starts per attempt: the program may have exited because of an unknown request.
     let times = eventually("seven starts", || {
         let text = std::fs::read_to_string(&starts).ok()?;
         let times: Vec<u64> = text.lines().map(|line| line.parse().unwrap()).collect();
@@ -168,26 +173,26 @@ fn a_server_that_ends_again_and_again_is_started_less_and_less_often() {
 }
 
 #[test]
-fn the_last_words_of_a_server_are_in_the_log() {
+fn last_stderr_of_a_server_is_logged() {
     let script = script("failing", "echo 'the key is missing' >&2; exit 3");
-    let gateway = Gateway::of(&[script]);
+    let gateway = TestGateway::with_handlers(&[script]);
     gateway.process.stderr.wait_for("why it ended", |log| log.contains("the key is missing").then_some(()));
 }
 
 #[test]
-fn a_server_that_nobody_calls_is_ended_until_somebody_does() {
-    let server = Scripted::new("idle");
-    let mut handler = server.handler_of_a_script(UNRULY);
-    let family = Family::of(&mut handler);
-    let gateway = Gateway::with(&[handler], json!({"timeouts": {"processIdle": "50ms"}}));
+fn idle_server_is_stopped_until_the_next_call() {
+    let server = ScriptedServer::new("idle");
+    let mut handler = server.handler_from_script(ESCAPING_CHILDREN);
+    let family = ProcessTree::mark(&mut handler);
+    let gateway = TestGateway::with_settings(&[handler], json!({"timeouts": {"processIdle": "50ms"}}));
     assert_eq!(gateway.tools(), ["pid", "wait"]);
     for _ in 0..2 {
         eventually("its end", || family.members().is_empty().then_some(()));
         assert_eq!(gateway.tools(), ["pid", "wait"]);
         gateway.text("pid", json!({}));
     }
-    // However long a call takes, it is one.
-    let caller = gateway.open(&[], &message::call(1, "wait"));
+    // A server with a long call is not idle.
+    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
     eventually("the call at the server", || {
         server.received().iter().any(|message| message["params"]["name"] == "wait").then_some(())
     });
@@ -197,44 +202,45 @@ fn a_server_that_nobody_calls_is_ended_until_somebody_does() {
 }
 
 #[test]
-fn there_is_a_limit_of_programs() {
-    let (one, other) = (Scripted::new("one"), Scripted::new("other"));
-    let gateway = Gateway::with(&[one.handler(), other.handler()], json!({"limits": {"processes": 1}}));
-    let found = gateway
+fn process_count_is_limited() {
+    let (one, other) = (ScriptedServer::new("one"), ScriptedServer::new("other"));
+    let gateway =
+        TestGateway::with_settings(&[one.handler(), other.handler()], json!({"limits": {"processes": 1}}));
+    let remaining = gateway
         .process
         .stdout
         .wait_for("what was found", |text| text.contains("mcpServers").then(|| text.to_owned()));
-    assert!(found.contains("unavailable (as many programs run as may run: 1)"), "{found}");
-    assert!(found.contains(": pid, wait\n"), "{found}");
+    assert!(remaining.contains("unavailable (too many running programs (at most 1))"), "{remaining}");
+    assert!(remaining.contains(": pid, wait\n"), "{remaining}");
 }
 
 #[test]
-fn there_is_a_limit_of_memory() {
+fn process_memory_is_limited() {
     let eat = |mib: u32| format!("import sys; x = b'x' * ({mib} << 20); print('fits', file=sys.stderr)");
     let check = |mib: u32, expected: &str| {
         let args = ["-c", &eat(mib)];
         let limits = json!({"limits": {"processMemoryBytes": "256MiB"}});
-        let gateway = Gateway::with(&[stdio("hungry", "python", &args)], limits);
+        let gateway = TestGateway::with_settings(&[stdio_handler("hungry", "python", &args)], limits);
         gateway.process.stderr.wait_for(expected, |log| log.contains(expected).then_some(()));
     };
     check(100, "fits");
     check(300, "MemoryError");
 }
 
-/// What else it has open, it got from whoever started the gateway.
+/// Other open files come from the process that started the gateway.
 #[test]
-fn a_program_gets_no_files_of_the_gateway() {
-    // Without the one that is read here.
+fn program_inherits_no_files() {
+    // Without the descriptor of this listing.
     const COUNT: &str = "import os, sys; print('has', len(os.listdir('/proc/self/fd')) - 1, file=sys.stderr)";
     let ours = run(peers::command("python", Path::new("/")).args(["-c", COUNT])).stderr;
-    let (one, other) = (Scripted::new("one"), stdio("curious", "python", &["-c", COUNT]));
-    let gateway = Gateway::of(&[one.handler(), other]);
+    let (one, other) = (ScriptedServer::new("one"), stdio_handler("curious", "python", &["-c", COUNT]));
+    let gateway = TestGateway::with_handlers(&[one.handler(), other]);
     gateway.text("pid", json!({}));
     gateway.process.stderr.wait_for("as many files", |log| log.contains(ours.trim()).then_some(()));
 }
 
-/// What a process has open, and its children, those included that have ended and were not taken note of.
-fn possessions(pid: u32) -> (usize, usize) {
+/// Returns the numbers of open files and of children, including zombies, of a process.
+fn open_files_and_children(pid: u32) -> (usize, usize) {
     let process = Path::new("/proc").join(pid.to_string());
     let files = std::fs::read_dir(process.join("fd")).unwrap().count();
     let threads = std::fs::read_dir(process.join("task")).unwrap().flatten();
@@ -244,34 +250,36 @@ fn possessions(pid: u32) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn those_that_run_are_listed_with_all_that_they_started() {
-    let processes = Processes::new(Spawner::supervised_by(env!("CARGO_BIN_EXE_toolyard")), 10);
+async fn running_processes_are_listed_with_descendants() {
+    let processes = ProcessTable::new(ProcessSpawner::supervised_by(env!("CARGO_BIN_EXE_toolyard")), 10);
     let script = "sleep 1000 & (setsid sleep 1000 &); echo; wait";
     let args = vec!["-c".into(), script.into()];
-    let program = Program { command: "sh".into(), args, ..Program::default() };
+    let program = ProgramSpec { command: "sh".into(), args, ..ProgramSpec::default() };
     let (child, mut pipes) = processes.start(&"family".into(), &program).await.unwrap();
     pipes.stdout.read_exact(&mut [0; 1]).await.unwrap();
-    let listed = processes.list().remove(0);
-    assert_eq!((&*listed.name, listed.restarts, listed.processes), ("family", 0, 3), "{listed:?}");
-    assert!(listed.memory_bytes.unwrap() > 0 && is_running(listed.pid), "{listed:?}");
-    child.end(Duration::ZERO).await;
-    assert!(processes.list().is_empty() && !is_running(listed.pid));
-    // All three held it.
+    let process = processes.list().remove(0);
+    assert_eq!((&*process.name, process.restarts, process.processes), ("family", 0, 3), "{process:?}");
+    assert!(process.memory_bytes.unwrap() > 0 && is_running(process.pid), "{process:?}");
+    child.shut_down(Duration::ZERO).await;
+    assert!(processes.list().is_empty() && !is_running(process.pid));
+    // The memory of all three processes.
     assert_eq!(pipes.stdout.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
 #[test]
-fn a_hundred_servers_come_and_go() {
+fn hundred_server_cycles_leak_nothing() {
     let handlers: Vec<_> = (0..100)
-        .map(|number| stdio(&format!("demo-{number}"), env!("CARGO_BIN_EXE_toolyard"), &["demo-server"]))
+        .map(|number| {
+            stdio_handler(&format!("demo-{number}"), env!("CARGO_BIN_EXE_toolyard"), &["demo-server"])
+        })
         .collect();
-    let gateway = Gateway::with(&handlers, json!({"timeouts": {"processIdle": "3s"}}));
+    let gateway = TestGateway::with_settings(&handlers, json!({"timeouts": {"processIdle": "3s"}}));
     assert_eq!(gateway.tools().len(), 300);
     let pid = gateway.process.id();
-    let (files, _) = possessions(pid);
+    let (files, _) = open_files_and_children(pid);
     assert!(files >= 400, "three pipes and a socket for each: {files}");
-    eventually("the end of all", || (possessions(pid).1 == 0).then_some(()));
-    // What does not come from servers, such as the listener.
-    eventually("closed files", || (possessions(pid).0 < 40).then_some(()));
+    eventually("the end of all", || (open_files_and_children(pid).1 == 0).then_some(()));
+    // Files that do not belong to servers, such as the listener.
+    eventually("closed files", || (open_files_and_children(pid).0 < 40).then_some(()));
     assert_eq!(gateway.text("demo-42_echo", json!({"text": "again"})), "again");
 }

@@ -1,19 +1,19 @@
-//! Progress reaches the one who asked for it, under the name that it gave it.
+//! Progress notifications reach the caller with its own token.
 
 use insta::assert_snapshot;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, over_http};
-use crate::support::http::Response;
+use crate::support::gateway::{TestGateway, http_handler};
+use crate::support::http::HttpResponse;
 use crate::support::message;
 use crate::support::peers;
 use crate::support::process::run;
 use crate::support::scripted::script;
 
-fn gateway(home: &TempDir) -> (peers::HttpServer, Gateway) {
+fn gateway(home: &TempDir) -> (peers::PeerServer, TestGateway) {
     let server = peers::fixture(home.path());
-    let gateway = Gateway::of(&[over_http("fixture", &server.url)]);
+    let gateway = TestGateway::with_handlers(&[http_handler("fixture", &server.url)]);
     (server, gateway)
 }
 
@@ -32,33 +32,33 @@ fn check_python(mode: &str) {
 }
 
 #[test]
-fn of_a_client_with_a_session() {
+fn progress_for_session_client() {
     check_python("legacy");
 }
 
 #[test]
-fn of_a_stateless_client() {
+fn progress_for_stateless_client() {
     check_python("2026-07-28");
 }
 
-fn events(response: &Response) -> String {
+fn events(response: &HttpResponse) -> String {
     response.messages().iter().map(|message| format!("{message}\n")).collect()
 }
 
 #[test]
-fn has_the_callers_token() {
+fn progress_has_the_callers_token() {
     let home = TempDir::new().unwrap();
     let (_server, gateway) = gateway(&home);
-    let mut call = message::call(1, "test_tool_with_progress");
+    let mut call = message::tool_call(1, "test_tool_with_progress");
     call["params"]["_meta"] = json!({"progressToken": "mine"});
-    assert_snapshot!(events(&gateway.post(&[message::STREAMS], &call)), @r#"
+    assert_snapshot!(events(&gateway.post(&[message::ACCEPT_STREAMS], &call)), @r#"
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":0.0,"progressToken":"mine","total":100.0}}
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":50.0,"progressToken":"mine","total":100.0}}
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":100.0,"progressToken":"mine","total":100.0}}
     {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"Three steps were reported."}],"isError":false}}
     "#);
     let params = json!({"name": "test_tool_with_progress", "_meta": {"progressToken": 7}});
-    let (mut headers, call) = message::modern("tools/call", params);
+    let (mut headers, call) = message::stateless_request("tools/call", params);
     headers.push(("Mcp-Name", "test_tool_with_progress"));
     assert_snapshot!(events(&gateway.post(&headers, &call)), @r#"
     {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":0.0,"progressToken":7,"total":100.0}}
@@ -69,7 +69,7 @@ fn has_the_callers_token() {
 }
 
 #[test]
-fn is_not_told_to_one_who_did_not_ask() {
+fn progress_is_sent_only_on_request() {
     let home = TempDir::new().unwrap();
     let (_server, gateway) = gateway(&home);
     let answer = gateway.call("test_tool_with_progress", json!({}));

@@ -1,5 +1,5 @@
-//! `examples/real-servers.yaml`, with clients of other people: servers on npm and PyPI behind the gateway, over
-//! all transports, seen by the MCP Inspector, by the Python SDK in both eras, and by FastMCP.
+//! `examples/real-servers.yaml` with third-party clients: servers from npm and PyPI behind the gateway, over all
+//! transports, with the MCP Inspector, the Python SDK in both eras, and FastMCP.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{self, Gateway, toolyard};
-use crate::support::peers::{self, HttpServer};
+use crate::support::gateway::{self, TestGateway, toolyard};
+use crate::support::peers::{self, PeerServer};
 use crate::support::process::run;
 use crate::support::scripted::script;
 
-/// The example with its servers, which work in a folder with a repository in it.
+/// The example with its servers, in a directory with a repository.
 struct RealServers {
-    _over_http: HttpServer,
-    _over_sse: HttpServer,
-    gateway: Gateway,
+    _over_http: PeerServer,
+    _over_sse: PeerServer,
+    gateway: TestGateway,
     folder: TempDir,
 }
 
-/// The example, as it is. Here nobody is too slow for the first list: a busy machine must not decide who comes
-/// first and gets the names.
+/// Starts a gateway with the example. It waits for all servers, so that the load of the machine does not decide the
+/// order of names.
 fn real_servers(home: &Path) -> RealServers {
     let (over_http, over_sse) = (peers::everything(home), peers::everything_over_sse(home));
     let folder = TempDir::new().unwrap();
@@ -37,13 +37,13 @@ fn real_servers(home: &Path) -> RealServers {
     RealServers {
         _over_http: over_http,
         _over_sse: over_sse,
-        gateway: Gateway::start(own, &mut serve),
+        gateway: TestGateway::start(own, &mut serve),
         folder,
     }
 }
 
 impl RealServers {
-    /// One call of each server, and what its answer contains.
+    /// Returns a call of each server and a part of its response.
     fn calls(&self) -> [(&'static str, Value, &'static str); 8] {
         let noon = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
         let folder = self.folder.path().to_str().unwrap();
@@ -65,18 +65,18 @@ impl RealServers {
         ]
     }
 
-    /// Has a program call all of these, and compares what it has seen.
+    /// Runs a client with all calls and checks its transcript.
     #[track_caller]
     fn check_client(&self, home: &Path, client: &str, args: &[&str]) {
         let calls = self.calls();
-        let asked: Vec<_> = calls.iter().map(|(tool, arguments, _)| json!([tool, arguments])).collect();
+        let steps: Vec<_> = calls.iter().map(|(tool, arguments, _)| json!([tool, arguments])).collect();
         let mut command = peers::command(peers::peer("python/bin/python"), home);
-        command.arg(script(client)).arg(self.gateway.url()).args(args).arg(json!(asked).to_string());
+        command.arg(script(client)).arg(self.gateway.url()).args(args).arg(json!(steps).to_string());
         let ended = run(&mut command);
         assert_eq!(ended.code, 0, "{ended}");
         let seen: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(seen["tools"], json!(self.gateway.tools()));
-        // What was made before is there already.
+        // Entities of an earlier run exist already.
         for ((tool, _, expected), text) in calls.iter().zip(seen["texts"].as_array().unwrap()) {
             assert!(text.as_str().unwrap().contains(expected), "{tool}: {text}");
         }
@@ -84,7 +84,7 @@ impl RealServers {
 }
 
 #[test]
-fn tools_keep_their_names_as_long_as_they_are_free() {
+fn tools_keep_free_names() {
     let home = TempDir::new().unwrap();
     let servers = real_servers(home.path());
     let lines: Vec<_> = servers.gateway.tools().chunks(4).map(|some| some.join(" ")).collect();
@@ -112,10 +112,10 @@ fn tools_keep_their_names_as_long_as_they_are_free() {
     ");
 }
 
-/// `get-env` tells the environment of the server that was called: it is the one behind the name, and of the
-/// gateway's own environment the child has seen nothing that is none of its business.
+/// `get-env` returns the environment of its server: the name leads to the right server, which has not inherited private
+/// variables of the gateway.
 #[test]
-fn a_name_leads_to_its_server() {
+fn name_leads_to_its_server() {
     let home = TempDir::new().unwrap();
     let servers = real_servers(home.path());
     let environment =

@@ -1,23 +1,28 @@
-//! REST is what its document says: schemathesis, which makes requests of the document, right and wrong ones, finds nothing.
+//! The REST API matches its OpenAPI document: schemathesis generates valid and invalid requests from it and finds no
+//! violations.
 
 use serde_json::{Value, json};
 
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::http;
 use crate::support::peers::{self, peer, root};
 
 #[test]
-fn rest_is_what_its_document_says() {
+fn rest_api_matches_its_document() {
     let demo = json!({
         "name": "demo",
         "type": "mcp",
         "mcpConfig": {"transport": "stdio", "command": env!("CARGO_BIN_EXE_toolyard"), "args": ["demo-server"]},
     });
-    let gateway = Gateway::with(&[demo], json!({"sandbox": {"isolation": "best-effort"}}));
+    let gateway = TestGateway::with_settings(&[demo], json!({"sandbox": {"isolation": "best-effort"}}));
     let url = format!("http://{}/api/v1", gateway.address);
-    let wanted = r#"{"name":"tester","scopes":["tools:*","rest","admin","functions"]}"#;
-    let made =
-        http::send(gateway.address, "POST /api/v1/keys", &[("Content-Type", "application/json")], wanted);
+    let key_settings = r#"{"name":"tester","scopes":["tools:*","rest","admin","functions"]}"#;
+    let made = http::send(
+        gateway.address,
+        "POST /api/v1/keys",
+        &[("Content-Type", "application/json")],
+        key_settings,
+    );
     let made: Value = serde_json::from_str(&made.body).unwrap();
     let key = made["key"].as_str().unwrap();
     publish_example(&gateway, key);
@@ -27,15 +32,15 @@ fn rest_is_what_its_document_says() {
     command.args(["run", &format!("{url}/openapi.json"), "--url", &url, "--workers", "2"]);
     command.args(["--header", &format!("Authorization: Bearer {key}"), "--max-examples", "40"]);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    // All operations were tried, and not turned away.
-    assert!(said.contains("Tested: 27") && said.contains("✅ Fuzzing"), "{said}");
+    let summary = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{summary}{}", String::from_utf8_lossy(&output.stderr));
+    // All operations were tested with successful authentication.
+    assert!(summary.contains("Tested: 28") && summary.contains("✅ Fuzzing"), "{summary}");
 }
 
-/// The function that the examples of the document are about, so that not everything is unknown.
+/// Publishes the function of the examples in the document, so that some requests succeed.
 #[track_caller]
-fn publish_example(gateway: &Gateway, key: &str) {
+fn publish_example(gateway: &TestGateway, key: &str) {
     let source = "function cortexone_handler(event) return {statusCode = 200, body = {event = event}} end";
     let project = json!({
         "kind": "function",

@@ -1,45 +1,44 @@
-//! Finding tools among more than a model can be shown, with a client of other people, and with hundreds of servers of other people
-//! behind the gateway.
+//! Tool search with a third-party client, and with hundreds of third-party servers.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::corpus::{SERVERS, recorded};
-use crate::support::gateway::Gateway;
+use crate::corpus::{SERVERS, recorded_servers};
+use crate::support::gateway::TestGateway;
 use crate::support::peers;
 use crate::support::process::run;
-use crate::support::scripted::{Scripted, script};
+use crate::support::scripted::{ScriptedServer, script};
 
-/// What `builtins` says for these tools alone.
+/// Returns process settings with only the search tools.
 fn builtins(search: Value) -> Value {
     let off = json!({"enabled": false});
     json!({"builtins": {"scripts": off, "memory": off, "guides": off, "skills": off, "mcp": off, "search": search}})
 }
 
-/// What the Python SDK sees: the list, and the text of each call.
+/// Returns the transcript of the Python SDK: the list of tools and the text of each call.
 #[track_caller]
-fn seen_by_python(gateway: &Gateway, mode: &str, calls: &Value) -> String {
+fn seen_by_python(gateway: &TestGateway, mode: &str, calls: &Value) -> String {
     let home = TempDir::new().unwrap();
     let mut python = peers::command(peers::peer("python/bin/python"), home.path());
     python.arg(script("client.py")).args([&gateway.url(), mode, &calls.to_string()]);
     let ended = run(&mut python);
     let seen: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended}"));
     let texts = calls.as_array().unwrap().iter().zip(seen["texts"].as_array().unwrap());
-    let texts = texts.map(|(call, text)| format!("{} {}\n  {}", call[0], call[1], shown(text)));
+    let texts = texts.map(|(call, text)| format!("{} {}\n  {}", call[0], call[1], without_pid(text)));
     format!("{}\n{}", seen["tools"], texts.collect::<Vec<_>>().join("\n"))
 }
 
-/// A text, without the number of a process, which differs from run to run.
-fn shown(text: &Value) -> &str {
+/// Removes the process id, which differs between runs.
+fn without_pid(text: &Value) -> &str {
     let text = text.as_str().unwrap();
     if text.parse::<u32>().is_ok() { "NUMBER" } else { text }
 }
 
 #[test]
-fn the_tools_seen_by_python() {
-    let there = Scripted::new("there");
-    let gateway = Gateway::with(&[there.handler()], builtins(json!({"disclosure": "search"})));
+fn search_tools_seen_by_python() {
+    let there = ScriptedServer::new("there");
+    let gateway = TestGateway::with_settings(&[there.handler()], builtins(json!({"disclosure": "search"})));
     let calls = json!([
         ["search_tools", {"query": "process id", "limit": 1}],
         ["search_tools", {"query": ""}],
@@ -89,23 +88,23 @@ fn the_tools_seen_by_python() {
     "call_tool" {"name":"call_tool","arguments":{}}
       name: is call_tool itself. Give the name of the tool that you want.
     "call_tool" {"arguments":{}}
-      name: is missing. Give the name of a tool as search_tools shows it, and what it takes in `arguments`.
+      name: is missing. Give the name of a tool as search_tools shows it, and its parameters in `arguments`.
     "pid" {}
       NUMBER
     "#);
 }
 
-/// The budget of the pair, and of what finds services: the other tools of the gateway aside.
+/// Token budget of the search tools and the service tools.
 const MOST_TOKENS: u64 = 2_000;
 
 #[test]
 fn hundreds_of_servers_behind_three_tools() {
-    let Some(recorded) = recorded(SERVERS) else { return };
+    let Some(recorded) = recorded_servers(SERVERS) else { return };
     let handlers: Vec<Value> = (0..SERVERS).map(|number| recorded.handler(number)).collect();
     let limit = format!("{}s", crate::support::LIMIT.as_secs());
     let mut process = builtins(json!({}));
     process["timeouts"] = json!({"firstList": limit, "connect": limit});
-    let gateway = Gateway::with(&handlers, process);
+    let gateway = TestGateway::with_settings(&handlers, process);
     let pair = ["search_tools", "call_tool", "search_known_services"];
     assert_eq!(gateway.tools(), pair);
     let tokens: Value = serde_json::from_str(&gateway.get("/api/v1/tokens").body).unwrap();
@@ -116,14 +115,14 @@ fn hundreds_of_servers_behind_three_tools() {
     assert_eq!((&auto["tools"], &auto["tokens"]), (&search["tools"], &search["tokens"]));
     assert_eq!(tokens["handlers"].as_array().unwrap().len(), SERVERS + 1);
 
-    // Whatever is found can be called.
-    let found = gateway.text("search_tools", json!({"query": "search the web", "limit": 5}));
-    let found: Value = serde_json::from_str(&found).unwrap();
-    for tool in found["tools"].as_array().unwrap() {
-        let said = gateway.call("call_tool", json!({"name": tool["name"], "arguments": {}})).body;
-        assert!(said.contains("tool") || said.contains("Invalid arguments"), "{said}");
+    // Each tool that is found can be called.
+    let matches = gateway.text("search_tools", json!({"query": "search the web", "limit": 5}));
+    let matches: Value = serde_json::from_str(&matches).unwrap();
+    for tool in matches["tools"].as_array().unwrap() {
+        let response = gateway.call("call_tool", json!({"name": tool["name"], "arguments": {}})).body;
+        assert!(response.contains("tool") || response.contains("Invalid arguments"), "{response}");
     }
-    assert_eq!(found["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(matches["tools"].as_array().unwrap().len(), 5);
     let asking = std::time::Instant::now();
     let services = gateway.text("search_known_services", json!({"query": "search the web"}));
     println!("services among {SERVERS}: {:.1?}", asking.elapsed());

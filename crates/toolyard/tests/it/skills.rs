@@ -1,42 +1,43 @@
-//! Skills on the stores that there are: what one gateway keeps, another one on the same store finds, and together they keep no
-//! more than an owner may.
+//! Skills on each kind of store: gateways on one store share skills and the limits of an owner.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use toolyard_agent::memory::Who;
-use toolyard_agent::skills::{NewSkill, Owner, Skill, SkillError, SkillLimits, SkillName, Skills};
+use toolyard_agent::memory::MemoryCaller;
+use toolyard_agent::skills::{
+    NewSkill, SkillError, SkillLimits, SkillName, SkillOwner, SkillStore, StoredSkill,
+};
 use toolyard_core::store::Store;
-use toolyard_store::{Location, PostgresUrl, StoreOptions};
+use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
 
-use crate::support::postgres::Server;
+use crate::support::postgres::PostgresServer;
 
 const LIMITS: SkillLimits = SkillLimits { skills: 20, bytes: 700_000, content_bytes: 200_000 };
 
-async fn open(location: Location) -> Arc<dyn Store> {
+async fn open(location: DatabaseLocation) -> Arc<dyn Store> {
     toolyard_store::open(&StoreOptions::at(location)).await.expect("a store")
 }
 
-fn owner() -> Owner {
-    Owner::of(&Who { principal: Some("k7".to_owned()), ..Who::default() })
+fn owner() -> SkillOwner {
+    SkillOwner::of(&MemoryCaller { principal: Some("k7".to_owned()), ..MemoryCaller::default() })
 }
 
 fn name(name: &str) -> SkillName {
     SkillName::parse("name", name).expect("a name")
 }
 
-async fn save(skills: &Skills, named: &str, content: &str) -> Result<Skill, SkillError> {
+async fn save(skills: &SkillStore, named: &str, content: &str) -> Result<StoredSkill, SkillError> {
     let name = name(named);
     skills.save(&owner(), NewSkill { name: &name, content, summary: None, see_also: None }).await
 }
 
-async fn content(skills: &Skills, named: &str) -> Option<String> {
+async fn content(skills: &SkillStore, named: &str) -> Option<String> {
     skills.get(&owner(), &name(named)).await.expect("a store").map(|skill| skill.content)
 }
 
-/// What holds for two gateways, each with its own connections, on one store.
+/// Checks two gateways with separate connections on one store.
 async fn two_gateways_share(one: Arc<dyn Store>, other: Arc<dyn Store>) {
-    let [one, other] = [one, other].map(|store| Skills::new(store, LIMITS));
+    let [one, other] = [one, other].map(|store| SkillStore::new(store, LIMITS));
     save(&one, "research/Find", "# Find\n\n\"é\"\0").await.expect("room");
     assert_eq!(content(&other, "Research/find").await.as_deref(), Some("# Find\n\n\"é\"\0"));
     let large = "\n".repeat(100_000) + &"é".repeat(50_000);
@@ -50,31 +51,31 @@ async fn two_gateways_share(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     }
     assert_eq!(content(&other, "a").await, None);
 
-    // Both write at once: as many get in as there is room for, and the others are told.
+    // Concurrent writes: as many succeed as the limit permits, and the others fail.
     let names: Vec<_> = (0..30).map(|number| format!("skill-{number:02}")).collect();
     let writers = names.iter().zip([&one, &other].into_iter().cycle());
     let saved = join_all(writers.map(|(name, skills)| save(skills, name, name))).await;
-    let full = |saved: &Result<Skill, SkillError>| matches!(saved, Err(SkillError::TooMany { .. }));
+    let full = |saved: &Result<StoredSkill, SkillError>| matches!(saved, Err(SkillError::TooMany { .. }));
     assert!(saved.iter().all(|saved| saved.is_ok() || full(saved)), "{saved:?}");
-    let kept = one.list(&owner()).await.expect("a store");
-    let kept: Vec<_> = kept.iter().map(|skill| &*skill.name).collect();
-    let said = saved.iter().flatten().map(|skill| &*skill.name);
-    assert_eq!(kept, ["research/Find"].into_iter().chain(said).collect::<Vec<_>>());
-    assert_eq!(kept.len(), LIMITS.skills);
+    let names = one.list(&owner()).await.expect("a store");
+    let names: Vec<_> = names.iter().map(|skill| &*skill.name).collect();
+    let saved_names = saved.iter().flatten().map(|skill| &*skill.name);
+    assert_eq!(names, ["research/Find"].into_iter().chain(saved_names).collect::<Vec<_>>());
+    assert_eq!(names.len(), LIMITS.skills);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_gateways_on_one_postgresql_share_skills() {
-    let server = Server::start();
-    let location = || Location::Postgres(PostgresUrl::parse(&server.url()).expect("a URL"));
+    let server = PostgresServer::start();
+    let location = || DatabaseLocation::Postgres(PostgresUrl::parse(&server.url()).expect("a URL"));
     two_gateways_share(open(location()).await, open(location()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_on_one_file_share_skills_which_outlive_them() {
+async fn two_processes_share_persistent_skills_in_one_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let location = || Location::File(folder.path().join("store.db"));
+    let location = || DatabaseLocation::File(folder.path().join("store.db"));
     two_gateways_share(open(location()).await, open(location()).await).await;
-    let skills = Skills::new(open(location()).await, LIMITS);
+    let skills = SkillStore::new(open(location()).await, LIMITS);
     assert_eq!(skills.list(&owner()).await.expect("a store").len(), LIMITS.skills);
 }

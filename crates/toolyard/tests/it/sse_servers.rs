@@ -1,14 +1,13 @@
-//! Servers of HTTP+SSE that other people have written, behind the gateway: one on the TypeScript SDK, one on the Python
-//! SDK.
+//! Third-party HTTP+SSE servers behind the gateway: one on the TypeScript SDK, one on the Python SDK.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, over};
-use crate::support::peers::{self, HttpServer};
+use crate::support::gateway::{TestGateway, with_transport};
+use crate::support::peers::{self, PeerServer};
 use crate::support::{eventually, message};
 
-/// The ways to name a server of HTTP+SSE in a manifest, all of which lead to it.
+/// Returns the forms of an HTTP+SSE server in a manifest.
 fn ways(stream: &str) -> [(&'static str, String); 4] {
     let bare = stream.strip_suffix("/sse").unwrap().to_owned();
     [
@@ -20,13 +19,13 @@ fn ways(stream: &str) -> [(&'static str, String); 4] {
 }
 
 #[test]
-fn everything_is_found_and_called() {
+fn everything_server_is_listed_and_called() {
     let home = TempDir::new().unwrap();
     let server = peers::everything_over_sse(home.path());
     for (transport, endpoint) in ways(&server.url) {
-        let mut handler = over("everything", transport, &endpoint);
+        let mut handler = with_transport("everything", transport, &endpoint);
         handler["mcpConfig"]["toolFilter"] = json!({"blocklist": ["get-env", "get-evn"]});
-        let gateway = Gateway::of(&[handler]);
+        let gateway = TestGateway::with_handlers(&[handler]);
         let tools = gateway.tools();
         assert!(tools.contains(&"get-sum".to_owned()) && !tools.contains(&"get-env".to_owned()), "{tools:?}");
         assert_eq!(gateway.text("echo", json!({"message": transport})), format!("Echo: {transport}"));
@@ -36,29 +35,30 @@ fn everything_is_found_and_called() {
 }
 
 #[test]
-fn everything_tells_how_far_it_is() {
+fn everything_server_sends_progress() {
     let home = TempDir::new().unwrap();
     let server = peers::everything_over_sse(home.path());
-    let gateway = Gateway::of(&[over("everything", "sse", &server.url)]);
-    let mut call = message::call(1, "trigger-long-running-operation");
+    let gateway = TestGateway::with_handlers(&[with_transport("everything", "sse", &server.url)]);
+    let mut call = message::tool_call(1, "trigger-long-running-operation");
     call["params"]["arguments"] = json!({"duration": 0.3, "steps": 3});
     call["params"]["_meta"] = json!({"progressToken": "mine"});
-    let said = gateway.post(&[message::STREAMS], &call).messages();
-    let progress: Vec<_> = said.iter().filter_map(|said| said["params"]["progress"].as_u64()).collect();
-    assert_eq!(progress, [1, 2, 3], "{said:?}");
-    assert!(said.last().unwrap()["result"].is_object(), "{said:?}");
+    let messages = gateway.post(&[message::ACCEPT_STREAMS], &call).messages();
+    let progress: Vec<_> =
+        messages.iter().filter_map(|messages| messages["params"]["progress"].as_u64()).collect();
+    assert_eq!(progress, [1, 2, 3], "{messages:?}");
+    assert!(messages.last().unwrap()["result"].is_object(), "{messages:?}");
 }
 
-/// A server that is gone, and comes back where it was.
+/// A server that stops and restarts at the same address.
 #[test]
-fn everything_comes_back() {
+fn everything_server_reconnects() {
     let home = TempDir::new().unwrap();
     let server = peers::everything_over_sse(home.path());
-    let gateway = Gateway::of(&[over("everything", "sse", &server.url)]);
+    let gateway = TestGateway::with_handlers(&[with_transport("everything", "sse", &server.url)]);
     assert_eq!(gateway.text("echo", json!({"message": "before"})), "Echo: before");
     let port = server.port();
     drop(server);
-    let lost = |log: &str| log.contains("the connection is lost").then_some(());
+    let lost = |log: &str| log.contains("connection lost").then_some(());
     gateway.process.stderr.wait_for("the loss", lost);
     let _server = peers::everything_at(home.path(), "sse", "sse", port).expect("its port is still free");
     let answered =
@@ -66,25 +66,25 @@ fn everything_comes_back() {
     eventually("an answer", answered);
 }
 
-fn guarded(server: &HttpServer, transport: &str, token: &str) -> Value {
-    let mut handler = over("guarded", transport, &server.url);
+fn guarded(server: &PeerServer, transport: &str, token: &str) -> Value {
+    let mut handler = with_transport("guarded", transport, &server.url);
     handler["auth"] = json!({"type": "bearer", "token": token});
     handler["mcpConfig"]["headers"] = json!({"X-Tenant": "acme"});
     handler
 }
 
 #[test]
-fn python_serves_who_has_the_token() {
+fn python_server_accepts_the_token() {
     let home = TempDir::new().unwrap();
     for transport in ["sse", "streamable-http"] {
         let server = peers::guarded(home.path(), transport);
         for declared in ["sse", "streamable-http"] {
-            let gateway = Gateway::of(&[guarded(&server, declared, "hunter2")]);
+            let gateway = TestGateway::with_handlers(&[guarded(&server, declared, "hunter2")]);
             assert_eq!(gateway.text("greet", json!({"name": declared})), format!("Hello {declared}"));
             let log = gateway.process.stderr.text();
             assert!(!log.contains("hunter2") && !log.contains("acme"), "{log}");
         }
-        let gateway = Gateway::with(
+        let gateway = TestGateway::with_settings(
             &[guarded(&server, transport, "guess")],
             json!({"timeouts": {"firstList": "300ms"}}),
         );

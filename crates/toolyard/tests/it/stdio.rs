@@ -1,4 +1,4 @@
-//! `toolyard stdio`: the gateway on standard input and output, started by clients of other people and by a raw one.
+//! `toolyard stdio`, started by third-party clients and by a raw one.
 
 use std::fs;
 use std::io::Write;
@@ -10,30 +10,30 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, toolyard};
+use crate::support::gateway::{TestGateway, toolyard};
 use crate::support::peers;
-use crate::support::process::{Process, is_running, run};
-use crate::support::scripted::{Scripted, script};
+use crate::support::process::{RunningProgram, is_running, run};
+use crate::support::scripted::{ScriptedServer, script};
 use crate::support::{eventually, gateway};
 
-/// The files of a gateway with one server.
-struct Site {
-    server: Scripted,
+/// The manifest of a gateway with one server.
+struct GatewayFiles {
+    server: ScriptedServer,
     folder: TempDir,
 }
 
-/// A client that says what the test has it say.
-struct Raw {
-    process: Process,
+/// A raw client.
+struct RawClient {
+    process: RunningProgram,
     input: Option<std::io::PipeWriter>,
 }
 
-impl Site {
+impl GatewayFiles {
     #[track_caller]
     fn new() -> Self {
-        let server = Scripted::new("there");
+        let server = ScriptedServer::new("there");
         let (folder, _) =
-            Gateway::command(&[server.handler()], json!({"timeouts": {"manifestCheck": "10ms"}}));
+            TestGateway::command(&[server.handler()], json!({"timeouts": {"manifestCheck": "10ms"}}));
         Self { server, folder }
     }
 
@@ -42,7 +42,7 @@ impl Site {
         ["stdio", "-f", &path("registry.json"), "-f", &path("process.json")].map(str::to_owned).to_vec()
     }
 
-    /// A program without arguments, because some clients take no others.
+    /// Returns a program without arguments, because some clients support none.
     fn program(&self) -> PathBuf {
         let path = self.folder.path().join("server");
         let command = format!("exec '{}' '{}'", env!("CARGO_BIN_EXE_toolyard"), self.args().join("' '"));
@@ -52,24 +52,24 @@ impl Site {
     }
 
     #[track_caller]
-    fn start(&self) -> Raw {
+    fn start(&self) -> RawClient {
         let (reader, writer) = std::io::pipe().unwrap();
         let mut command = toolyard(self.folder.path());
-        let process = Process::start_with(command.args(self.args()), Stdio::from(reader));
-        Raw { process, input: Some(writer) }
+        let process = RunningProgram::start_with(command.args(self.args()), Stdio::from(reader));
+        RawClient { process, input: Some(writer) }
     }
 }
 
-impl Raw {
+impl RawClient {
     #[track_caller]
     fn send(&mut self, id: u32, method: &str, params: Value) {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    /// The result of a request.
+    /// Sends a request and returns its result.
     #[track_caller]
-    fn ask(&mut self, id: u32, method: &str, params: Value) -> Value {
+    fn request(&mut self, id: u32, method: &str, params: Value) -> Value {
         self.send(id, method, params);
         self.process.stdout.wait_for("the answer", |text| {
             let messages = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -79,7 +79,7 @@ impl Raw {
 
     #[track_caller]
     fn call(&mut self, id: u32, tool: &str) -> String {
-        let result = self.ask(id, "tools/call", json!({"name": tool}));
+        let result = self.request(id, "tools/call", json!({"name": tool}));
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
@@ -87,13 +87,13 @@ impl Raw {
     fn initialize(&mut self) {
         let client = json!({"name": "raw", "version": "1"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-        assert_eq!(self.ask(0, "initialize", params)["serverInfo"]["name"], "toolyard");
+        assert_eq!(self.request(0, "initialize", params)["serverInfo"]["name"], "toolyard");
     }
 }
 
 #[test]
 fn started_by_python() {
-    let site = Site::new();
+    let site = GatewayFiles::new();
     for mode in ["legacy", "2026-07-28"] {
         let mut python = peers::command(peers::peer("python/bin/python"), site.folder.path());
         python.arg(script("client.py")).arg(site.program()).arg(mode);
@@ -106,7 +106,7 @@ fn started_by_python() {
 
 #[test]
 fn started_by_the_inspector() {
-    let site = Site::new();
+    let site = GatewayFiles::new();
     for era in ["legacy", "modern"] {
         let mut inspector = peers::command("mcp-inspector", site.folder.path());
         inspector.args(["--cli", "-q", "--format", "json", "--protocol-era", era]);
@@ -119,10 +119,10 @@ fn started_by_the_inspector() {
     }
 }
 
-/// What runs ends first, and nothing but messages was printed.
+/// Running calls finish first, and standard output contains only messages.
 #[test]
-fn it_ends_with_its_input() {
-    let site = Site::new();
+fn gateway_exits_at_end_of_input() {
+    let site = GatewayFiles::new();
     let mut client = site.start();
     client.initialize();
     let pid = client.call(1, "pid").parse().unwrap();
@@ -139,8 +139,8 @@ fn it_ends_with_its_input() {
 }
 
 #[test]
-fn it_ends_by_a_signal() {
-    let site = Site::new();
+fn gateway_exits_on_signal() {
+    let site = GatewayFiles::new();
     let mut client = site.start();
     client.initialize();
     let pid = client.call(1, "pid").parse().unwrap();
@@ -150,25 +150,25 @@ fn it_ends_by_a_signal() {
 }
 
 #[test]
-fn an_edit_is_applied() {
-    let (site, new) = (Site::new(), Scripted::new("new"));
+fn edit_is_applied() {
+    let (site, new) = (GatewayFiles::new(), ScriptedServer::new("new"));
     let mut client = site.start();
     client.initialize();
     gateway::registry_document(site.folder.path(), &[site.server.handler(), new.handler()]);
     let mut id = 1;
     eventually("the list after the edit", || {
         id += 1;
-        let list = client.ask(id, "tools/list", json!({}));
+        let list = client.request(id, "tools/list", json!({}));
         (list["tools"].as_array().unwrap().len() == 4).then_some(())
     });
 }
 
-/// It is the client's.
+/// Standard input carries the protocol.
 #[test]
-fn standard_input_is_no_manifest() {
+fn manifest_from_standard_input_is_refused() {
     let ended = run(toolyard(std::path::Path::new("/")).args(["stdio", "-f", "-"]));
     assert_eq!(
         (ended.code, ended.stderr.as_str()),
-        (2, "error: standard input is the client's, and no manifest\n")
+        (2, "error: cannot read a manifest from standard input: it carries the protocol\n")
     );
 }

@@ -1,5 +1,5 @@
-//! What the gateway tells those who run it, and what is made of that: the dashboard, the alarms, and the documentation, held
-//! against the metrics of a gateway and judged by Prometheus' own `promtool`.
+//! Telemetry: the dashboard, the alerts and the documentation match the metrics of a gateway, and `promtool` accepts
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,26 +8,26 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, process_document};
+use crate::support::gateway::{TestGateway, process_document};
 use crate::support::peers::{command, free_port, peer, root};
-use crate::support::process::{Ended, run, run_with};
-use crate::support::scripted::Scripted;
+use crate::support::process::{ProgramResult, run, run_with};
+use crate::support::scripted::ScriptedServer;
 
-/// A context of W3C, and its trace.
-const CONTEXT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+/// A W3C trace context and its trace id.
+const TRACE_PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// The metrics of a gateway on which calls have ended well and badly.
+/// Returns the metrics of a gateway after successful and failed calls.
 #[track_caller]
 fn page() -> String {
-    let server = Scripted::new("server");
+    let server = ScriptedServer::new("server");
     let gone = json!({
         "name": "gone",
         "type": "http",
         "endpoint": {"url": format!("http://127.0.0.1:{}/", free_port())},
         "tool": {"name": "gone", "description": "Is never there", "inputSchema": {"type": "object"}},
     });
-    let gateway = Gateway::of(&[server.handler(), gone]);
+    let gateway = TestGateway::with_handlers(&[server.handler(), gone]);
     gateway.text("pid", json!({}));
     gateway.call("gone", json!({}));
     gateway.call("nobody", json!({}));
@@ -35,7 +35,7 @@ fn page() -> String {
 }
 
 #[track_caller]
-fn promtool(arguments: &[&str], file: &Path) -> Ended {
+fn promtool(arguments: &[&str], file: &Path) -> ProgramResult {
     let mut command = command(peer("debian/usr/bin/promtool"), &root());
     match arguments {
         ["check", "metrics"] => run_with(command.args(arguments), std::fs::File::open(file).unwrap()),
@@ -43,9 +43,9 @@ fn promtool(arguments: &[&str], file: &Path) -> Ended {
     }
 }
 
-/// The contract measures in milliseconds, which Prometheus advises against. There is nothing else that it does not like.
+/// The contract requires milliseconds, against the advice of Prometheus. There are no other warnings.
 #[test]
-fn promtool_takes_the_metrics() {
+fn promtool_accepts_the_metrics() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("page");
     std::fs::write(&file, page()).unwrap();
@@ -56,7 +56,7 @@ fn promtool_takes_the_metrics() {
     );
 }
 
-/// The expressions of the alarms.
+/// Returns the expressions of the alerts.
 fn alarms() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("deploy/prometheus/alerts.yaml")).unwrap();
     let mut expressions = Vec::new();
@@ -73,7 +73,7 @@ fn alarms() -> Vec<String> {
     expressions
 }
 
-/// The expressions of the dashboard, as Prometheus gets them from Grafana.
+/// Returns the expressions of the dashboard in the form that Grafana sends to Prometheus.
 fn queries() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("deploy/grafana/toolyard.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
@@ -88,7 +88,7 @@ fn queries() -> Vec<String> {
 }
 
 #[test]
-fn promtool_takes_the_alarms_and_the_dashboard() {
+fn promtool_accepts_alerts_and_dashboard() {
     let judged = promtool(&["check", "rules"], &root().join("deploy/prometheus/alerts.yaml"));
     assert!(judged.stdout.contains("SUCCESS: 7 rules found"), "{judged:?}");
     let rule = |(number, query): (usize, String)| json!({"record": format!("panel:{number}"), "expr": query});
@@ -101,7 +101,7 @@ fn promtool_takes_the_alarms_and_the_dashboard() {
     assert!(judged.stdout.contains(&format!("SUCCESS: {count} rules found")), "{judged:?}");
 }
 
-/// The labels of each time series on a page.
+/// Returns the labels of each time series on a page.
 fn series(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut series: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for line in page.lines().filter(|line| !line.starts_with('#')) {
@@ -112,34 +112,34 @@ fn series(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     series
 }
 
-/// The names in an expression, each with what comes behind it. What stands in quotes is none.
-fn words(expression: &str) -> Vec<(String, String)> {
+/// Returns the names in an expression with the text after each, without quoted strings.
+fn label_matchers(expression: &str) -> Vec<(String, String)> {
     let outside: String = expression.split('"').step_by(2).collect::<Vec<_>>().join("\"\"");
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut words = Vec::new();
+    let mut label_matchers = Vec::new();
     let mut rest = &*outside;
     while let Some(start) = rest.find(is_inner) {
         let word = &rest[start..];
         let end = word.find(|c| !is_inner(c)).unwrap_or(word.len());
         rest = &word[end..];
-        words.push((word[..end].to_owned(), rest.trim_start().to_owned()));
+        label_matchers.push((word[..end].to_owned(), rest.trim_start().to_owned()));
     }
-    words
+    label_matchers
 }
 
-/// What Prometheus adds to the labels of what it reads.
-const ADDED: [&str; 2] = ["instance", "job"];
+/// Labels that Prometheus adds to scraped series.
+const PROMETHEUS_LABELS: [&str; 2] = ["instance", "job"];
 
 #[test]
-fn every_name_in_alarms_and_dashboard_is_emitted() {
+fn every_name_in_alerts_and_dashboard_is_emitted() {
     let page = page();
     let series = series(&page);
     let (mut metrics, mut labels) = (0, 0);
     for expression in
         alarms().into_iter().chain(queries()).filter(|expression| !expression.starts_with("up{"))
     {
-        let words = words(&expression);
-        let named: Vec<_> = words
+        let label_matchers = label_matchers(&expression);
+        let named: Vec<_> = label_matchers
             .iter()
             .filter(|(word, _)| word.starts_with("toolyard_") || word.starts_with("mcp_"))
             .collect();
@@ -150,10 +150,11 @@ fn every_name_in_alarms_and_dashboard_is_emitted() {
         }
         let grouped =
             expression.split(" by (").skip(1).flat_map(|rest| rest.split(')').next().unwrap().split(", "));
-        let matched = words.iter().filter(|(_, next)| next.starts_with(['=', '!'])).map(|(word, _)| &**word);
-        // A comparison of a whole is none of a label.
+        let matched =
+            label_matchers.iter().filter(|(_, next)| next.starts_with(['=', '!'])).map(|(word, _)| &**word);
+        // A comparison of a whole expression has no labels.
         let matched = matched.filter(|word| !word.starts_with("toolyard_"));
-        for label in grouped.chain(matched).filter(|label| !ADDED.contains(label)) {
+        for label in grouped.chain(matched).filter(|label| !PROMETHEUS_LABELS.contains(label)) {
             let is_known = named.iter().any(|(metric, _)| series[&**metric].contains(label));
             assert!(is_known, "no metric in {expression} has the label {label}");
             labels += 1;
@@ -162,21 +163,21 @@ fn every_name_in_alarms_and_dashboard_is_emitted() {
     assert!(metrics > 20 && labels > 20, "{metrics} metrics, {labels} labels");
 }
 
-fn call_of_a_trace(gateway: &Gateway) {
-    let params = json!({"name": "pid", "arguments": {}, "_meta": {"traceparent": CONTEXT}});
-    gateway.ask("tools/call", params).result();
+fn call_of_a_trace(gateway: &TestGateway) {
+    let params = json!({"name": "pid", "arguments": {}, "_meta": {"traceparent": TRACE_PARENT}});
+    gateway.request("tools/call", params).result();
 }
 
-/// Every line is an object that says when, how urgent, from where and what; and of a call, which trace it belongs to.
+/// Every line is an object with time, level, target and message; lines about a call have its trace id.
 #[test]
-fn a_log_for_programs() {
-    let server = Scripted::new("server");
+fn json_log_lines() {
+    let server = ScriptedServer::new("server");
     let spec = json!({"logs": {"format": "json", "filter": "info,toolyard_server=debug"}});
-    let gateway = Gateway::with(&[server.handler()], spec);
+    let gateway = TestGateway::with_settings(&[server.handler()], spec);
     call_of_a_trace(&gateway);
     let log = gateway.process.stderr.wait_for("the call", |text| {
         let whole = &text[..=text.rfind('\n')?];
-        whole.contains("a call is over").then(|| whole.to_owned())
+        whole.contains("call ended").then(|| whole.to_owned())
     });
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for line in &lines {
@@ -184,41 +185,41 @@ fn a_log_for_programs() {
             assert!(line[member].is_string(), "{line}");
         }
     }
-    let of_call = lines.iter().find(|line| line["message"] == "a call is over").unwrap();
-    assert_eq!(of_call["span"]["trace_id"], TRACE);
+    let of_call = lines.iter().find(|line| line["message"] == "call ended").unwrap();
+    assert_eq!(of_call["span"]["trace_id"], TRACE_ID);
     assert_eq!(of_call["tool"], "pid");
 }
 
-/// The command line counts before the manifest, and the levels are those of the manifest as it is now.
+/// The command line takes precedence over the manifest, and levels follow edits of the manifest.
 #[test]
 fn levels_change_while_the_gateway_runs() {
-    let server = Scripted::new("server");
+    let server = ScriptedServer::new("server");
     let spec = |filter: &str| json!({"logs": {"format": "json", "filter": filter}, "timeouts": {"manifestCheck": "10ms", "firstList": "30s", "eraProbe": "30s"}});
-    let (folder, mut command) = Gateway::command(&[server.handler()], spec("warn"));
-    let gateway = Gateway::start(folder, command.args(["--log-format", "human"]));
+    let (folder, mut command) = TestGateway::command(&[server.handler()], spec("warn"));
+    let gateway = TestGateway::start(folder, command.args(["--log-format", "human"]));
     call_of_a_trace(&gateway);
     process_document(gateway.folder.path(), spec("debug"));
     let log = gateway
         .process
         .stderr
-        .wait_for("the edit", |text| text.contains("an edit is applied").then(|| text.to_owned()));
-    assert!(!log.contains("a call is over") && !log.contains("takes a restart"), "{log}");
+        .wait_for("the edit", |text| text.contains("manifest edit applied").then(|| text.to_owned()));
+    assert!(!log.contains("call ended") && !log.contains("takes a restart"), "{log}");
     call_of_a_trace(&gateway);
     gateway.process.stderr.wait_for("a line of the call", |text| {
-        let line = text.lines().find(|line| line.contains("a call is over"))?;
-        (line.contains(TRACE) && !line.starts_with('{')).then_some(())
+        let line = text.lines().find(|line| line.contains("call ended"))?;
+        (line.contains(TRACE_ID) && !line.starts_with('{')).then_some(())
     });
 }
 
-/// A collector that the environment names and that is not there: the log says so once, and the end comes in time.
+/// An unreachable collector is logged once, and the gateway shuts down in time.
 #[test]
-fn a_collector_that_is_not_there() {
-    let server = Scripted::new("server");
+fn unreachable_collector_is_logged_once() {
+    let server = ScriptedServer::new("server");
     let (folder, mut command) =
-        Gateway::command(&[server.handler()], json!({"timeouts": {"export": "500ms"}}));
+        TestGateway::command(&[server.handler()], json!({"timeouts": {"export": "500ms"}}));
     let nowhere = format!("http://127.0.0.1:{}", free_port());
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", nowhere).env("OTEL_METRIC_EXPORT_INTERVAL", "20");
-    let mut gateway = Gateway::start(folder, &mut command);
+    let mut gateway = TestGateway::start(folder, &mut command);
     for _ in 0..10 {
         call_of_a_trace(&gateway);
     }
@@ -231,8 +232,8 @@ fn a_collector_that_is_not_there() {
 }
 
 #[test]
-fn an_environment_that_makes_no_sense() {
-    let (_folder, mut command) = Gateway::command(&[Scripted::new("server").handler()], json!({}));
+fn invalid_telemetry_environment_is_refused() {
+    let (_folder, mut command) = TestGateway::command(&[ScriptedServer::new("server").handler()], json!({}));
     let ended =
         run(command.args(["--listen", "127.0.0.1:0"]).env("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Two gateways on one PostgreSQL: keys and quotas are the same on both, whatever happens to one of them.
+//! Two gateways on one PostgreSQL share keys and quotas, even if one of them fails.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,38 +9,38 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::http;
-use crate::support::postgres::Server;
-use crate::support::scripted::Scripted;
+use crate::support::postgres::PostgresServer;
+use crate::support::scripted::ScriptedServer;
 
 /// `timeouts.keyCheck` of both.
 const KEY_CHECK: Duration = Duration::from_millis(500);
 
-/// What a busy machine may add to it.
-const SLACK: Duration = Duration::from_secs(2);
+/// Tolerance for a busy machine.
+const TOLERANCE: Duration = Duration::from_secs(2);
 
-/// The quota of these tests, and the largest part of it that a gateway takes for itself: a sixty-fourth.
+/// The quota of these tests, and the largest share that a gateway reserves: a sixty-fourth.
 const QUOTA: usize = 300;
-const PART: usize = QUOTA / 64;
+const QUOTA_SHARE: usize = QUOTA / 64;
 
 /// Two gateways with a tool each, and their database.
-struct Pair {
-    one: Gateway,
-    other: Gateway,
+struct GatewayPair {
+    one: TestGateway,
+    other: TestGateway,
     admin: String,
-    _tools: [Scripted; 2],
-    _server: Server,
+    _tools: [ScriptedServer; 2],
+    _server: PostgresServer,
 }
 
-impl Pair {
+impl GatewayPair {
     #[track_caller]
     fn start() -> Self {
-        let server = Server::start();
-        let tools = ["one", "other"].map(Scripted::new);
+        let server = PostgresServer::start();
+        let tools = ["one", "other"].map(ScriptedServer::new);
         let [one, other] = tools.each_ref().map(|tool| {
             let check = format!("{}ms", KEY_CHECK.as_millis());
-            Gateway::with(
+            TestGateway::with_settings(
                 &[tool.handler()],
                 json!({"store": {"url": server.url()}, "timeouts": {"keyCheck": check}}),
             )
@@ -49,25 +49,25 @@ impl Pair {
         Self { one, other, admin, _tools: tools, _server: server }
     }
 
-    /// A key with a quota, made at the first of them.
+    /// Creates a key with a quota at the first gateway.
     #[track_caller]
     fn key_with_quota(&self) -> String {
-        let wanted = json!({"name": "q", "scopes": ["tools:*", "rest"], "calls": QUOTA.to_string()});
-        self.one.new_key(&self.admin, wanted)
+        let key_settings = json!({"name": "q", "scopes": ["tools:*", "rest"], "calls": QUOTA.to_string()});
+        self.one.new_key(&self.admin, key_settings)
     }
 }
 
 #[track_caller]
-fn ask(address: SocketAddr, key: &str, line: &str, body: &str) -> http::Response {
-    let shown = format!("Bearer {key}");
-    let headers = [("Content-Type", "application/json"), ("Authorization", &*shown)];
+fn request(address: SocketAddr, key: &str, line: &str, body: &str) -> http::HttpResponse {
+    let authorization = format!("Bearer {key}");
+    let headers = [("Content-Type", "application/json"), ("Authorization", &*authorization)];
     http::send(address, line, if key.is_empty() { &headers[..1] } else { &headers }, body)
 }
 
-/// Calls a tool; whether the quota was enough.
+/// Calls a tool. Returns false if the quota is exhausted.
 #[track_caller]
 fn call(address: SocketAddr, key: &str) -> bool {
-    let called = ask(address, key, "POST /api/v1/tools/pid/call", "{}");
+    let called = request(address, key, "POST /api/v1/tools/pid/call", "{}");
     match called.status {
         200 => true,
         402 => false,
@@ -75,33 +75,33 @@ fn call(address: SocketAddr, key: &str) -> bool {
     }
 }
 
-/// Calls until the quota is used up; gives how many calls were run.
+/// Calls until the quota is exhausted and returns the number of successful calls.
 #[track_caller]
 fn use_up(address: SocketAddr, key: &str) -> usize {
     (0..).take_while(|_| call(address, key)).count()
 }
 
 #[test]
-fn a_key_opens_both_at_once_and_neither_once_it_is_revoked() {
-    let Pair { one, other, admin, .. } = &Pair::start();
+fn key_is_created_and_revoked_on_both_gateways() {
+    let GatewayPair { one, other, admin, .. } = &GatewayPair::start();
     let key = one.new_key(admin, json!({"name": "k", "scopes": ["rest"]}));
     for gateway in [one, other] {
-        assert_eq!(ask(gateway.address, &key, "GET /api/v1/status", "").status, 200);
+        assert_eq!(request(gateway.address, &key, "GET /api/v1/status", "").status, 200);
     }
     let id = key.split('_').nth(1).unwrap();
-    let revoked = ask(other.address, admin, &format!("DELETE /api/v1/keys/{id}"), "");
+    let revoked = request(other.address, admin, &format!("DELETE /api/v1/keys/{id}"), "");
     assert_eq!(revoked.status, 200, "{}", revoked.body);
     let since = Instant::now();
-    assert_eq!(ask(other.address, &key, "GET /api/v1/status", "").status, 401);
+    assert_eq!(request(other.address, &key, "GET /api/v1/status", "").status, 401);
     eventually("the other one refuses the key", || {
-        (ask(one.address, &key, "GET /api/v1/status", "").status == 401).then_some(())
+        (request(one.address, &key, "GET /api/v1/status", "").status == 401).then_some(())
     });
-    assert!(since.elapsed() < KEY_CHECK + SLACK, "{:?}", since.elapsed());
+    assert!(since.elapsed() < KEY_CHECK + TOLERANCE, "{:?}", since.elapsed());
 }
 
 #[test]
-fn a_quota_is_never_exceeded_and_all_of_it_can_be_used() {
-    let mut pair = Pair::start();
+fn quota_is_exact_across_gateways() {
+    let mut pair = GatewayPair::start();
     let key = pair.key_with_quota();
     let ran = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -112,20 +112,20 @@ fn a_quota_is_never_exceeded_and_all_of_it_can_be_used() {
         }
     });
     let ran = ran.into_inner();
-    assert!((QUOTA - 2 * PART..=QUOTA).contains(&ran), "{ran} calls were run");
-    // What the first one had taken for itself is there for the other.
+    assert!((QUOTA - 2 * QUOTA_SHARE..=QUOTA).contains(&ran), "{ran} calls were run");
+    // The unused reservation of the first gateway is available to the other.
     pair.one.process.signal(Signal::TERM);
     assert!(pair.one.process.wait().success());
     assert_eq!(ran + use_up(pair.other.address, &key), QUOTA);
 }
 
 #[test]
-fn with_a_killed_gateway_no_more_is_lost_than_its_part() {
-    let mut pair = Pair::start();
+fn killed_gateway_loses_at_most_its_share() {
+    let mut pair = GatewayPair::start();
     let key = pair.key_with_quota();
     assert!(call(pair.one.address, &key));
     pair.one.process.signal(Signal::KILL);
     pair.one.process.wait();
     let ran = 1 + use_up(pair.other.address, &key);
-    assert_eq!(ran, QUOTA - PART, "it had taken a part with its first call");
+    assert_eq!(ran, QUOTA - QUOTA_SHARE, "it had taken a part with its first call");
 }

@@ -1,15 +1,14 @@
-//! Working memory on the stores that there are: what one gateway keeps, another one on the same store finds, and together
-//! they keep no more than a namespace may hold.
+//! Working memory on each kind of store: gateways on one store share entries and the limits of a namespace.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use toolyard_agent::memory::{FullKey, MemoryError, MemoryLimits, Namespace, NewEntry, WorkingMemory};
+use toolyard_agent::memory::{FullKey, MemoryError, MemoryLimits, MemoryNamespace, NewEntry, WorkingMemory};
 use toolyard_core::store::Store;
-use toolyard_store::{Location, PostgresUrl, StoreOptions};
+use toolyard_store::{DatabaseLocation, PostgresUrl, StoreOptions};
 
-use crate::support::postgres::Server;
+use crate::support::postgres::PostgresServer;
 
 const LIMITS: MemoryLimits = MemoryLimits {
     entries: 20,
@@ -20,12 +19,12 @@ const LIMITS: MemoryLimits = MemoryLimits {
     longest_ttl: Duration::from_secs(3600),
 };
 
-async fn open(location: Location) -> Arc<dyn Store> {
+async fn open(location: DatabaseLocation) -> Arc<dyn Store> {
     toolyard_store::open(&StoreOptions::at(location)).await.expect("a store")
 }
 
 fn key(name: &str) -> FullKey {
-    let namespace = Namespace::new("session", "abc");
+    let namespace = MemoryNamespace::new("session", "abc");
     FullKey { path: format!("{namespace}/{name}"), namespace }
 }
 
@@ -38,19 +37,19 @@ async fn value(memory: &WorkingMemory, name: &str) -> Option<String> {
     memory.get(&key(name)).await.expect("a store").map(|(_, value)| value)
 }
 
-/// What holds for two gateways, each with its own connections, on one store.
+/// Checks two gateways with separate connections on one store.
 async fn two_gateways_share(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let [one, other] = [one, other].map(|store| WorkingMemory::new(store, LIMITS));
     save(&one, "Notes", "of one").await.expect("room");
     assert_eq!(value(&other, "notes").await.as_deref(), Some("of one"));
-    // More than one row of a database, and parts that end inside of characters.
+    // A value of several database rows, split inside of characters.
     let large = "é".repeat(450_001);
     save(&other, "large", &large).await.expect("room");
     assert!(value(&one, "large").await == Some(large));
     assert!(other.delete(&key("large")).await.expect("a store").is_some());
     assert_eq!(value(&one, "large").await, None);
 
-    // Both write at once, each under keys of its own: as many get in as there is room for, and the others are told.
+    // Concurrent writes with different keys: as many succeed as the limit permits, and the others fail.
     let names: Vec<_> = (0..30).map(|number| format!("entry-{number}")).collect();
     let saving = names.iter().enumerate().map(|(number, name)| {
         let memory = if number % 2 == 0 { &one } else { &other };
@@ -60,10 +59,10 @@ async fn two_gateways_share(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let full = |saved: &Result<(), MemoryError>| matches!(saved, Err(MemoryError::TooManyEntries { .. }));
     assert_eq!(saved.iter().filter(|saved| saved.is_ok()).count(), LIMITS.entries - 1, "{saved:?}");
     assert!(saved.iter().all(|saved| saved.is_ok() || full(saved)), "{saved:?}");
-    let listed = other.list(&key("").namespace).await.expect("a store");
-    assert_eq!(listed.len(), LIMITS.entries);
+    let entries = other.list(&key("").namespace).await.expect("a store");
+    assert_eq!(entries.len(), LIMITS.entries);
 
-    // Both write the same key: whoever is last, what is there is whole, and never missing.
+    // Concurrent writes of the same key: the value is always complete and never missing.
     let values = ["a", "b"].map(|letter| letter.repeat(300_000));
     let writing = join_all((0..10).map(|number| {
         let memory = if number % 2 == 0 { &one } else { &other };
@@ -81,28 +80,28 @@ async fn two_gateways_share(one: Arc<dyn Store>, other: Arc<dyn Store>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_gateways_on_one_postgresql_share_working_memory() {
-    let server = Server::start();
-    let location = || Location::Postgres(PostgresUrl::parse(&server.url()).expect("a URL"));
+    let server = PostgresServer::start();
+    let location = || DatabaseLocation::Postgres(PostgresUrl::parse(&server.url()).expect("a URL"));
     two_gateways_share(open(location()).await, open(location()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_on_one_file_share_working_memory() {
     let folder = tempfile::tempdir().expect("a folder");
-    let location = || Location::File(folder.path().join("store.db"));
+    let location = || DatabaseLocation::File(folder.path().join("store.db"));
     two_gateways_share(open(location()).await, open(location()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn working_memory_is_kept_in_memory_too() {
-    let store = open(Location::Memory).await;
+async fn working_memory_in_a_memory_store() {
+    let store = open(DatabaseLocation::Memory).await;
     two_gateways_share(store.clone(), store).await;
 }
 
 #[tokio::test]
-async fn working_memory_outlives_its_gateway_but_not_its_time() {
+async fn working_memory_outlives_its_gateway_until_it_expires() {
     let folder = tempfile::tempdir().expect("a folder");
-    let location = || Location::File(folder.path().join("store.db"));
+    let location = || DatabaseLocation::File(folder.path().join("store.db"));
     save(&WorkingMemory::new(open(location()).await, LIMITS), "notes", "kept").await.expect("room");
     let store = open(location()).await;
     let memory = WorkingMemory::new(store.clone(), LIMITS);

@@ -1,85 +1,89 @@
-//! Where things stand in a text of JSON with comments, and commas behind last members.
+//! A scanner for JSON with comments and trailing commas that records byte offsets.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// How deep a text may nest.
-const DEEPEST: usize = 100;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 100;
 
-/// Why a program had better not change a text.
+/// A reason not to edit a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unclear {
-    #[error("it is not JSON")]
+pub(crate) enum EditError {
+    #[error("not valid JSON")]
     NotJson,
-    #[error("the place of the servers is no object")]
-    NoObject,
-    #[error("it names the same twice")]
-    Twice,
+    #[error("the member for servers is not an object")]
+    NotAnObject,
+    #[error("duplicate member")]
+    DuplicateMember,
 }
 
-/// An object, as far as it stands in the text.
+/// An object and its position in the text.
 #[derive(Debug, Default)]
-pub(super) struct Object {
-    pub(super) members: Vec<Member>,
-    /// Whether a comma stands behind the last of them.
+pub(super) struct JsonObject {
+    pub(super) members: Vec<ScannedMember>,
+    /// True if a comma follows the last member.
     pub(super) ends_with_comma: bool,
-    /// Where its closing brace is.
+    /// Byte offset of the closing brace.
     pub(super) end: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct ScannedMember {
     name: String,
-    /// Where its value is.
-    pub(super) place: Range<usize>,
-    /// The value, where it is an object.
-    pub(super) object: Option<Object>,
+    /// Byte range of the value.
+    pub(super) span: Range<usize>,
+    /// The value if it is an object.
+    pub(super) object: Option<JsonObject>,
 }
 
-impl Object {
-    /// The member of this name.
-    pub(super) fn member(&self, name: &str) -> Result<Option<&Member>, Unclear> {
-        let mut found = self.members.iter().filter(|member| member.name == name);
-        let first = found.next();
-        if found.next().is_some() { Err(Unclear::Twice) } else { Ok(first) }
+impl JsonObject {
+    /// Returns the member with this name.
+    pub(super) fn member(&self, name: &str) -> Result<Option<&ScannedMember>, EditError> {
+        let mut matching = self.members.iter().filter(|member| member.name == name);
+        let first = matching.next();
+        if matching.next().is_some() { Err(EditError::DuplicateMember) } else { Ok(first) }
     }
 }
 
-impl Member {
-    /// The value, where it has no comments in it.
+impl ScannedMember {
+    /// Returns the value, or `None` if it contains comments.
     pub(super) fn value(&self, text: &str) -> Option<Value> {
-        serde_json::from_str(&text[self.place.clone()]).ok()
+        serde_json::from_str(&text[self.span.clone()]).ok()
     }
 }
 
-/// Finds the object that a text is.
-pub(super) fn scan(text: &str) -> Result<Object, Unclear> {
-    let mut scanner = Scanner { text, at: text.len() - text.trim_start_matches('\u{feff}').len() };
+/// Scans a text that consists of one object.
+pub(super) fn scan(text: &str) -> Result<JsonObject, EditError> {
+    let mut scanner = JsonScanner { text, at: text.len() - text.trim_start_matches('\u{feff}').len() };
     let member = scanner.value(String::new(), 0)?;
-    scanner.blank()?;
-    if scanner.at < text.len() { Err(Unclear::NotJson) } else { member.object.ok_or(Unclear::NoObject) }
+    scanner.skip_whitespace()?;
+    if scanner.at < text.len() {
+        Err(EditError::NotJson)
+    } else {
+        member.object.ok_or(EditError::NotAnObject)
+    }
 }
 
-struct Scanner<'a> {
+struct JsonScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Scanner<'_> {
+impl JsonScanner<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
 
-    /// Skips blanks and comments.
-    fn blank(&mut self) -> Result<(), Unclear> {
+    /// Skips whitespace and comments.
+    fn skip_whitespace(&mut self) -> Result<(), EditError> {
         loop {
             let rest = self.rest();
             let trimmed = rest.trim_start_matches([' ', '\t', '\r', '\n']);
             let length = if trimmed.starts_with("//") {
                 trimmed.find('\n').unwrap_or(trimmed.len())
             } else if let Some(comment) = trimmed.strip_prefix("/*") {
-                comment.find("*/").ok_or(Unclear::NotJson)? + "/**/".len()
+                comment.find("*/").ok_or(EditError::NotJson)? + "/**/".len()
             } else {
                 self.at += rest.len() - trimmed.len();
                 return Ok(());
@@ -88,68 +92,68 @@ impl Scanner<'_> {
         }
     }
 
-    /// Skips blanks, and a character if it comes next.
-    fn has(&mut self, character: char) -> Result<bool, Unclear> {
-        self.blank()?;
+    /// Skips whitespace and comments, and the character if it comes next. Returns true if it did.
+    fn skip_char(&mut self, character: char) -> Result<bool, EditError> {
+        self.skip_whitespace()?;
         let has = self.rest().starts_with(character);
         self.at += if has { character.len_utf8() } else { 0 };
         Ok(has)
     }
 
-    /// A value of this name.
-    fn value(&mut self, name: String, depth: usize) -> Result<Member, Unclear> {
-        self.blank()?;
+    /// Scans the value of the member with this name.
+    fn value(&mut self, name: String, depth: usize) -> Result<ScannedMember, EditError> {
+        self.skip_whitespace()?;
         let start = self.at;
         let mut object = None;
-        if depth > DEEPEST {
-            return Err(Unclear::NotJson);
-        } else if self.has('{')? {
+        if depth > MAX_DEPTH {
+            return Err(EditError::NotJson);
+        } else if self.skip_char('{')? {
             object = Some(self.object(depth + 1)?);
-        } else if self.has('[')? {
+        } else if self.skip_char('[')? {
             self.list(depth + 1)?;
         } else if self.rest().starts_with('"') {
             self.string()?;
         } else {
-            self.word()?;
+            self.literal()?;
         }
-        Ok(Member { name, place: start..self.at, object })
+        Ok(ScannedMember { name, span: start..self.at, object })
     }
 
-    /// An object whose brace was read.
-    fn object(&mut self, depth: usize) -> Result<Object, Unclear> {
-        let mut object = Object::default();
+    /// Scans an object after its opening brace.
+    fn object(&mut self, depth: usize) -> Result<JsonObject, EditError> {
+        let mut object = JsonObject::default();
         loop {
-            if self.has('}')? {
+            if self.skip_char('}')? {
                 object.end = self.at - 1;
                 return Ok(object);
             }
             if !object.members.is_empty() && !object.ends_with_comma {
-                return Err(Unclear::NotJson);
+                return Err(EditError::NotJson);
             }
             let name = self.string()?;
-            if !self.has(':')? {
-                return Err(Unclear::NotJson);
+            if !self.skip_char(':')? {
+                return Err(EditError::NotJson);
             }
             object.members.push(self.value(name, depth)?);
-            object.ends_with_comma = self.has(',')?;
+            object.ends_with_comma = self.skip_char(',')?;
         }
     }
 
-    /// A list whose bracket was read.
-    fn list(&mut self, depth: usize) -> Result<(), Unclear> {
-        let mut may_go_on = true;
-        while !self.has(']')? {
-            if !may_go_on {
-                return Err(Unclear::NotJson);
+    /// Scans an array after its opening bracket.
+    fn list(&mut self, depth: usize) -> Result<(), EditError> {
+        let mut has_next = true;
+        while !self.skip_char(']')? {
+            if !has_next {
+                return Err(EditError::NotJson);
             }
             self.value(String::new(), depth)?;
-            may_go_on = self.has(',')?;
+            has_next = self.skip_char(',')?;
         }
         Ok(())
     }
 
-    fn string(&mut self) -> Result<String, Unclear> {
-        self.parsed(|rest| {
+    fn string(&mut self) -> Result<String, EditError> {
+        self.parse_prefix(|rest| {
             let mut escaped = false;
             let ends = |byte: u8| match byte {
                 _ if escaped => {
@@ -166,22 +170,22 @@ impl Scanner<'_> {
         })
     }
 
-    /// A number, or one of the three words.
-    fn word(&mut self) -> Result<Value, Unclear> {
-        self.parsed(|rest| {
+    /// Scans a number, `true`, `false` or `null`.
+    fn literal(&mut self) -> Result<Value, EditError> {
+        self.parse_prefix(|rest| {
             let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
             Some(rest.find(|c| !is_part(c)).unwrap_or(rest.len()))
         })
     }
 
-    /// What the part of the rest means that has this length.
-    fn parsed<T: serde::de::DeserializeOwned>(
+    /// Parses a prefix of the remaining text, whose length `length` determines.
+    fn parse_prefix<T: serde::de::DeserializeOwned>(
         &mut self,
         length: impl FnOnce(&str) -> Option<usize>,
-    ) -> Result<T, Unclear> {
+    ) -> Result<T, EditError> {
         let rest = self.rest();
-        let length = length(rest).ok_or(Unclear::NotJson)?;
-        let parsed = serde_json::from_str(&rest[..length]).map_err(|_| Unclear::NotJson)?;
+        let length = length(rest).ok_or(EditError::NotJson)?;
+        let parsed = serde_json::from_str(&rest[..length]).map_err(|_| EditError::NotJson)?;
         self.at += length;
         Ok(parsed)
     }

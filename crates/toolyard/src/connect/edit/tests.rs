@@ -8,12 +8,12 @@ fn check(before: &str, expected: &str) {
     let entry = json!({"url": "u"});
     let after = with_server(before, "servers", "new", &entry).unwrap();
     assert_eq!(after, expected, "{before}");
-    // Once is enough.
+    // A second run changes nothing.
     assert_eq!(with_server(&after, "servers", "new", &entry).unwrap(), after);
 }
 
 #[test]
-fn an_empty_file() {
+fn server_is_added_to_empty_file() {
     let whole = "{\n  \"servers\": {\n    \"new\": {\n      \"url\": \"u\"\n    }\n  }\n}\n";
     check("", whole);
     check("\n", &format!("\n{whole}"));
@@ -21,7 +21,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn others_stay_as_they_are() {
+fn other_entries_are_unchanged() {
     check(
         "{\n    \"z\": 1.10,\n    \"servers\": {\n        \"a\": {\"x\":1}\n    },\n    \"a\": []\n}\n",
         "{\n    \"z\": 1.10,\n    \"servers\": {\n        \"a\": {\"x\":1},\n        \"new\": {\n            \"url\": \"u\"\n        }\n    },\n    \"a\": []\n}\n",
@@ -42,7 +42,7 @@ fn others_stay_as_they_are() {
 }
 
 #[test]
-fn comments_and_last_commas() {
+fn comments_and_trailing_commas_are_kept() {
     check(
         "{\n  // all\n  \"servers\": {\n    \"a\": {} // {\"not\": \"this\"}\n    /* the end */\n  }\n}",
         "{\n  // all\n  \"servers\": {\n    \"a\": {}, // {\"not\": \"this\"}\n    /* the end */\n    \"new\": {\n      \"url\": \"u\"\n    }\n  }\n}",
@@ -59,7 +59,7 @@ fn comments_and_last_commas() {
 }
 
 #[test]
-fn an_entry_of_the_same_name() {
+fn existing_entry_is_replaced() {
     check(
         "{\n  \"servers\": {\n    \"new\": {\"url\": \"old\"}, // mine\n    \"a\": {}\n  }\n}",
         "{\n  \"servers\": {\n    \"new\": {\n      \"url\": \"u\"\n    }, // mine\n    \"a\": {}\n  }\n}",
@@ -71,24 +71,24 @@ fn an_entry_of_the_same_name() {
 }
 
 #[test]
-fn what_is_not_clear_is_left_alone() {
+fn ambiguous_text_is_not_edited() {
     let deep = "[".repeat(200);
     for (text, expected) in [
-        ("{", Unclear::NotJson),
-        ("{} {}", Unclear::NotJson),
-        ("{\"a\" 1}", Unclear::NotJson),
-        ("{\"a\": 1 \"b\": 2}", Unclear::NotJson),
-        ("{,}", Unclear::NotJson),
-        ("{\"a\": [,]}", Unclear::NotJson),
-        ("{\"a\": yes}", Unclear::NotJson),
-        ("{\"a\": \"b}", Unclear::NotJson),
-        ("{} /*", Unclear::NotJson),
-        ("{'a': 1}", Unclear::NotJson),
-        (&deep, Unclear::NotJson),
-        ("[]", Unclear::NoObject),
-        ("{\"servers\": []}", Unclear::NoObject),
-        ("{\"servers\": {}, \"servers\": {}}", Unclear::Twice),
-        ("{\"servers\": {\"new\": 1, \"new\": 2}}", Unclear::Twice),
+        ("{", EditError::NotJson),
+        ("{} {}", EditError::NotJson),
+        ("{\"a\" 1}", EditError::NotJson),
+        ("{\"a\": 1 \"b\": 2}", EditError::NotJson),
+        ("{,}", EditError::NotJson),
+        ("{\"a\": [,]}", EditError::NotJson),
+        ("{\"a\": yes}", EditError::NotJson),
+        ("{\"a\": \"b}", EditError::NotJson),
+        ("{} /*", EditError::NotJson),
+        ("{'a': 1}", EditError::NotJson),
+        (&deep, EditError::NotJson),
+        ("[]", EditError::NotAnObject),
+        ("{\"servers\": []}", EditError::NotAnObject),
+        ("{\"servers\": {}, \"servers\": {}}", EditError::DuplicateMember),
+        ("{\"servers\": {\"new\": 1, \"new\": 2}}", EditError::DuplicateMember),
     ] {
         assert_eq!(with_server(text, "servers", "new", &json!({})), Err(expected), "{text}");
     }

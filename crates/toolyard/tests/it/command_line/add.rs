@@ -1,4 +1,4 @@
-//! `toolyard add openapi`: what is shown of a description, and what happens to a manifest.
+//! `toolyard add openapi`: its output and the change of the manifest.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::terminal::at_terminal;
 use crate::support::gateway::toolyard;
-use crate::support::process::{Ended, run};
+use crate::support::process::{ProgramResult, run};
 
 const SHOP: &str = "
 openapi: 3.0.3
@@ -30,10 +30,10 @@ components:
   securitySchemes: {key: {type: apiKey, in: header, name: X-Key}}
 ";
 
-/// A folder with a description.
-struct Folder(TempDir);
+/// A directory with a description.
+struct ManifestDir(TempDir);
 
-impl Folder {
+impl ManifestDir {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
@@ -51,7 +51,7 @@ impl Folder {
     }
 
     #[track_caller]
-    fn add(&self, args: &[&str]) -> Ended {
+    fn add(&self, args: &[&str]) -> ProgramResult {
         run(&mut self.command(args))
     }
 
@@ -61,15 +61,15 @@ impl Folder {
 }
 
 #[test]
-fn what_is_shown_and_written() {
-    let folder = Folder::new();
+fn tools_are_shown_and_handler_is_written() {
+    let folder = ManifestDir::new();
     assert_snapshot!(folder.add(&["shop.yaml", "--dry-run"]), @r"
     The Shop: 3 tools
       listOrders  GET /orders   Lists orders
       addOrder    POST /orders  Adds an order
       get_health  GET /health   Is it\u{1b}[2J well?
     1 fault in the description
-      shop.yaml#/paths/~1health/put: `#/nowhere` leads nowhere: the operation is left out
+      shop.yaml#/paths/~1health/put: unresolved reference `#/nowhere`: the operation is skipped
     tools.yaml
     + apiVersion: omnia.altairalabs.ai/v1alpha1
     + kind: ToolRegistry
@@ -82,9 +82,9 @@ fn what_is_shown_and_written() {
     +       openAPIConfig:
     +         specURL: file:shop.yaml
 
-    tools.yaml would be changed
+    would update tools.yaml (dry run)
     --- stderr
-    note: the service is opened by `key`: set `credentials` of the handler
+    note: the service requires `key`; set `credentials` in the handler
     --- exit status 0
     ");
     assert_eq!(folder.read("tools.yaml"), None);
@@ -94,7 +94,7 @@ fn what_is_shown_and_written() {
       addOrder    POST /orders  Adds an order
       get_health  GET /health   Is it\u{1b}[2J well?
     1 fault in the description
-      shop.yaml#/paths/~1health/put: `#/nowhere` leads nowhere: the operation is left out
+      shop.yaml#/paths/~1health/put: unresolved reference `#/nowhere`: the operation is skipped
     tools.yaml
     + apiVersion: omnia.altairalabs.ai/v1alpha1
     + kind: ToolRegistry
@@ -107,9 +107,9 @@ fn what_is_shown_and_written() {
     +       openAPIConfig:
     +         specURL: file:shop.yaml
 
-    tools.yaml is written
+    updated tools.yaml
     --- stderr
-    note: the service is opened by `key`: set `credentials` of the handler
+    note: the service requires `key`; set `credentials` in the handler
     --- exit status 0
     ");
     assert_snapshot!(folder.read("tools.yaml").unwrap(), @"
@@ -132,8 +132,8 @@ fn what_is_shown_and_written() {
 }
 
 #[test]
-fn the_rest_of_a_manifest_stays() {
-    let folder = Folder::new();
+fn rest_of_manifest_is_preserved() {
+    let folder = ManifestDir::new();
     let before = "# Ours.
 apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
@@ -152,7 +152,7 @@ spec:
     The Shop: 1 tool
       addOrder  POST /orders  Adds an order
     1 fault in the description
-      shop.yaml#/paths/~1health/put: `#/nowhere` leads nowhere: the operation is left out
+      shop.yaml#/paths/~1health/put: unresolved reference `#/nowhere`: the operation is skipped
     ours.yaml
           - name: the-shop  # by hand
             type: mcp
@@ -167,9 +167,9 @@ spec:
         # Last.
         probe: {enabled: false}
 
-    ours.yaml is written
+    updated ours.yaml
     --- stderr
-    note: the service is opened by `key`: set `credentials` of the handler
+    note: the service requires `key`; set `credentials` in the handler
     --- exit status 0
     ");
     let after = folder.read("ours.yaml").unwrap();
@@ -185,19 +185,19 @@ spec:
 }
 
 #[test]
-fn a_person_is_asked() {
-    let folder = Folder::new();
+fn change_needs_confirmation() {
+    let folder = ManifestDir::new();
     let at =
         |typed: &str| run(at_terminal(typed, &folder.command(&["shop.yaml"])).current_dir(folder.path()));
     let seen = at("n\n").stdout;
-    assert!(seen.contains("Write this? [y/N]") && seen.contains("tools.yaml stays as it is"), "{seen}");
+    assert!(seen.contains("Write the change? [y/N]") && seen.contains("tools.yaml is unchanged"), "{seen}");
     assert_eq!(folder.read("tools.yaml"), None);
     let seen = at("y\n").stdout;
-    assert!(seen.contains("tools.yaml is written"), "{seen}");
+    assert!(seen.contains("updated tools.yaml"), "{seen}");
     assert!(folder.read("tools.yaml").is_some());
 }
 
-/// Serves one text to one client, at whatever path.
+/// Serves one response to one client at any path and returns the URL.
 fn serve(status: &'static str, text: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -213,8 +213,8 @@ fn serve(status: &'static str, text: String) -> String {
 }
 
 #[test]
-fn from_a_url_for_programs() {
-    let folder = Folder::new();
+fn description_from_url_as_json() {
+    let folder = ManifestDir::new();
     let url = serve("200 OK", SHOP.to_owned());
     let ended =
         folder.add(&[&url, "--yes", "--name", "shop", "--operation", "listOrders", "--output", "json"]);
@@ -228,7 +228,7 @@ fn from_a_url_for_programs() {
             "handler": {"name": "shop", "type": "openapi", "openAPIConfig": config},
             "title": "The Shop",
             "tools": [{"name": "listOrders", "method": "GET", "path": "/orders", "description": "Lists orders"}],
-            "faults": [{"place": place, "problem": "`#/nowhere` leads nowhere: the operation is left out"}],
+            "faults": [{"place": place, "problem": "unresolved reference `#/nowhere`: the operation is skipped"}],
             "written": true,
         })
     );
@@ -237,30 +237,30 @@ fn from_a_url_for_programs() {
 
 #[test]
 fn refusals() {
-    let folder = Folder::new();
+    let folder = ManifestDir::new();
     let check = |args: &[&str], code: i32, said: &str| {
         let ended = folder.add(args);
         assert_eq!(ended.code, code, "{ended}");
         assert!(ended.stderr.contains(said), "{ended}");
     };
-    check(&["shop.yaml"], 2, "nobody can be asked, so nothing is written");
-    check(&["absent.yaml"], 2, "the description cannot be read: absent.yaml: No such file");
+    check(&["shop.yaml"], 2, "confirmation needed, but there is no terminal");
+    check(&["absent.yaml"], 2, "cannot read the description: absent.yaml: No such file");
     check(&["ftp://shop.example"], 2, "this is not an endpoint");
     check(&["shop.yaml", "--name", "The Shop"], 2, "this is not a handler name");
-    check(&["shop.yaml", "--tag", "nothing", "--yes"], 2, "none of its operations becomes a tool");
-    check(&["shop.yaml", "-f", "-"], 2, "`-` is no file that a handler could be added to");
-    check(&["shop.yaml", "-f", "."], 2, "`.` is no file that a handler could be added to");
+    check(&["shop.yaml", "--tag", "nothing", "--yes"], 2, "no operation can become a tool");
+    check(&["shop.yaml", "-f", "-"], 2, "cannot add a handler to `-`");
+    check(&["shop.yaml", "-f", "."], 2, "cannot add a handler to `.`");
     check(&["http://127.0.0.1:1/shop.yaml"], 1, "http://127.0.0.1:1/shop.yaml: cannot connect");
     check(&[&serve("404 Not Found", String::new())], 1, "/shop.yaml: HTTP status 404 Not Found");
-    check(&[&serve("200 OK", "<html>".to_owned())], 2, "describes no service");
+    check(&[&serve("200 OK", "<html>".to_owned())], 2, "not a service description");
     assert_eq!(folder.read("tools.yaml"), None);
 
     fs::write(folder.path().join("tools.yaml"), "kind: ToolRegistr\n").unwrap();
-    check(&["shop.yaml", "--yes"], 2, "the manifest has problems");
+    check(&["shop.yaml", "--yes"], 2, "invalid manifest");
     fs::write(folder.path().join("tools.json"), JSON).unwrap();
-    check(&["shop.yaml", "-f", "tools.json", "--yes"], 2, "tools.json cannot be changed");
+    check(&["shop.yaml", "-f", "tools.json", "--yes"], 2, "cannot edit tools.json");
     check(&["shop.yaml", "-f", "tools.json", "--yes"], 2, "specURL: file:shop.yaml");
-    check(&["shop.yaml", "-f", "tools.json", "--name", "a"], 2, "tools.json has a handler `a` already");
+    check(&["shop.yaml", "-f", "tools.json", "--name", "a"], 2, "handler `a` already exists in tools.json");
     assert_eq!(folder.read("tools.json").unwrap(), JSON);
 }
 

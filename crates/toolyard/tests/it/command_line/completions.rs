@@ -1,4 +1,4 @@
-//! `toolyard completions`, as the shells take them.
+//! `toolyard completions`: the scripts are valid in the shells.
 
 use std::path::Path;
 

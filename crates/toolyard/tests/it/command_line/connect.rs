@@ -1,4 +1,4 @@
-//! `toolyard connect`: the files of clients, and what happens to them.
+//! `toolyard connect`: changes of configuration files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 use super::terminal::at_terminal;
 use crate::support::gateway::toolyard;
-use crate::support::process::{Ended, run};
+use crate::support::process::{ProgramResult, run};
 
-/// A home, which is the project as well.
-struct Home(TempDir);
+/// A home directory that is also the project directory.
+struct ClientHome(TempDir);
 
-impl Home {
+impl ClientHome {
     fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
@@ -27,7 +27,7 @@ impl Home {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = toolyard(self.path());
-        // Another gateway's, which is not what a client is to be started with or connected to.
+        // The settings of another gateway, which must not affect the configuration.
         command
             .current_dir(self.path())
             .env("TOOLYARD_URL", "http://127.0.0.1:1/mcp")
@@ -37,13 +37,13 @@ impl Home {
     }
 
     #[track_caller]
-    fn connect(&self, args: &[&str]) -> Ended {
+    fn connect(&self, args: &[&str]) -> ProgramResult {
         run(&mut self.command(args))
     }
 
-    /// What a person sees who types something at the terminal.
+    /// Runs the command on a terminal with typed input.
     #[track_caller]
-    fn connect_at_terminal(&self, typed: &str, args: &[&str]) -> Ended {
+    fn connect_at_terminal(&self, typed: &str, args: &[&str]) -> ProgramResult {
         run(at_terminal(typed, &self.command(args)).current_dir(self.path()))
     }
 
@@ -59,21 +59,21 @@ impl Home {
         fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    /// What is printed, without what is another each time.
-    fn shown(&self, text: &impl ToString) -> String {
+    /// Replaces paths that differ between runs.
+    fn normalized(&self, text: &impl ToString) -> String {
         let text = text.to_string().replace(&self.path().display().to_string(), "HOME");
         text.replace(env!("CARGO_BIN_EXE_toolyard"), "TOOLYARD")
     }
 }
 
 #[test]
-fn a_change_is_shown_and_written() {
-    let home = Home::new();
+fn change_is_shown_and_written() {
+    let home = ClientHome::new();
     home.write(
         ".cursor/mcp.json",
         "{\n  \"mcpServers\": {\n    \"time\": { \"command\": \"mcp-server-time\" }\n  }\n}\n",
     );
-    assert_snapshot!(home.shown(&home.connect(&["cursor", "--key-env", "KEY", "--yes"])), @r#"
+    assert_snapshot!(home.normalized(&home.connect(&["cursor", "--key-env", "KEY", "--yes"])), @r#"
     HOME/.cursor/mcp.json
       {
         "mcpServers": {
@@ -88,21 +88,21 @@ fn a_change_is_shown_and_written() {
         }
       }
 
-    HOME/.cursor/mcp.json is written
+    HOME/.cursor/mcp.json updated
     --- exit status 0
     "#);
     let text = home.read(".cursor/mcp.json");
     assert!(text.contains(r#""time": { "command": "mcp-server-time" },"#), "{text}");
-    assert_snapshot!(home.shown(&home.connect(&["cursor", "--key-env", "KEY"])), @"
-    HOME/.cursor/mcp.json has it already; nothing is changed
+    assert_snapshot!(home.normalized(&home.connect(&["cursor", "--key-env", "KEY"])), @"
+    HOME/.cursor/mcp.json is already up to date
     --- exit status 0
     ");
     assert_eq!(home.read(".cursor/mcp.json"), text);
 }
 
 #[test]
-fn comments_stay() {
-    let home = Home::new();
+fn comments_are_preserved() {
+    let home = ClientHome::new();
     home.write(
         ".vscode/mcp.json",
         "{\n  // Ours.\n  \"servers\": {\n    \"a\": {\"command\": \"x\"}, // last\n  },\n}\n",
@@ -123,9 +123,9 @@ fn comments_stay() {
 }
 
 #[test]
-fn nothing_is_written_unasked() {
-    let home = Home::new();
-    assert_snapshot!(home.shown(&home.connect(&["claude-code"])), @r#"
+fn nothing_is_written_without_confirmation() {
+    let home = ClientHome::new();
+    assert_snapshot!(home.normalized(&home.connect(&["claude-code"])), @r#"
     .mcp.json
     + {
     +   "mcpServers": {
@@ -137,10 +137,10 @@ fn nothing_is_written_unasked() {
     + }
 
     --- stderr
-    error: nobody can be asked, so nothing is written: use `--yes`, or `--dry-run` to only see the change
+    error: confirmation needed, but there is no terminal; use `--yes`, or `--dry-run` to only show the change
     --- exit status 2
     "#);
-    assert_snapshot!(home.shown(&home.connect(&["claude-code", "--dry-run", "--output", "json"])), @r#"
+    assert_snapshot!(home.normalized(&home.connect(&["claude-code", "--dry-run", "--output", "json"])), @r#"
     {"file":".mcp.json","server":{"type":"http","url":"http://127.0.0.1:8080/mcp"},"changes":true,"written":false}
     --- exit status 0
     "#);
@@ -148,23 +148,23 @@ fn nothing_is_written_unasked() {
 }
 
 #[test]
-fn somebody_at_a_terminal_is_asked() {
-    let home = Home::new();
+fn terminal_is_asked_for_confirmation() {
+    let home = ClientHome::new();
     for (typed, is_written) in [("n\n", false), ("\n", false), ("y\n", true)] {
         let ended = home.connect_at_terminal(typed, &["claude-code"]);
         assert_eq!(ended.code, 0, "{ended}");
-        assert!(ended.stdout.contains("Write this? [y/N] "), "{ended}");
+        assert!(ended.stdout.contains("Write the change? [y/N] "), "{ended}");
         assert_eq!(home.path().join(".mcp.json").exists(), is_written, "{typed:?}");
     }
 }
 
-/// What cannot be changed safely is left alone.
+/// A file that cannot be edited safely is not changed.
 #[test]
 fn refusals() {
-    let home = Home::new();
+    let home = ClientHome::new();
     assert_snapshot!(home.connect(&["claude", "--yes"]), @"
     --- stderr
-    error: Claude Desktop starts its servers and connects to none: use `--stdio -f FILE`
+    error: Claude Desktop only starts local servers; use `--stdio -f FILE`
     --- exit status 2
     ");
     assert_snapshot!(home.connect(&["cursor", "--stdio", "--yes"]), @"
@@ -179,13 +179,13 @@ fn refusals() {
     ");
     assert_snapshot!(home.connect(&["cursor", "--stdio", "-f", "missing.yaml", "--yes"]), @"
     --- stderr
-    error: missing.yaml cannot be read: No such file or directory (os error 2)
+    error: cannot read missing.yaml: No such file or directory (os error 2)
     --- exit status 2
     ");
     home.write(".mcp.json", "{'mcpServers': {}}");
     assert_snapshot!(home.connect(&["claude-code", "--yes"]), @r#"
     --- stderr
-    error: .mcp.json cannot be changed: it is not JSON. Paste this into it:
+    error: cannot edit .mcp.json: not valid JSON; add this to it:
 
     {
       "mcpServers": {
@@ -200,10 +200,10 @@ fn refusals() {
     assert_eq!(home.read(".mcp.json"), "{'mcpServers': {}}");
 }
 
-/// A link stays one, and the mode stays.
+/// Symbolic links and the mode are preserved.
 #[test]
-fn the_file_stays_what_it_is() {
-    let home = Home::new();
+fn link_and_mode_are_preserved() {
+    let home = ClientHome::new();
     home.write("dotfiles/mcp.json", "{}");
     let real = home.path().join("dotfiles/mcp.json");
     fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
@@ -215,10 +215,10 @@ fn the_file_stays_what_it_is() {
     assert_eq!(fs::read_dir(home.path().join("dotfiles")).unwrap().count(), 1);
 }
 
-/// What is written is what clients write, as far as we read that.
+/// `toolyard import` reads the written configuration.
 #[test]
-fn import_reads_it() {
-    let home = Home::new();
+fn written_configuration_can_be_imported() {
+    let home = ClientHome::new();
     home.write("tools.yaml", "");
     let file = |client: &str| match client {
         "claude" => ".config/Claude/claude_desktop_config.json",
@@ -232,7 +232,7 @@ fn import_reads_it() {
         let ended = run(toolyard(home.path())
             .args(["import", "--output", "json"])
             .arg(home.path().join(file(client))));
-        let imported: Value = serde_json::from_str(&home.shown(&ended.stdout)).unwrap();
+        let imported: Value = serde_json::from_str(&home.normalized(&ended.stdout)).unwrap();
         let handlers = &imported["spec"]["handlers"];
         assert_eq!(
             *handlers,
@@ -259,10 +259,10 @@ fn import_reads_it() {
     }
 }
 
-/// What stood in an entry, such as a secret, may be nowhere else.
+/// The replaced entry may hold the only copy of a secret.
 #[test]
-fn what_is_replaced_is_kept() {
-    let home = Home::new();
+fn replaced_entry_is_backed_up() {
+    let home = ClientHome::new();
     let file = |url: &str| {
         format!(
             "{{\n  \"mcpServers\": {{\n    \"toolyard\": {{\"url\": \"{url}\", \"env\": {{\"A\": \"b\"}}}}\n  }}\n}}\n"
@@ -270,11 +270,12 @@ fn what_is_replaced_is_kept() {
     };
     for (url, kept) in [("http://one/mcp", "mcp.json.bak"), ("http://two/mcp", "mcp.json.bak2")] {
         home.write(".cursor/mcp.json", &file(url));
-        let said = home.connect(&["cursor", "--yes"]);
-        assert!(said.stdout.contains(&format!("-     \"toolyard\": {{\"url\": \"{url}\"")), "{said}");
+        let result = home.connect(&["cursor", "--yes"]);
+        assert!(result.stdout.contains(&format!("-     \"toolyard\": {{\"url\": \"{url}\"")), "{result}");
         assert!(
-            home.shown(&said).contains(&format!("is written; what it was is kept in HOME/.cursor/{kept}")),
-            "{said}"
+            home.normalized(&result)
+                .contains(&format!("updated; the previous version is in HOME/.cursor/{kept}")),
+            "{result}"
         );
         assert_eq!(home.read(&format!(".cursor/{kept}")), file(url));
     }

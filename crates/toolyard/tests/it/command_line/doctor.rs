@@ -4,18 +4,18 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::toolyard_with;
-use crate::support::gateway::{Gateway, over_http};
+use crate::support::gateway::{TestGateway, http_handler};
 use crate::support::peers;
-use crate::support::scripted::Scripted;
+use crate::support::scripted::ScriptedServer;
 
-/// What it says of a gateway, without what differs from run to run.
+/// Runs the command and replaces values that differ between runs.
 #[track_caller]
-fn doctor(gateway: &Gateway, names: &[(&str, String)]) -> String {
-    let said = toolyard_with(&["doctor", "--url", &gateway.url()]).to_string();
-    let said = names.iter().fold(said, |said, (word, random)| said.replace(random, word));
-    // Times, and the memory that a server takes.
-    let words = said.split_inclusive([' ', '\n']).scan("", |last, word| {
-        let is_random = matches!(last.trim(), "since" | "at" | "with");
+fn doctor(gateway: &TestGateway, names: &[(&str, String)]) -> String {
+    let output = toolyard_with(&["doctor", "--url", &gateway.url()]).to_string();
+    let output = names.iter().fold(output, |output, (word, random)| output.replace(random, word));
+    // Times, and the memory of a server.
+    let words = output.split_inclusive([' ', '\n']).scan("", |last, word| {
+        let is_random = matches!(last.trim(), "since" | "at" | "memory:");
         *last = word;
         let end = word.trim_start_matches(|c: char| !c.is_whitespace());
         Some(if is_random { format!("...{end}") } else { word.to_owned() })
@@ -24,105 +24,106 @@ fn doctor(gateway: &Gateway, names: &[(&str, String)]) -> String {
 }
 
 #[test]
-fn of_a_gateway_with_a_handler_that_is_down() {
-    let there = Scripted::new("there");
+fn handler_that_is_down_is_reported() {
+    let there = ScriptedServer::new("there");
     let nobody = format!("127.0.0.1:{}", peers::free_port());
-    let handlers = [there.handler(), over_http("gone", &format!("http://{nobody}/mcp?key=SECRET"))];
-    let gateway = Gateway::of(&handlers);
+    let handlers = [there.handler(), http_handler("gone", &format!("http://{nobody}/mcp?key=SECRET"))];
+    let gateway = TestGateway::with_handlers(&handlers);
     assert_eq!(gateway.tools(), ["pid", "wait"]);
     let python = peers::peer("python/bin/python").to_str().unwrap().to_owned();
     let random = [("PYTHON", python), ("NOBODY", nobody)];
     assert_snapshot!(doctor(&gateway, &random), @"
-    Toolyard 0.1.0: Degraded. 1 of 2 handlers are ready, 2 of 2 tools are available.
+    Toolyard 0.1.0: Degraded. 1 of 2 handlers ready, 2 of 2 tools available.
 
       ok    there  2 tools, MCP 2025-11-25, stdio://PYTHON, since ...
       DOWN  gone   0 tools, mcp, http://NOBODY/mcp, since ...
             the server cannot be reached: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
 
-    The list of 2 tools has 172 characters, about 40 tokens of a model's context.
-    Processes alive: 1, with ... MiB of their own; started again: 0.
+    The list of 2 tools takes 172 characters, about 40 tokens of a model's context.
+    Running processes: 1, private memory: ... MiB, restarts: 0.
     --- exit status 1
     ");
 }
 
-/// A name that is legal here may still be too long for some.
+/// A valid name may be too long for some clients.
 #[test]
-fn of_a_long_name() {
-    let there = Scripted::new("a-handler-whose-name-is-about-as-long-as-names-can-be");
-    let other = Scripted::new("there");
-    let gateway = Gateway::of(&[other.handler(), there.handler()]);
+fn long_tool_name_is_reported() {
+    let there = ScriptedServer::new("a-handler-whose-name-is-about-as-long-as-names-can-be");
+    let other = ScriptedServer::new("there");
+    let gateway = TestGateway::with_handlers(&[other.handler(), there.handler()]);
     let tools = gateway.tools();
-    let said = toolyard_with(&["doctor", "--url", &gateway.url()]).to_string();
-    let long = said.lines().find(|line| line.contains("`mcp__toolyard__`")).unwrap();
+    let renamed = toolyard_with(&["doctor", "--url", &gateway.url()]).to_string();
+    let long = renamed.lines().find(|line| line.contains("`mcp__toolyard__`")).unwrap();
     assert_eq!(long.matches(&tools[2]).count(), 1, "{long}");
     assert!(!long.contains(" wait"), "{long}");
 }
 
 #[test]
 fn for_programs() {
-    let there = Scripted::new("there");
-    let gateway = Gateway::of(&[there.handler()]);
+    let there = ScriptedServer::new("there");
+    let gateway = TestGateway::with_handlers(&[there.handler()]);
     gateway.tools();
-    let said = toolyard_with(&["doctor", "--output", "json", "--url", &gateway.url()]);
-    let status: Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!((said.code, &status["phase"]), (0, &json!("Ready")));
+    let output = toolyard_with(&["doctor", "--output", "json", "--url", &gateway.url()]);
+    let status: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((output.code, &status["phase"]), (0, &json!("Ready")));
     assert_eq!(status["handlers"][0]["processes"][0]["processes"], 1);
 }
 
-/// Which walls a machine has differs; that there are to be none does not.
+/// The available layers depend on the machine; the configured isolation does not.
 #[test]
-fn of_its_sandbox() {
-    let there = Scripted::new("there");
-    let gateway = Gateway::with(&[there.handler()], json!({"sandbox": {"isolation": "none"}}));
-    let said = toolyard_with(&["doctor", "--sandbox", "--url", &gateway.url()]).to_string();
-    assert_snapshot!(said, @"
-    Isolation is `none`: functions and scripts can run.
+fn sandbox_report() {
+    let there = ScriptedServer::new("there");
+    let gateway = TestGateway::with_settings(&[there.handler()], json!({"sandbox": {"isolation": "none"}}));
+    let result = toolyard_with(&["doctor", "--sandbox", "--url", &gateway.url()]).to_string();
+    assert_snapshot!(result, @"
+    isolation `none`, level `none`: functions and scripts can run
 
     supervisor      enforced
-    cgroup memory   not enforced: there is no isolation
-    cgroup cpu      not enforced: there is no isolation
-    cgroup pids     not enforced: there is no isolation
-    namespaces      not enforced: there is no isolation
-    landlock        not enforced: there is no isolation
-    seccomp         not enforced: there is no isolation
+    cgroup memory   not enforced: isolation is disabled
+    cgroup cpu      not enforced: isolation is disabled
+    cgroup pids     not enforced: isolation is disabled
+    namespaces      not enforced: isolation is disabled
+    landlock        not enforced: isolation is disabled
+    seccomp         not enforced: isolation is disabled
+    uids            not enforced: isolation is disabled
     --- exit status 0
     ");
 }
 
-/// The tools of search alone, with and without something that they find.
+/// Only the search tools, with and without tools to find.
 #[test]
-fn of_its_tokens() {
+fn token_report() {
     let off = json!({"enabled": false});
     let say = |search: Value| {
-        let there = Scripted::new("there");
+        let there = ScriptedServer::new("there");
         let builtins = json!({"scripts": off, "memory": off, "guides": off, "skills": off, "mcp": off, "search": search});
-        let gateway = Gateway::with(&[there.handler()], json!({"builtins": builtins}));
+        let gateway = TestGateway::with_settings(&[there.handler()], json!({"builtins": builtins}));
         gateway.tools();
         toolyard_with(&["doctor", "--tokens", "--url", &gateway.url()]).to_string()
     };
     assert_snapshot!(say(json!({"budget": 300})), @"
-    The list of tools, as MCP clients are given it, in tokens of a model (estimator: bytes/4.4):
+    Size of the list of tools for MCP clients, in tokens (estimator: bytes/4.4):
 
-      all          5 tools       378 tokens
-      search       3 tools       339 tokens
-    * auto         3 tools       339 tokens
+      all          5 tools       377 tokens
+      search       3 tools       338 tokens
+    * auto         3 tools       338 tokens
 
-    * is what is given. `auto` is `all` up to 300 tokens (`builtins.search`).
+    * in use; `auto` means `all` up to 300 tokens (`builtins.search`)
 
-    With all tools, by handler:
+    All tools, by handler:
 
-      builtins       3 tools       339 tokens
+      builtins       3 tools       338 tokens
       there          2 tools        39 tokens
     --- exit status 0
     ");
     assert_snapshot!(say(json!({"enabled": false})), @"
-    The list of tools, as MCP clients are given it, in tokens of a model (estimator: bytes/4.4):
+    Size of the list of tools for MCP clients, in tokens (estimator: bytes/4.4):
 
     * all          2 tools        40 tokens
 
-    All are given: there is no tool that finds others (`builtins.search`).
+    Clients get all tools: tool search is not enabled (`builtins.search`).
 
-    With all tools, by handler:
+    All tools, by handler:
 
       there       2 tools        39 tokens
     --- exit status 0
@@ -130,24 +131,24 @@ fn of_its_tokens() {
 }
 
 #[test]
-fn of_its_tokens_for_programs() {
-    let there = Scripted::new("there");
-    let gateway = Gateway::of(&[there.handler()]);
+fn token_report_as_json() {
+    let there = ScriptedServer::new("there");
+    let gateway = TestGateway::with_handlers(&[there.handler()]);
     gateway.tools();
-    let said = toolyard_with(&["doctor", "--tokens", "--output", "json", "--url", &gateway.url()]);
-    assert_snapshot!(said.to_string(), @r#"
+    let result = toolyard_with(&["doctor", "--tokens", "--output", "json", "--url", &gateway.url()]);
+    assert_snapshot!(result.to_string(), @r#"
     {"estimator":"bytes/4.4","disclosure":"all","lists":[{"disclosure":"all","tools":2,"tokens":40}],"handlers":[{"name":"there","tools":2,"tokens":39}]}
     --- exit status 0
     "#);
 }
 
 #[test]
-fn of_no_gateway() {
+fn doctor_without_gateway() {
     let url = format!("http://127.0.0.1:{}/mcp", peers::free_port());
-    let said = toolyard_with(&["doctor", "--url", &url]).to_string().replace(&url, "URL");
-    assert_snapshot!(said, @"
+    let output = toolyard_with(&["doctor", "--url", &url]).to_string().replace(&url, "URL");
+    assert_snapshot!(output, @"
     --- stderr
-    error: cannot ask URL: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
+    error: request to URL failed: cannot connect: client error (Connect): tcp connect error: Connection refused (os error 111)
     --- exit status 1
     ");
 }

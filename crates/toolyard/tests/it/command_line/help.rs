@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 
 use super::toolyard_with;
 
-/// What is printed, without the blanks at the ends of lines.
+/// Returns the help text without trailing blanks.
 #[track_caller]
 fn help(args: &[&str]) -> String {
     let ended = toolyard_with(args);
@@ -18,38 +18,39 @@ fn help(args: &[&str]) -> String {
 #[test]
 fn of_all() {
     assert_snapshot!(help(&["--help"]), @"
-    One yard for every tool an agent uses.
+    An MCP gateway for every tool an agent uses.
 
-    Toolyard reads ToolRegistry manifests and serves every tool behind them as one MCP endpoint.
+    Toolyard reads ToolRegistry manifests and serves all their tools as one MCP endpoint.
 
     Usage: toolyard [OPTIONS] <COMMAND>
 
     Commands:
       serve        Serve the handlers of manifests as one MCP endpoint
-      stdio        Serve the handlers of manifests on standard input and output, to the one client that starts this
-      check        Check manifests, and show everything that is wrong with them
-      import       Print a manifest for the servers in the file of an MCP client
+      stdio        Serve the handlers of manifests on standard input and output
+      check        Check manifests and report all problems
+      import       Convert the configuration of an MCP client to a manifest and print it
       add          Add a handler to a manifest
-      schema       Print the JSON Schema of a kind of document
+      schema       Print the JSON Schema of a manifest kind
       tools        List the tools of a running gateway
       call         Call a tool of a running gateway
-      test         Try a tool of a handler in a running gateway, and hold arguments and result to its schemas
-      doctor       Say how a running gateway and its handlers are
-      function     Write functions, try them, publish them in versions, and see what becomes of them
-      key          Hand out keys, and take them back: make, list and revoke them in the store of a gateway
-      audit        Read the audit trail in the store of a gateway: who called what, newest first
-      store        Look after what the gateway keeps: see how it is, copy it, bring it up to date
-      connect      Write the configuration of an MCP client, so that it uses the gateway
-      completions  Print the script with which a shell completes our commands
+      test         Test a tool of a handler and validate its arguments and result
+      doctor       Check a running gateway and its handlers
+      accept       Accept the current definitions of changed tools
+      function     Create, test, publish and invoke functions
+      key          Manage the API keys of a gateway
+      audit        Show the audit trail of a gateway, newest first
+      store        Manage the store of a gateway
+      connect      Add the gateway to the configuration of an MCP client
+      completions  Print a shell completion script
       help         Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -60,35 +61,34 @@ fn of_all() {
               Print version
 
     Examples:
-      toolyard serve                        start with a demo server, to see it work
+      toolyard serve                        serve an embedded demo
       toolyard serve -f tools.yaml          serve the handlers of a manifest
-      toolyard serve --import .mcp.json     serve the servers of an MCP client
-      toolyard check tools.yaml             see whether a manifest is right
-      toolyard add openapi URL              put a service with an OpenAPI description into a manifest
+      toolyard serve --import .mcp.json     serve the servers in an MCP client's configuration
+      toolyard check tools.yaml             check a manifest
+      toolyard add openapi URL              add a service with an OpenAPI description to a manifest
       toolyard tools                        list the tools of a running gateway
-      toolyard call add a=1 b=2             call one of them
-      toolyard doctor                       say how the gateway and its handlers are
-      toolyard test weather                 try the tool of a handler
-      toolyard function new --lang py NAME  begin a tool of your own, which the gateway runs
-      toolyard key create ci --scope rest   hand out a key
-      toolyard audit --since 1h             see who called what
-      toolyard store backup FILE            copy what the gateway keeps, while it serves
-      toolyard connect cursor               write the configuration of a client
+      toolyard call add a=1 b=2             call a tool
+      toolyard doctor                       check a running gateway and its handlers
+      toolyard test weather                 test a tool of a handler
+      toolyard function new --lang py NAME  create a function, a tool of your own that the gateway runs
+      toolyard key create ci --scope rest   create a key
+      toolyard audit --since 1h             show the audit trail of the last hour
+      toolyard store backup FILE            back up the store, also while the gateway is running
+      toolyard connect cursor               add the gateway to the configuration of an MCP client
 
     Exit status:
-      0  done
-      1  it failed: the gateway cannot be reached, the tool said no
-      2  wrong usage, a manifest with problems, or nobody to ask
+      0  success
+      1  failure, such as an unreachable gateway or a failed tool
+      2  invalid usage, an invalid manifest, or confirmation needed without a terminal
 
     Environment:
-      TOOLYARD_LOG        what is logged to stderr, such as `debug` or `toolyard_mcp=trace` [default: info]
-      TOOLYARD_STATE_DIR  where the gateway keeps what outlives it, unless a manifest says otherwise
+      TOOLYARD_LOG        log filter, such as `debug` or `toolyard_mcp=trace` [default: info]
+      TOOLYARD_STATE_DIR  directory for persistent state, unless a manifest sets `store`
                           [default: $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard]
-      TOOLYARD_URL        the gateway that is asked where there is no `--url`
-      TOOLYARD_KEY        the key that it is shown, where there is no `--key-file`; no gateway but one on this
-                          machine or that of TOOLYARD_URL gets it
-      OTEL_…              where metrics and traces are sent, where the manifest does not say it
-      NO_COLOR            set to anything, no colours on a terminal either
+      TOOLYARD_URL        URL of the gateway, unless `--url` is given
+      TOOLYARD_KEY        API key, unless `--key-file` is given; sent only to loopback or $TOOLYARD_URL
+      OTEL_…              destination of metrics and traces, unless a manifest sets it
+      NO_COLOR            disable colours if not empty
     ");
 }
 
@@ -101,27 +101,27 @@ fn of_serve() {
 
     Options:
       -f, --file <FILE>
-              A manifest, or a folder of them; without any, an embedded demo is served
+              Manifest or directory of manifests (default: an embedded demo); repeatable
 
           --import <FILE>
-              The file of an MCP client, whose servers are served as well: see `toolyard import`
+              Configuration file of an MCP client whose servers to serve; see `toolyard import`
 
-          --listen <PLACE>
-              Where to listen, instead of where the manifest says: an address such as 127.0.0.1:8080, or a socket such as unix:/run/toolyard.sock
+          --listen <ADDRESS>
+              Address (127.0.0.1:8080) or Unix socket (unix:/run/toolyard.sock) to listen on, instead of those in the manifest; repeatable
 
           --log-format <FORMAT>
-              How the log looks, instead of what the manifest says
+              Log format (default: that of the manifest)
 
               Possible values:
-              - human: For people
-              - json:  One JSON object a line
+              - human: Readable text
+              - json:  One JSON object per line
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -129,39 +129,38 @@ fn of_serve() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard serve                              the embedded demo, on 127.0.0.1:8080
-      toolyard serve -f tools.yaml -f more/       files, and all manifests of a folder
+      toolyard serve                              an embedded demo, on 127.0.0.1:8080
+      toolyard serve -f tools.yaml -f more/       a file, and all manifests in a directory
       toolyard serve --import .mcp.json           the servers of Claude, Cursor, VS Code and others
-      toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a port that the system chooses
+      toolyard serve -f tools.yaml --listen 127.0.0.1:0    on a free port
       toolyard serve -f tools.yaml --listen unix:/run/toolyard.sock --listen 127.0.0.1:8080
 
-    An edit of the files is applied while the gateway serves: only what it changes is touched, and one with
-    problems is refused as a whole. SIGHUP has the files read at once, those of the certificate as well.
-    `-f -` is standard input, which is read once.
+    The gateway applies edits of the files while it runs. An edit affects only what it changes; an invalid edit is
+    rejected as a whole. SIGHUP reloads the files and the TLS certificate immediately. `-f -` reads standard input once.
 
-    SIGTERM and SIGINT drain: no new calls are taken, those that run are let end, exit status 0.
-    A second one ends at once.
+    SIGTERM and SIGINT drain: the gateway accepts no new calls, waits for running calls and exits with status 0.
+    A second signal exits immediately.
     ");
 }
 
 #[test]
 fn of_check() {
     assert_snapshot!(help(&["check", "--help"]), @"
-    Check manifests, and show everything that is wrong with them
+    Check manifests and report all problems
 
-    Usage: toolyard check [OPTIONS] <FILE|FOLDER>...
+    Usage: toolyard check [OPTIONS] <FILE|DIR>...
 
     Arguments:
-      <FILE|FOLDER>...
-              A manifest, a folder of them, or `-` for standard input
+      <FILE|DIR>...
+              Manifest, directory of manifests, or `-` for standard input
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -173,29 +172,29 @@ fn of_check() {
       toolyard check --output json tools.yaml
       cat tools.yaml | toolyard check -
 
-    Nothing is started and nothing connected to. The variables and the files that the manifests refer to have to
-    be there. The exit status is 2 when there are problems.
+    Starts no servers and opens no connections. The variables and files that the manifests refer to must exist. The
+    exit status is 2 if there are problems.
     ");
 }
 
 #[test]
 fn of_import() {
     assert_snapshot!(help(&["import", "--help"]), @"
-    Print a manifest for the servers in the file of an MCP client
+    Convert the configuration of an MCP client to a manifest and print it
 
     Usage: toolyard import [OPTIONS] <FILE>
 
     Arguments:
       <FILE>
-              A file with `mcpServers` (Claude, Cursor and others), `servers` (VS Code) or `Mcp.Servers` (.NET); `-` for standard input
+              File with `mcpServers` (Claude, Cursor and others), `servers` (VS Code) or `Mcp.Servers` (.NET), or `-` for standard input
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -205,10 +204,10 @@ fn of_import() {
     Examples:
       toolyard import .mcp.json > tools.yaml
       toolyard import ~/.cursor/mcp.json --output json
-      toolyard serve --import .mcp.json           serve them without a manifest
+      toolyard serve --import .mcp.json           serve the servers without a manifest
 
-    What a client writes as ${env:NAME} or ${input:name} becomes ${NAME}. Secrets that stand in the file stand in
-    the manifest, too. What changes on the way is said on standard error.
+    ${env:NAME} and ${input:name} become ${NAME}. Secrets in the file are copied to the manifest. Notes on standard
+    error list what the manifest states differently.
     ");
 }
 
@@ -220,16 +219,16 @@ fn of_add() {
     Usage: toolyard add [OPTIONS] <COMMAND>
 
     Commands:
-      openapi  Add a service with an OpenAPI description: its operations become tools
+      openapi  Add a service with an OpenAPI description, whose operations become tools
       help     Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -241,41 +240,41 @@ fn of_add() {
       toolyard add openapi api/openapi.yaml --name shop --tag orders -f tools.yaml
     ");
     assert_snapshot!(help(&["add", "openapi", "--help"]), @"
-    Add a service with an OpenAPI description: its operations become tools
+    Add a service with an OpenAPI description, whose operations become tools
 
     Usage: toolyard add openapi [OPTIONS] <URL|FILE>
 
     Arguments:
       <URL|FILE>
-              The description: OpenAPI 2 or 3, as JSON or YAML
+              OpenAPI 2 or 3 description, as JSON or YAML
 
     Options:
           --name <NAME>
-              The name of the handler; that of the service unless set
+              Name of the handler (default: derived from the name of the service)
 
           --operation <NAME>
-              An operation that becomes a tool, by its `operationId` or by the name of the tool; may be said more than once
+              Only the operation with this `operationId` or tool name; repeatable
 
           --tag <TAG>
-              A tag whose operations become tools; may be said more than once
+              Only operations with this tag; repeatable
 
       -f, --file <FILE>
-              The manifest; it is made where there is none
+              Manifest to change; created if it does not exist
 
               [default: tools.yaml]
 
           --yes
-              Do not ask
+              Skip the confirmation (required without a terminal)
 
           --dry-run
-              Show the change, and write nothing
+              Show the change without writing it
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -287,16 +286,15 @@ fn of_add() {
       toolyard add openapi api/openapi.yaml --name shop --tag orders
       toolyard add openapi swagger.json --operation getPet --operation addPet --dry-run
 
-    The tools are shown first, with what is wrong with the description. What would change of the manifest is shown,
-    too, and then asked for; without a terminal it takes `--yes`. Everything else in the manifest stays as it is,
-    comments included. Credentials are not written: docs/manifest.md says how a handler has them.
+    Shows the tools, the faults of the description and the change, and asks for confirmation. Everything else in the
+    manifest is preserved, including comments. Credentials are not written; docs/manifest.md describes how to add them.
     ");
 }
 
 #[test]
 fn of_schema() {
     assert_snapshot!(help(&["schema", "--help"]), @"
-    Print the JSON Schema of a kind of document
+    Print the JSON Schema of a manifest kind
 
     Usage: toolyard schema [OPTIONS] [KIND]
 
@@ -305,18 +303,18 @@ fn of_schema() {
               The kind of document
 
               Possible values:
-              - toolregistry: Handlers: where tools come from
-              - toolyard:     The gateway itself
+              - toolregistry: Handlers, the sources of tools
+              - toolyard:     Settings of the gateway itself
 
               [default: toolregistry]
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -327,43 +325,43 @@ fn of_schema() {
       toolyard schema > toolregistry.schema.json
       toolyard schema toolyard > toolyard.schema.json
 
-    An editor with the YAML language server follows a first line such as
+    Editors with the YAML language server apply the schema that the first line of a manifest names:
       # yaml-language-server: $schema=toolregistry.schema.json
     ");
 }
 
 #[test]
-fn the_version() {
+fn version_output() {
     assert_eq!(help(&["--version"]), format!("toolyard {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn of_stdio() {
     assert_snapshot!(help(&["stdio", "--help"]), @"
-    Serve the handlers of manifests on standard input and output, to the one client that starts this
+    Serve the handlers of manifests on standard input and output
 
     Usage: toolyard stdio [OPTIONS]
 
     Options:
       -f, --file <FILE>
-              A manifest, or a folder of them; without any, an embedded demo is served
+              Manifest or directory of manifests (default: an embedded demo); repeatable
 
           --import <FILE>
-              The file of an MCP client, whose servers are served as well: see `toolyard import`
+              Configuration file of an MCP client whose servers to serve; see `toolyard import`
 
           --log-format <FORMAT>
-              How the log looks, instead of what the manifest says
+              Log format (default: that of the manifest)
 
               Possible values:
-              - human: For people
-              - json:  One JSON object a line
+              - human: Readable text
+              - json:  One JSON object per line
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -373,10 +371,10 @@ fn of_stdio() {
     Examples:
       toolyard stdio -f tools.yaml
       toolyard stdio --import .mcp.json           the servers of Claude, Cursor, VS Code and others
-      toolyard connect claude --stdio -f tools.yaml    have a client start it
+      toolyard connect claude --stdio -f tools.yaml    configure a client to start it
 
-    Nothing is listened on. What is logged goes to standard error, and edits of the files are applied as by
-    `toolyard serve`. It ends with its input, after the calls that run, which it gives the time that
-    `timeouts.drain` says; SIGTERM and SIGINT end it at once. No process of a handler stays.
+    The gateway serves the client that starts it and opens no port. Logs go to standard error. Edits of the files are
+    applied as by `toolyard serve`. At the end of its input, the gateway waits up to `timeouts.drain` for running calls
+    and exits; SIGTERM and SIGINT exit immediately. All processes of handlers end with it.
     ");
 }

@@ -1,4 +1,4 @@
-//! `toolyard key`, `test` and `audit`, and what the other commands do where a key is wanted.
+//! `toolyard key`, `test` and `audit`, and other commands that require a key.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::eventually;
-use crate::support::gateway::{Gateway, process_document, toolyard};
-use crate::support::process::{Ended, run};
+use crate::support::gateway::{TestGateway, process_document, toolyard};
+use crate::support::process::{ProgramResult, run};
 
-/// A store in a folder, as a manifest has it.
-struct Yard {
+/// A gateway with a store file that its manifest names.
+struct KeyGateway {
     folder: TempDir,
-    gateway: Gateway,
+    gateway: TestGateway,
 }
 
-impl Yard {
+impl KeyGateway {
     fn start() -> Self {
         let folder = TempDir::new().unwrap();
         let store = json!({"path": folder.path().join("yard.db")});
@@ -27,26 +27,27 @@ impl Yard {
             "type": "mcp",
             "mcpConfig": {"transport": "stdio", "command": env!("CARGO_BIN_EXE_toolyard"), "args": ["demo-server"]},
         });
-        let gateway = Gateway::with(&[demo], json!({"store": store, "timeouts": {"keyCheck": "10ms"}}));
+        let gateway =
+            TestGateway::with_settings(&[demo], json!({"store": store, "timeouts": {"keyCheck": "10ms"}}));
         Self { folder, gateway }
     }
 
-    /// A command that looks into the store.
+    /// Returns a command that reads the store.
     fn store_command(&self, args: &[&str]) -> Command {
         let mut command = toolyard(self.folder.path());
         command.args(args).arg("-f").arg(self.folder.path().join("process.json"));
         command
     }
 
-    /// A command that asks the gateway, and shows a key where there is one.
-    fn ask(&self, key: &str, args: &[&str]) -> Ended {
+    /// Runs a command against the gateway, with a key unless it is empty.
+    fn run_with_key(&self, key: &str, args: &[&str]) -> ProgramResult {
         let mut command = toolyard(self.folder.path());
         run(command.env("TOOLYARD_KEY", key).args(args).args(["--url", &self.gateway.url()]))
     }
 }
 
-/// What was said, without what differs from run to run.
-fn shown(ended: &Ended, gateway: &Gateway, id: &str) -> String {
+/// Replaces values that differ between runs.
+fn normalized(ended: &ProgramResult, gateway: &TestGateway, id: &str) -> String {
     let text = ended.to_string().replace(&gateway.address.to_string(), "ADDRESS").replace(id, "ID");
     let words = text.split_inclusive([' ', '\n', ',']);
     let is_time = |word: &str| word.len() > 20 && word.starts_with("20") && word.contains("Z");
@@ -63,14 +64,14 @@ fn shown(ended: &Ended, gateway: &Gateway, id: &str) -> String {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one story, of which each line follows from the one before")]
-fn from_the_first_key_to_the_last_record() {
-    let yard = Yard::start();
-    let made = run(&mut yard.store_command(&[
+fn keys_from_creation_to_audit_record() {
+    let setup = KeyGateway::start();
+    let made = run(&mut setup.store_command(&[
         "key", "create", "ops", "--scope", "tools:*", "--scope", "rest", "--scope", "admin",
     ]));
     let key = made.stdout.trim().to_owned();
     let id = key.split('_').nth(1).unwrap_or_else(|| panic!("{made}"));
-    let small = run(&mut yard.store_command(&[
+    let small = run(&mut setup.store_command(&[
         "key",
         "create",
         "small",
@@ -85,84 +86,84 @@ fn from_the_first_key_to_the_last_record() {
     ]));
     let (said, small) = (small.stderr.clone(), small.stdout.trim().to_owned());
     let small_id = small.split('_').nth(1).unwrap();
-    let store = yard.folder.path().join("yard.db");
-    assert_eq!(said.trim_end(), format!("note: the key {small_id} is in the store {}", store.display()));
-    eventually("a key is asked for", || (yard.ask("", &["tools"]).code != 0).then_some(()));
-    let say = |ended: &Ended| shown(ended, &yard.gateway, id).replace(small_id, "SMALL");
+    let store = setup.folder.path().join("yard.db");
+    assert_eq!(said.trim_end(), format!("note: created key {small_id} in the store {}", store.display()));
+    eventually("a key is asked for", || (setup.run_with_key("", &["tools"]).code != 0).then_some(()));
+    let say = |ended: &ProgramResult| normalized(ended, &setup.gateway, id).replace(small_id, "SMALL");
 
-    assert_snapshot!(say(&yard.ask("", &["tools"])), @"
+    assert_snapshot!(say(&setup.run_with_key("", &["tools"])), @"
     --- stderr
-    error: cannot ask http://ADDRESS/mcp: the server answered with HTTP status 401 Unauthorized
+    error: cannot connect to http://ADDRESS/mcp: the server answered with HTTP status 401 Unauthorized
     --- exit status 1
     ");
-    assert_snapshot!(say(&yard.ask("", &["doctor"])), @"
+    assert_snapshot!(say(&setup.run_with_key("", &["doctor"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refuses: A key is needed: `Authorization: Bearer KEY`
+    error: http://ADDRESS/mcp refused the request: missing key: send `Authorization: Bearer KEY`
     --- exit status 1
     ");
-    assert_snapshot!(say(&yard.ask("ty_wrong", &["doctor"])), @"
+    assert_snapshot!(say(&setup.run_with_key("ty_wrong", &["doctor"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refuses: This key opens nothing
+    error: http://ADDRESS/mcp refused the request: invalid key
     --- exit status 1
     ");
-    assert_snapshot!(say(&yard.ask(&small, &["doctor"])), @"
+    assert_snapshot!(say(&setup.run_with_key(&small, &["doctor"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refuses: This key has not the scope for that
+    error: http://ADDRESS/mcp refused the request: the key lacks the required scope
     --- exit status 1
     ");
-    assert_snapshot!(say(&yard.ask(&small, &["tools"])), @"
+    assert_snapshot!(say(&setup.run_with_key(&small, &["tools"])), @"
     echo                             Returns the text that it is given.
     --- exit status 0
     ");
-    assert_snapshot!(say(&yard.ask(&small, &["call", "echo", "text=hello"])), @"
+    assert_snapshot!(say(&setup.run_with_key(&small, &["call", "echo", "text=hello"])), @"
     hello
     --- exit status 0
     ");
-    assert_snapshot!(say(&yard.ask(&small, &["call", "echo", "text=again"])), @"
+    assert_snapshot!(say(&setup.run_with_key(&small, &["call", "echo", "text=again"])), @"
     --- stderr
-    error: The quota of 1/week is used up
+    error: quota of 1/week exhausted
     --- exit status 1
     ");
-    assert_snapshot!(say(&yard.ask(&key, &["test", "demo", "add", "a=1", "b=2"])), @r#"
+    assert_snapshot!(say(&setup.run_with_key(&key, &["test", "demo", "add", "a=1", "b=2"])), @r#"
     ok: add after ... ms
-      arguments  fit the schema
-      note       the tool has no output schema: what came is not checked
+      arguments  valid
+      note       the tool has no output schema: the result was not validated
     {"content":[{"type":"text","text":"3"}],"resultType":"complete"}
     --- exit status 0
     "#);
-    assert_snapshot!(say(&yard.ask(&key, &["test", "demo", "add", "a=x"])), @r#"
+    assert_snapshot!(say(&setup.run_with_key(&key, &["test", "demo", "add", "a=x"])), @r#"
     FAILED: add after ... ms
       arguments  Invalid arguments: "b" is a required property; /a: value is not of type "number"
       error      Invalid arguments: "b" is a required property; /a: value is not of type "number"
     --- exit status 1
     "#);
-    assert_snapshot!(say(&yard.ask(&key, &["test", "demo"])), @"
+    assert_snapshot!(say(&setup.run_with_key(&key, &["test", "demo"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refuses: The handler has several tools: `toolName` says which
+    error: http://ADDRESS/mcp refused the request: the handler has several tools: set `toolName`
     --- exit status 1
     ");
-    assert_snapshot!(say(&yard.ask(&small, &["test", "demo", "add"])), @"
+    assert_snapshot!(say(&setup.run_with_key(&small, &["test", "demo", "add"])), @"
     --- stderr
-    error: http://ADDRESS/mcp refuses: This key has not the scope for that
+    error: http://ADDRESS/mcp refused the request: the key lacks the required scope
     --- exit status 1
     ");
-    let audit = || run(&mut yard.store_command(&["audit"]));
+    let audit = || run(&mut setup.store_command(&["audit"]));
     eventually("all calls are written", || (audit().stdout.lines().count() == 6).then_some(()));
-    assert_snapshot!(say(&run(&mut yard.store_command(&["key", "list"]))), @"
+    assert_snapshot!(say(&run(&mut setup.store_command(&["key", "list"]))), @"
     ID  ops  tools:* rest admin, since TIME
     SMALL  small  tools:demo/e*, rate 9/s, calls 1/week, until TIME
     --- exit status 0
     ");
-    assert_snapshot!(say(&run(&mut yard.store_command(&["key", "revoke", small_id]))), @"
-    SMALL opens nothing any more
+    assert_snapshot!(say(&run(&mut setup.store_command(&["key", "revoke", small_id]))), @"
+    revoked key SMALL
     --- exit status 0
     ");
-    assert_snapshot!(say(&run(&mut yard.store_command(&["key", "revoke", "nobody"]))), @r#"
+    assert_snapshot!(say(&run(&mut setup.store_command(&["key", "revoke", "nobody"]))), @r#"
     --- stderr
-    error: there is no key "nobody" among 2 keys
+    error: no key with id "nobody" among 2 keys
     --- exit status 1
     "#);
-    eventually("the key opens nothing", || (yard.ask(&small, &["tools"]).code != 0).then_some(()));
+    eventually("the key opens nothing", || (setup.run_with_key(&small, &["tools"]).code != 0).then_some(()));
     assert_snapshot!(say(&audit()), @"
     TIME  command line  key_revoked SMALL: done
     TIME  ID (ops)  call add of demo: invalid_arguments, ... ms
@@ -173,11 +174,11 @@ fn from_the_first_key_to_the_last_record() {
     TIME  command line  key_created ID: done
     --- exit status 0
     ");
-    assert_snapshot!(say(&run(&mut yard.store_command(&["audit", "--key", small_id, "--outcome", "ok"]))), @"
+    assert_snapshot!(say(&run(&mut setup.store_command(&["audit", "--key", small_id, "--outcome", "ok"]))), @"
     TIME  SMALL (small)  call echo of demo: ok, ... ms
     --- exit status 0
     ");
-    assert_snapshot!(say(&run(&mut yard.store_command(&["audit", "--name", "nothing"]))), @"
+    assert_snapshot!(say(&run(&mut setup.store_command(&["audit", "--name", "nothing"]))), @"
     no records
     --- exit status 0
     ");
@@ -193,9 +194,9 @@ fn for_programs() {
     };
     let made = json(&["key", "create", "x", "--scope", "metrics", "--cost", "2.5"]);
     assert!(made["key"].as_str().unwrap().starts_with("ty_"));
-    let listed = json(&["key", "list"]);
-    assert_eq!((&listed["keys"][0]["id"], &listed["keys"][0]["cost"]), (&made["id"], &json!("2.5")));
-    assert!(listed["keys"][0].get("key").is_none() && listed["keys"][0].get("hash").is_none());
+    let keys = json(&["key", "list"]);
+    assert_eq!((&keys["keys"][0]["id"], &keys["keys"][0]["cost"]), (&made["id"], &json!("2.5")));
+    assert!(keys["keys"][0].get("key").is_none() && keys["keys"][0].get("hash").is_none());
     let revoked = json(&["key", "revoke", made["id"].as_str().unwrap()]);
     assert_eq!(revoked["valid"], json!(false));
     let trail = json(&["audit"]);
@@ -207,46 +208,48 @@ fn for_programs() {
     let first = json(&["audit", "--before", &next]);
     assert_eq!((&first["records"][0]["action"], first.get("next")), (&json!("key_created"), None));
     let for_people = run(toolyard(folder.path()).args(["audit", "--limit", "1"]));
-    assert_eq!(for_people.stderr.trim_end(), format!("note: there may be more: `--before {next}` goes on"));
+    assert_eq!(
+        for_people.stderr.trim_end(),
+        format!("note: there may be more records; continue with `--before {next}`")
+    );
     assert_eq!(for_people.stdout.lines().count(), 1, "{for_people}");
 }
 
-/// Names are their callers' inventions, and come to the terminal of whoever reads the trail.
+/// Callers choose names, which appear on the terminal of an operator.
 #[test]
-fn what_others_wrote_steers_no_terminal() {
-    let yard = Yard::start();
+fn untrusted_names_are_escaped() {
+    let setup = KeyGateway::start();
     let name = "\u{1b}[2J\u{9b}1A\n2020-01-01T00:00:00Z  forged";
-    yard.gateway.ask("tools/call", json!({"name": name}));
-    let audit = || run(&mut yard.store_command(&["audit"]));
-    let said =
-        eventually("the call is written", || Some(audit()).filter(|said| said.stdout.contains("forged")));
+    setup.gateway.request("tools/call", json!({"name": name}));
+    let audit = || run(&mut setup.store_command(&["audit"]));
+    let result =
+        eventually("the call is written", || Some(audit()).filter(|result| result.stdout.contains("forged")));
     let line = r"\u{1b}[2J\u{9b}1A\n2020-01-01T00:00:00Z  forged: tool_not_found";
-    assert!(said.stdout.contains(line) && said.stdout.lines().count() == 1, "{said}");
-    assert!(!said.stdout.trim_end().contains(char::is_control), "{said}");
+    assert!(result.stdout.contains(line) && result.stdout.lines().count() == 1, "{result}");
+    assert!(!result.stdout.trim_end().contains(char::is_control), "{result}");
 }
 
 #[test]
-fn who_only_looks_makes_no_store() {
+fn commands_that_read_create_no_store() {
     let folder = TempDir::new().unwrap();
     let home = folder.path().to_str().unwrap();
     for args in [&["key", "list"][..], &["key", "revoke", "x"], &["audit"]] {
-        let said = run(toolyard(folder.path()).args(args)).to_string();
-        let expected = format!(
-            "error: there is no store at {home}/.local/state/toolyard/toolyard.db: name the manifest"
-        );
-        assert!(said.contains(&expected) && said.contains("exit status 1"), "{args:?}: {said}");
+        let output = run(toolyard(folder.path()).args(args)).to_string();
+        let expected =
+            format!("error: no store at {home}/.local/state/toolyard/toolyard.db: name the manifest");
+        assert!(output.contains(&expected) && output.contains("exit status 1"), "{args:?}: {output}");
     }
     assert!(!folder.path().join(".local").exists());
 }
 
 #[test]
-fn what_makes_no_sense() {
+fn invalid_key_arguments_are_refused() {
     let folder = TempDir::new().unwrap();
     let memory = process_document(folder.path(), json!({"store": {"memory": true}}));
     let say = |args: &[&str]| run(toolyard(folder.path()).args(args)).to_string();
     assert_snapshot!(say(&["key", "create", "x", "--scope", "root"]), @"
     --- stderr
-    error: invalid value 'root' for '--scope <SCOPE>': a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics` or `memory:PATTERN` (such as `memory:session/*`)
+    error: invalid value 'root' for '--scope <SCOPE>': a scope is `tools:PATTERN` (such as `tools:*` or `tools:github/get_*`), `rest`, `admin`, `functions`, `metrics`, `memory:PATTERN` (such as `memory:session/*`) or `publish:PATTERN` (such as `publish:geo-*`)
 
     For more information, try '--help'.
     --- exit status 2
@@ -263,17 +266,17 @@ fn what_makes_no_sense() {
     ");
     assert_snapshot!(say(&["key", "create", "", "--scope", "rest"]), @"
     --- stderr
-    error: a key has a name, of at most 100 characters and without control characters
+    error: a key needs a name of at most 100 characters without control characters
     --- exit status 2
     ");
     assert_snapshot!(say(&["key", "create", "x", "--scope", "rest", "--rate", "10"]), @"
     --- stderr
-    error: a rate is for a period: `10/s`
+    error: a rate needs a period: `10/s`
     --- exit status 2
     ");
     assert_snapshot!(say(&["key", "create", "x", "--scope", "rest", "--expires", "soon"]), @"
     --- stderr
-    error: invalid value 'soon' for '--expires <TIME>': a span of time is a number and a unit: 30s, 10min, 12h, 90d or 4w
+    error: invalid value 'soon' for '--expires <TIME>': expected a number and a unit, such as 30s, 10min, 12h, 90d or 4w
 
     For more information, try '--help'.
     --- exit status 2
@@ -288,14 +291,14 @@ fn what_makes_no_sense() {
     let in_memory = run(toolyard(folder.path()).args(["key", "list", "-f"]).arg(&memory));
     assert_snapshot!(in_memory.to_string(), @"
     --- stderr
-    error: the store is in the memory of the gateway: ask the gateway itself, by REST (/api/v1)
+    error: the store is in the memory of the gateway; use the REST API of the gateway (/api/v1)
     --- exit status 1
     ");
     let file = Path::new("/nothing/here");
     let unread = run(toolyard(folder.path()).args(["doctor", "--key-file"]).arg(file));
     assert_snapshot!(unread.to_string(), @"
     --- stderr
-    error: there is no key in the file: the credentials cannot be read: No such file or directory (os error 2)
+    error: cannot read the API key: cannot read the credentials: No such file or directory (os error 2)
     --- exit status 1
     ");
 }

@@ -1,4 +1,4 @@
-//! `toolyard check`, `import` and `schema`, and what `serve` reads beside files.
+//! `toolyard check`, `import` and `schema`, and further inputs of `serve`.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::toolyard_with;
-use crate::support::gateway::{Gateway, toolyard};
-use crate::support::process::{Ended, Process, run, run_with};
+use crate::support::gateway::{TestGateway, toolyard};
+use crate::support::process::{ProgramResult, RunningProgram, run, run_with};
 
 const TOOLS: &str = "\
 apiVersion: omnia.altairalabs.ai/v1alpha1
@@ -42,10 +42,10 @@ const CLIENT: &str = r#"{"mcpServers": {
   "old": {"command": "x", "disabled": true}
 }}"#;
 
-/// A folder with files in it.
-struct Files(TempDir);
+/// A directory with files.
+struct ManifestFiles(TempDir);
 
-impl Files {
+impl ManifestFiles {
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().unwrap();
         for (name, text) in files {
@@ -60,17 +60,20 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// Runs `toolyard` in the folder.
+    /// Runs `toolyard` in the directory.
     #[track_caller]
-    fn toolyard(&self, args: &[&str]) -> Ended {
+    fn toolyard(&self, args: &[&str]) -> ProgramResult {
         run(toolyard(self.0.path()).current_dir(self.0.path()).args(args))
     }
 }
 
 #[test]
-fn a_check_of_what_is_right() {
-    let files =
-        Files::new(&[("tools.yaml", TOOLS), ("more/a.json", "{}"), ("empty/b.yaml", "# nothing yet\n")]);
+fn check_of_valid_manifests() {
+    let files = ManifestFiles::new(&[
+        ("tools.yaml", TOOLS),
+        ("more/a.json", "{}"),
+        ("empty/b.yaml", "# nothing yet\n"),
+    ]);
     assert_snapshot!(files.toolyard(&["check", "tools.yaml", "empty"]), @"
     no problems in 2 files: 2 handlers (1 http, 1 mcp)
     --- exit status 0
@@ -86,8 +89,8 @@ fn a_check_of_what_is_right() {
 }
 
 #[test]
-fn a_check_of_what_is_wrong() {
-    let files = Files::new(&[("a/broken.yaml", BROKEN), ("a/also.json", "{\"kind\": \"Tool\"}")]);
+fn check_of_invalid_manifest() {
+    let files = ManifestFiles::new(&[("a/broken.yaml", BROKEN), ("a/also.json", "{\"kind\": \"Tool\"}")]);
     assert_snapshot!(files.toolyard(&["check", "a", "absent.yaml"]), @"
     a/also.json:1:10: kind: `Tool` is not a known kind of document
       expected one of ToolRegistry, Toolyard
@@ -95,7 +98,7 @@ fn a_check_of_what_is_wrong() {
       expected one of mcp, http, grpc, openapi, function, cortexone
       hint: did you mean `mcp`?
     a/broken.yaml:7:31: spec.handlers[1].retry: unknown field
-      expected one of name, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, price, displayName, description, chunk, chunkThreshold
+      expected one of name, type, mcpConfig, auth, retryPolicy, retries, timeout, prefix, overrides, pin, price, displayName, description, chunk, chunkThreshold
     a/broken.yaml:7:80: spec.handlers[1].mcpConfig.command: the environment variable `MISSING` is not set
       hint: `${NAME}` stands for an environment variable, and `$${` for the characters `${`
     absent.yaml: this cannot be read: No such file or directory (os error 2)
@@ -110,9 +113,9 @@ fn a_check_of_what_is_wrong() {
     assert_snapshot!(toolyard_with(&["check"]), @"
     --- stderr
     error: the following required arguments were not provided:
-      <FILE|FOLDER>...
+      <FILE|DIR>...
 
-    Usage: toolyard check <FILE|FOLDER>...
+    Usage: toolyard check <FILE|DIR>...
 
     For more information, try '--help'.
     --- exit status 2
@@ -120,8 +123,8 @@ fn a_check_of_what_is_wrong() {
 }
 
 #[test]
-fn a_check_of_standard_input() {
-    let files = Files::new(&[("tools.yaml", TOOLS), ("broken.yaml", BROKEN)]);
+fn check_of_standard_input() {
+    let files = ManifestFiles::new(&[("tools.yaml", TOOLS), ("broken.yaml", BROKEN)]);
     let check = |name: &str| {
         let mut command = toolyard(files.0.path());
         run_with(command.args(["check", "-"]), File::open(files.path(name)).unwrap())
@@ -134,11 +137,11 @@ fn a_check_of_standard_input() {
 }
 
 #[test]
-fn an_import_is_a_manifest() {
-    let files = Files::new(&[(".mcp.json", CLIENT), ("none.json", "{}")]);
+fn import_prints_a_manifest() {
+    let files = ManifestFiles::new(&[(".mcp.json", CLIENT), ("none.json", "{}")]);
     let imported = files.toolyard(&["import", ".mcp.json"]);
-    let shown = imported.to_string().replace(env!("CARGO_BIN_EXE_toolyard"), "TOOLYARD");
-    assert_snapshot!(shown, @r#"
+    let normalized = imported.to_string().replace(env!("CARGO_BIN_EXE_toolyard"), "TOOLYARD");
+    assert_snapshot!(normalized, @r#"
     apiVersion: omnia.altairalabs.ai/v1alpha1
     kind: ToolRegistry
     metadata:
@@ -155,17 +158,17 @@ fn an_import_is_a_manifest() {
               API_KEY: hunter2
               LEVEL: "${LEVEL}"
     --- stderr
-    note: .mcp.json:2:14: mcpServers["My Demo"]: `My Demo` is called `my-demo` now
-    note: .mcp.json:2:34: mcpServers["My Demo"].env.API_KEY: this value is in the manifest as it is here; `${NAME}` would keep it out
-    note: .mcp.json:3:10: mcpServers.old: `old` is disabled, and left out
+    note: .mcp.json:2:14: mcpServers["My Demo"]: `My Demo` is renamed to `my-demo`
+    note: .mcp.json:2:34: mcpServers["My Demo"].env.API_KEY: this value is copied into the manifest; use `${NAME}` to keep it out
+    note: .mcp.json:3:10: mcpServers.old: `old` is disabled and not imported
     --- exit status 0
     "#);
     assert_snapshot!(files.toolyard(&["import", "none.json"]), @"
     --- stderr
-    error: the file has problems
+    error: invalid client configuration
 
-    none.json:1:1: this names no MCP servers
-      expected `mcpServers`, or `servers` as VS Code has it, with at least one server
+    none.json:1:1: no MCP servers found
+      expected `mcpServers`, or `servers` (VS Code), with at least one server
     --- exit status 2
     ");
 
@@ -184,28 +187,28 @@ fn an_import_is_a_manifest() {
 
 #[test]
 fn imported_servers_are_served() {
-    let files = Files::new(&[("client.json", CLIENT)]);
+    let files = ManifestFiles::new(&[("client.json", CLIENT)]);
     let mut serve = toolyard(files.0.path());
     serve.env("LEVEL", "1").args(["serve", "--import"]).arg(files.path("client.json"));
-    let gateway = Gateway::start(files.0, &mut serve);
+    let gateway = TestGateway::start(files.0, &mut serve);
     assert_eq!(gateway.tools(), ["echo", "reverse_string", "add"]);
     let log = gateway.process.stderr.text();
-    assert!(log.contains("`My Demo` is called `my-demo` now"), "{log}");
+    assert!(log.contains("`My Demo` is renamed to `my-demo`"), "{log}");
     assert!(!log.contains("hunter2"), "{log}");
 }
 
 #[test]
-fn a_manifest_from_standard_input_is_served() {
+fn manifest_from_standard_input_is_served() {
     let demo = "\
 apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
 metadata: {name: demo}
 spec: {handlers: [{name: demo, type: mcp, mcpConfig: {transport: stdio, command: TOOLYARD, args: [demo-server]}}]}
 ";
-    let files = Files::new(&[("demo.yaml", demo)]);
+    let files = ManifestFiles::new(&[("demo.yaml", demo)]);
     let mut serve = toolyard(files.0.path());
     serve.args(["serve", "--listen", "127.0.0.1:0", "-f", "-"]);
-    let process = Process::start_with(&mut serve, File::open(files.path("demo.yaml")).unwrap());
+    let process = RunningProgram::start_with(&mut serve, File::open(files.path("demo.yaml")).unwrap());
     process
         .stdout
         .wait_for("its tools", |text| text.contains("demo: echo, reverse_string, add").then_some(()));

@@ -1,28 +1,29 @@
-//! What a person reads on a terminal.
+//! The output of the commands.
 
+mod accept;
 mod add;
-mod ask;
 mod completions;
 mod connect;
 mod doctor;
 mod help;
 mod keys;
 mod manifests;
-mod refusals;
 mod serve;
 mod store;
 mod terminal;
+mod tools_and_call;
+mod usage_errors;
 
 use std::path::Path;
 
 use tempfile::TempDir;
 
 use crate::support::gateway::toolyard;
-use crate::support::process::{Ended, run};
+use crate::support::process::{ProgramResult, run};
 
-/// Runs `toolyard` with these arguments, away from everything.
+/// Runs `toolyard` with these arguments in an empty environment.
 #[track_caller]
-fn toolyard_with(args: &[&str]) -> Ended {
+fn toolyard_with(args: &[&str]) -> ProgramResult {
     let state = TempDir::new().unwrap();
     run(toolyard(Path::new("/")).env("TOOLYARD_STATE_DIR", state.path()).args(args).current_dir("/"))
 }

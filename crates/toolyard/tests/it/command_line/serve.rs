@@ -1,32 +1,32 @@
-//! What `toolyard serve` says.
+//! The output of `toolyard serve`.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, toolyard};
+use crate::support::gateway::{TestGateway, toolyard};
 
-fn serve(args: &[&str]) -> Gateway {
+fn serve(args: &[&str]) -> TestGateway {
     let folder = TempDir::new().unwrap();
     let mut serve = toolyard(folder.path());
     serve.arg("serve").args(args);
-    Gateway::start(folder, &mut serve)
+    TestGateway::start(folder, &mut serve)
 }
 
 #[test]
-fn the_quick_start() {
+fn quick_start_output() {
     let gateway = serve(&[]);
     let whole = |text: &str| text.ends_with("}\n\n").then(|| text.to_owned());
     let greeting = gateway.process.stdout.wait_for("the end of the greeting", whole);
     let port = gateway.address.port().to_string();
     let greeting = greeting.replace(&port, "PORT").replace(env!("CARGO_PKG_VERSION"), "VERSION");
     assert_snapshot!(greeting, @r#"
-    Toolyard VERSION serves MCP on http://127.0.0.1:PORT/mcp
+    Toolyard VERSION is serving MCP on http://127.0.0.1:PORT/mcp
 
     3 tools of 1 handler
       demo: echo, reverse_string, add
 
-    Paste this into your MCP client:
+    Add this to the configuration of your MCP client:
 
     {
       "mcpServers": {
@@ -41,7 +41,7 @@ fn for_programs() {
     let folder = TempDir::new().unwrap();
     let mut serve = toolyard(folder.path());
     serve.args(["serve", "--output", "json", "--listen", "127.0.0.1:0"]);
-    let process = crate::support::process::Process::start(&mut serve);
+    let process = crate::support::process::RunningProgram::start(&mut serve);
     let line = process.stdout.wait_for("a line", |text| text.strip_suffix('\n').map(str::to_owned));
     let started: Value = serde_json::from_str(&line).unwrap();
     let url = started["url"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! What a person sees who sits at a terminal, and a program does not.
+//! Output that differs between terminals and pipes.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::toolyard_with;
-use crate::support::gateway::{Gateway, toolyard};
+use crate::support::gateway::{TestGateway, toolyard};
 use crate::support::peers;
-use crate::support::process::{Process, run};
-use crate::support::scripted::{Scripted, script};
+use crate::support::process::{RunningProgram, run};
+use crate::support::scripted::{ScriptedServer, script};
 
-/// A command on a terminal, where this is typed, in the environment that it has.
+/// Returns a command that runs another on a terminal with typed input, in the same environment.
 pub(super) fn at_terminal(typed: &str, command: &Command) -> Command {
     let mut terminal = peers::command(peers::peer("python/bin/python"), Path::new("/"));
     terminal.arg(script("terminal.py")).arg(typed).arg(command.get_program()).args(command.get_args());
@@ -23,7 +23,7 @@ const ESCAPE: char = '\u{1b}';
 
 #[test]
 fn colours_are_for_terminals() {
-    // Ctrl-D: the end of its input.
+    // Ctrl-D ends the input.
     let stdio = || {
         let mut stdio = toolyard(Path::new("/"));
         stdio.arg("stdio");
@@ -38,15 +38,15 @@ fn colours_are_for_terminals() {
     assert!(!logged.contains(ESCAPE) && logged.contains("stopped"), "{logged}");
 }
 
-/// Who waits is told what for, once it takes longer than a moment. A program is not.
+/// On a terminal, a notice appears after a delay; in a pipe, none does.
 #[test]
-fn what_takes_long_is_named() {
-    let server = Scripted::new("slow");
-    let gateway = Gateway::of(&[server.handler()]);
+fn long_wait_is_announced_on_terminals() {
+    let server = ScriptedServer::new("slow");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let mut call = toolyard(gateway.folder.path());
     call.args(["call", "wait", "--url", &gateway.url()]);
-    let mut person = Process::start(&mut at_terminal("", &call));
-    let mut program = Process::start(&mut call);
+    let mut person = RunningProgram::start(&mut at_terminal("", &call));
+    let mut program = RunningProgram::start(&mut call);
     person.stdout.wait_for("the line", |text| text.contains("waiting for wait ...\n").then_some(()));
     server.open_gate();
     assert!(person.wait().success() && program.wait().success());
@@ -54,11 +54,14 @@ fn what_takes_long_is_named() {
 }
 
 #[test]
-fn failures_for_programs() {
+fn errors_as_json() {
     let seen = toolyard_with(&["tools", "--url", "http://127.0.0.1:1/mcp", "--output", "json"]);
     let error: Value = serde_json::from_str(&seen.stderr).unwrap();
     assert_eq!((seen.code, &error["exitStatus"]), (1, &json!(1)));
-    assert!(error["error"].as_str().unwrap().starts_with("cannot ask http://127.0.0.1:1/mcp: "), "{error}");
+    assert!(
+        error["error"].as_str().unwrap().starts_with("cannot connect to http://127.0.0.1:1/mcp: "),
+        "{error}"
+    );
     let seen = toolyard_with(&["serve", "-f", "/missing.yaml", "--output", "json"]);
     let error: Value = serde_json::from_str(&seen.stderr).unwrap();
     assert_eq!((seen.code, &error["exitStatus"]), (2, &json!(2)));

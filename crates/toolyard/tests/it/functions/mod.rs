@@ -1,4 +1,4 @@
-//! Hosted functions, from the folder of their author to whoever calls them.
+//! Hosted functions, from the directory of their author to the callers.
 
 mod authors;
 mod invoking;
@@ -12,56 +12,57 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, process_document, toolyard};
-use crate::support::http::{self, Response};
-use crate::support::process::{Ended, run};
+use crate::support::gateway::{TestGateway, process_document, toolyard};
+use crate::support::http::{self, HttpResponse};
+use crate::support::process::{ProgramResult, run};
 
-/// A gateway that hosts functions, and the folder of their author. Which walls a machine has is not what these tests are about.
-struct Yard {
-    gateway: Gateway,
+/// A gateway that hosts functions, and the directory of their author. These tests do not depend on the isolation that
+/// the machine supports.
+struct FunctionWorkspace {
+    gateway: TestGateway,
 }
 
-impl Yard {
+impl FunctionWorkspace {
     #[track_caller]
     fn start(handlers: &[Value], mut process: Value) -> Self {
         process["sandbox"] = json!({"isolation": "best-effort"});
         if !handlers.is_empty() {
-            return Self { gateway: Gateway::with(handlers, process) };
+            return Self { gateway: TestGateway::with_settings(handlers, process) };
         }
-        // A registry has one handler at least, and functions need none.
+        // A registry has at least one handler, but functions need none.
         let folder = TempDir::new().unwrap();
         let mut command = toolyard(folder.path());
         command.args(["serve", "-f"]).arg(process_document(folder.path(), process));
-        Self { gateway: Gateway::start(folder, &mut command) }
+        Self { gateway: TestGateway::start(folder, &mut command) }
     }
 
     fn folder(&self) -> &Path {
         self.gateway.folder.path()
     }
 
-    /// Runs `toolyard function` in the folder of the author.
+    /// Runs `toolyard function` in the directory of the author.
     #[track_caller]
-    fn function(&self, args: &[&str]) -> Ended {
+    fn function(&self, args: &[&str]) -> ProgramResult {
         self.with_key("", args)
     }
 
-    /// The same with a key.
+    /// Runs `toolyard function` with a key.
     #[track_caller]
-    fn with_key(&self, key: &str, args: &[&str]) -> Ended {
+    fn with_key(&self, key: &str, args: &[&str]) -> ProgramResult {
         let mut command = toolyard(self.folder());
         command.current_dir(self.folder()).env("TOOLYARD_URL", self.gateway.url()).env("TOOLYARD_KEY", key);
         run(command.arg("function").args(args))
     }
 
-    /// The same, which has to be done.
+    /// Runs `toolyard function`, which must succeed, and returns its output.
     #[track_caller]
-    fn done(&self, args: &[&str]) -> String {
+    fn succeed(&self, args: &[&str]) -> String {
         let ended = self.function(args);
         assert_eq!(ended.code, 0, "{ended}");
         ended.stdout
     }
 
-    /// Writes a function of one file, with a test case that only has to be answered.
+    /// Writes a function of one file with a test case that any reply passes.
     #[track_caller]
     fn write(&self, id: &str, file: &str, source: &str, settings: Value) -> PathBuf {
         let folder = self.folder().join(id);
@@ -76,42 +77,42 @@ impl Yard {
         folder
     }
 
-    /// The same in Lua, published.
+    /// Writes a function in Lua and publishes it.
     #[track_caller]
     fn publish(&self, id: &str, source: &str, settings: Value) {
         self.write(id, "cortexone_function.lua", source, settings);
-        self.done(&["publish", id]);
+        self.succeed(&["publish", id]);
     }
 
-    /// Has a version answer an event; `key` is the whole header.
+    /// Invokes a version with an event. `key` is the whole header.
     #[track_caller]
-    fn invoke(&self, key: &str, function: &str, event: &Value) -> Response {
+    fn invoke(&self, key: &str, function: &str, event: &Value) -> HttpResponse {
         invoke(self.gateway.address, key, function, &json!({"event": event}).to_string())
     }
 
-    /// A new key, which has everybody asked for one.
+    /// Creates a key, after which the gateway requires one.
     #[track_caller]
-    fn key(&self, maker: &str, wanted: &Value) -> String {
+    fn key(&self, maker: &str, settings: &Value) -> String {
         let headers = [("Content-Type", "application/json"), ("Authorization", maker)];
-        let made = http::send(self.gateway.address, "POST /api/v1/keys", &headers, &wanted.to_string());
+        let made = http::send(self.gateway.address, "POST /api/v1/keys", &headers, &settings.to_string());
         let made: Value = serde_json::from_str(&made.body).unwrap();
         made["key"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
     }
 }
 
-/// `POST /api/v1/functions/{function}/invoke` with this body, where `function` is `ID/VERSION`.
+/// Sends `POST /api/v1/functions/{function}/invoke` with this body, where `function` is `ID/VERSION`.
 #[track_caller]
-fn invoke(address: SocketAddr, key: &str, function: &str, body: &str) -> Response {
+fn invoke(address: SocketAddr, key: &str, function: &str, body: &str) -> HttpResponse {
     let line = format!("POST /api/v1/functions/{function}/invoke");
     let headers = [("Content-Type", "application/json"), ("Authorization", key)];
-    // An empty header is none.
+    // An empty key sends no header.
     let headers = if key.is_empty() { &headers[..1] } else { &headers };
     http::send(address, &line, headers, body)
 }
 
-/// What a response has to be, as JSON.
+/// Checks the status of a response and returns its body as JSON.
 #[track_caller]
-fn json_of(response: &Response, status: u16) -> Value {
+fn json_of(response: &HttpResponse, status: u16) -> Value {
     assert_eq!(response.status, status, "{response:?}");
     serde_json::from_str(&response.body).unwrap_or_else(|_| panic!("no JSON: {response:?}"))
 }

@@ -1,14 +1,14 @@
-//! Versions come and go while functions are called.
+//! Publishing and deleting versions during calls.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::json;
 
-use super::{Yard, json_of};
+use super::{FunctionWorkspace, json_of};
 use crate::support::eventually;
 
-/// A server whose only tool says which version it is.
+/// Returns the source of a server whose only tool returns its version.
 fn source(version: &str) -> String {
     format!(
         r#"
@@ -26,19 +26,21 @@ end
 }
 
 #[test]
-fn no_call_is_lost_when_a_version_is_published_or_taken_back() {
+fn no_call_is_lost_while_versions_change() {
     let handler = json!({"name": "which", "type": "function", "functionConfig": {"id": "which"}});
-    let yard = Yard::start(&[handler], json!({}));
+    let workspace = FunctionWorkspace::start(&[handler], json!({}));
     let publish = |version: &str, bump: &str| {
-        yard.write("which", "cortexone_function.lua", &source(version), json!({}));
-        yard.done(&["publish", "which", bump]);
+        workspace.write("which", "cortexone_function.lua", &source(version), json!({}));
+        workspace.succeed(&["publish", "which", bump]);
     };
     publish("1.0.0", "--patch");
-    let by_mcp = || yard.gateway.call("which", json!({}));
-    eventually("the handler is there", || yard.gateway.tools().contains(&"which".to_owned()).then_some(()));
+    let by_mcp = || workspace.gateway.call("which", json!({}));
+    eventually("the handler is there", || {
+        workspace.gateway.tools().contains(&"which".to_owned()).then_some(())
+    });
     let event = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "which"}});
     let by_rest = || {
-        let answer = json_of(&yard.invoke("", "which/latest", &event), 200);
+        let answer = json_of(&workspace.invoke("", "which/latest", &event), 200);
         answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     };
     let text = || {
@@ -46,16 +48,16 @@ fn no_call_is_lost_when_a_version_is_published_or_taken_back() {
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
     };
     let (over, calls) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let known = ["1.0.0", "1.1.0", "2.0.0"];
+    let versions = ["1.0.0", "1.1.0", "2.0.0"];
     thread::scope(|scope| {
-        // However this ends, the callers end as well.
-        let _end = Ends(&over);
+        // Stops the callers on success and on panic.
+        let _end = EndOnDrop(&over);
         for caller in 0..8 {
             let (over, calls) = (&over, &calls);
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
-                    let said = if caller % 2 == 0 { by_rest() } else { text() };
-                    assert!(known.contains(&&*said), "{said}");
+                    let answer = if caller % 2 == 0 { by_rest() } else { text() };
+                    assert!(versions.contains(&&*answer), "{answer}");
                     calls.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -70,21 +72,21 @@ fn no_call_is_lost_when_a_version_is_published_or_taken_back() {
         follow("1.1.0");
         publish("2.0.0", "--major");
         follow("2.0.0");
-        yard.done(&["delete", "which", "2.0.0"]);
+        workspace.succeed(&["delete", "which", "2.0.0"]);
         follow("1.1.0");
-        yard.done(&["delete", "which", "1.1.0"]);
+        workspace.succeed(&["delete", "which", "1.1.0"]);
         follow("1.0.0");
     });
     assert!(calls.load(Ordering::Relaxed) > 50, "{calls:?}");
-    // A number is not given again.
+    // Version numbers are not reused.
     publish("2.0.0", "--patch");
-    let shown = yard.done(&["show", "which"]);
-    assert!(shown.contains("2.0.1 is the latest of 2 versions"), "{shown}");
+    let details = workspace.succeed(&["show", "which"]);
+    assert!(details.contains("2.0.1, latest of 2 versions"), "{details}");
 }
 
-struct Ends<'a>(&'a AtomicBool);
+struct EndOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

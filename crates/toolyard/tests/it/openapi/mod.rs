@@ -1,6 +1,6 @@
-//! Handlers of the type `openapi`, with documents and services of other people.
+//! Handlers of the type `openapi` with third-party documents and services.
 
-mod arguments;
+mod argument_generator;
 mod prism;
 mod services;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::peers::command;
 use crate::support::process::run;
 
-/// A document among the recorded ones, unpacked into a folder. Without these, a line says that the test did not run.
+/// Unpacks a recorded document into a directory. Without the recordings, prints that the test is skipped.
 #[track_caller]
 fn document(name: &str, folder: &Path) -> Option<PathBuf> {
     let Some(corpora) = std::env::var_os("TOOLYARD_CORPORA") else {
@@ -27,7 +27,7 @@ fn document(name: &str, folder: &Path) -> Option<PathBuf> {
     Some(folder.join(member))
 }
 
-/// The handler of a service whose description is there, and which is itself at `base`.
+/// Returns the handler of a service at `base` with this description.
 fn handler(spec: &str, base: &str) -> Value {
     json!({"name": "service", "type": "openapi", "openAPIConfig": {"specURL": spec, "baseURL": base}})
 }

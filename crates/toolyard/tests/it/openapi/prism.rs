@@ -1,5 +1,5 @@
-//! Prism, which mocks a service from its description, takes what calls of our tools send: it looks at each request, and
-//! says which is not as the description wants it.
+//! Prism mocks a service from its description, validates the request of each tool call and reports violations of the
+//! description.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::arguments::{Members, arguments};
+use super::argument_generator::{MemberSelection, arguments};
 use super::{document, handler};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::http;
 use crate::support::peers::{command, free_port, peer};
-use crate::support::process::Process;
+use crate::support::process::RunningProgram;
 
-/// Calls that cannot be judged: a tool and the members of its arguments, and the reason. `*` at the end stands for
-/// anything.
-type LeftOut = [(&'static str, &'static str)];
+/// Calls that Prism cannot validate: a tool, optionally with members of its arguments, and the reason. A final `*` is a
+/// wildcard.
+type SkippedCalls = [(&'static str, &'static str)];
 
 const ABSENT_HEADER: &str = "Prism dies of an optional array in a header that is not there";
 const TEXT_PARTS: &str =
@@ -25,16 +25,16 @@ const DELIMITED: &str = "the document has an object in a style for arrays, and P
 const ARRAY_IN_PATH: &str = "Prism dies of an array in a path, in whatever style";
 const PATTERN: &str = "something is required that has to match a pattern, and the tests know no text for it";
 
-/// A service that is mocked.
-struct Mock {
-    process: Process,
+/// A mocked service.
+struct PrismMock {
+    process: RunningProgram,
     port: u16,
 }
 
-impl Mock {
+impl PrismMock {
     #[track_caller]
     fn start(document: &Path, home: &Path) -> Self {
-        // Between our look and its start somebody else may take the port.
+        // Another process may take the free port before the service listens.
         let mock = (0..3).find_map(|_| Self::at(free_port(), document, home));
         mock.expect("a port is free")
     }
@@ -42,9 +42,9 @@ impl Mock {
     #[track_caller]
     fn at(port: u16, document: &Path, home: &Path) -> Option<Self> {
         let mut prism = command(peer("node_modules/.bin/prism"), home);
-        // Without `--errors`: that would judge the answers that it makes up itself, too.
+        // Without `--errors`, which would also validate the responses that Prism generates.
         prism.args(["mock", "--host", "127.0.0.1", "--port", &port.to_string()]).arg(document);
-        let process = Process::start(&mut prism);
+        let process = RunningProgram::start(&mut prism);
         let listens = process.stdout.wait_for("the mock", |text| match text {
             _ if text.contains("Prism is listening") => Some(true),
             _ if text.contains("EADDRINUSE") => Some(false),
@@ -53,74 +53,74 @@ impl Mock {
         listens.then_some(Self { process, port })
     }
 
-    /// What it says of the request of this number: nothing, or why it refuses it. The status of its answer says less:
-    /// where the description has no success, it answers any request with a failure.
+    /// Returns the violations of the request with this number. The status of the response is not reliable: without a
+    /// described success, Prism answers every request with a failure.
     #[track_caller]
     fn verdict(&self, number: usize) -> Result<(), String> {
         self.process.stdout.wait_for("a verdict", |text| {
-            let said = text.split("Request received").nth(number)?;
-            let is_refused =
-                said.contains("did not pass the validation rules") || said.contains("terminated with error");
-            match said {
-                _ if said.contains("request passed the validation rules") => Some(Ok(())),
-                _ => is_refused.then(|| Err(said.to_owned())),
+            let section = text.split("Request received").nth(number)?;
+            let is_refused = section.contains("did not pass the validation rules")
+                || section.contains("terminated with error");
+            match section {
+                _ if section.contains("request passed the validation rules") => Some(Ok(())),
+                _ => is_refused.then(|| Err(section.to_owned())),
             }
         })
     }
 }
 
-/// Calls all tools of a document, each with what it needs and with everything. `schemes` are the names of its security
-/// schemes.
+/// Calls all tools of a document, each with the required arguments and with all arguments. `schemes` are the names of
+/// its security schemes.
 #[track_caller]
-fn check(name: &str, schemes: &[&str], tools: usize, left_out: &LeftOut) {
+fn check(name: &str, schemes: &[&str], tools: usize, skipped: &SkippedCalls) {
     let home = TempDir::new().unwrap();
     let Some(document) = document(name, home.path()) else { return };
-    let mock = Mock::start(&document, home.path());
+    let mock = PrismMock::start(&document, home.path());
     let base = format!("http://127.0.0.1:{}", mock.port);
     let mut handler = handler(&format!("file:{}", document.display()), &base);
     let credentials = schemes.iter().map(|scheme| ((*scheme).to_owned(), json!({"value": "ann:secret"})));
     handler["openAPIConfig"]["credentials"] = credentials.collect::<Map<_, _>>().into();
-    let gateway = Gateway::of(&[handler]);
+    let gateway = TestGateway::with_handlers(&[handler]);
     let definitions = gateway.definitions();
     assert_eq!(definitions.len(), tools);
 
-    let (mut requests, mut refused, mut not_judged) = (0, Vec::new(), vec![false; left_out.len()]);
+    let (mut requests, mut refused, mut not_judged) = (0, Vec::new(), vec![false; skipped.len()]);
     for (tool, members) in
-        definitions.iter().flat_map(|tool| [(tool, Members::Required), (tool, Members::All)])
+        definitions.iter().flat_map(|tool| [(tool, MemberSelection::Required), (tool, MemberSelection::All)])
     {
         let call = format!("{} {members:?}", tool["name"].as_str().unwrap());
-        if let Some(at) = left_out.iter().position(|(one, _)| is_meant(one, &call)) {
+        if let Some(at) = skipped.iter().position(|(one, _)| is_match(one, &call)) {
             not_judged[at] = true;
             continue;
         }
         match call_one(&mock, &gateway, tool, members, requests + 1) {
             Ok(()) => requests += 1,
-            Err(Refused { was_sent, reason }) => {
+            Err(CallRejection { was_sent, reason }) => {
                 requests += usize::from(was_sent);
                 refused.push(format!("{call}: {reason}"));
             }
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
-    for ((call, reason), is_needed) in left_out.iter().zip(not_judged) {
+    for ((call, reason), is_needed) in skipped.iter().zip(not_judged) {
         assert!(is_needed, "{call} is not among the calls: {reason}");
     }
 }
 
-/// Why a call did not go well, and whether there was a request.
-struct Refused {
+/// The reason of a failed call, and whether it sent a request.
+struct CallRejection {
     was_sent: bool,
     reason: String,
 }
 
 fn call_one(
-    mock: &Mock,
-    gateway: &Gateway,
+    mock: &PrismMock,
+    gateway: &TestGateway,
     tool: &Value,
-    members: Members,
+    members: MemberSelection,
     number: usize,
-) -> Result<(), Refused> {
-    let unsent = |reason| Refused { was_sent: false, reason };
+) -> Result<(), CallRejection> {
+    let unsent = |reason| CallRejection { was_sent: false, reason };
     let arguments = arguments(&tool["inputSchema"], members);
     let arguments = arguments.ok_or_else(|| unsent("no arguments are known".to_owned()))?;
     let answer = gateway.call(tool["name"].as_str().unwrap(), arguments.clone()).messages().pop().unwrap();
@@ -129,21 +129,21 @@ fn call_one(
         return Err(unsent(format!("{arguments}: {answer}")));
     }
     let verdict = mock.verdict(number);
-    verdict.map_err(|said| Refused { was_sent: true, reason: format!("{arguments}: {said}") })
+    verdict.map_err(|said| CallRejection { was_sent: true, reason: format!("{arguments}: {said}") })
 }
 
-fn is_meant(pattern: &str, call: &str) -> bool {
+fn is_match(pattern: &str, call: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == call, |start| call.starts_with(start))
 }
 
 const PETSTORE_2: &str = "swagger-api-fixtures-immutable-specifications-v2-petstore.json";
 
-/// Or nothing else here could fail.
+/// A control: the other tests can fail.
 #[test]
-fn what_is_wrong_is_refused() {
+fn invalid_requests_are_detected() {
     let home = TempDir::new().unwrap();
     let Some(document) = document(PETSTORE_2, home.path()) else { return };
-    let mock = Mock::start(&document, home.path());
+    let mock = PrismMock::start(&document, home.path());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, mock.port));
     let headers = [("Content-Type", "application/json"), ("Authorization", "Bearer token")];
     let pet = r#"{"name": "Rex", "photoUrls": []}"#;
@@ -195,7 +195,7 @@ fn all_styles() {
     check("readmeio-3.0-yaml-parameters-style.yaml", &[], 25, &left_out);
 }
 
-/// Headers and multipart; bodies that need what they do not describe.
+/// Headers and multipart; bodies that require undescribed members.
 #[test]
 fn xero_files() {
     check("XeroAPI-xero-files.yaml", &["OAuth2"], 18, &[]);
@@ -213,14 +213,14 @@ fn impala_hotels() {
     check("apisguru-impala.travel-hotels.json", &["API_Key_Authentication", "paymentAuth"], 10, &[]);
 }
 
-/// Bodies of many levels, put together with `allOf`, without what is only for reading.
+/// Nested bodies composed with `allOf`, without read-only members.
 #[test]
 fn paypal_subscriptions() {
     let left_out = [("subscriptions_capture All", PATTERN), ("subscriptions_transactions *", PATTERN)];
     check("paypal-openapi-billing-subscriptions-v1.json", &["Oauth2"], 16, &left_out);
 }
 
-/// Schemas that contain themselves.
+/// Recursive schemas.
 #[test]
 fn openfga() {
     check("openfga-docs-openapiv2-apidocs.swagger.json", &[], 24, &[]);
@@ -232,7 +232,7 @@ fn billbee() {
     check("apisguru-billbee.io.json", &["X-Billbee-Api-Key", "basic"], 76, &[]);
 }
 
-/// Files, in multipart and by themselves.
+/// Files, in multipart bodies and as whole bodies.
 #[test]
 fn digilocker() {
     let schemes = ["Customkey2", "Customkeys1", "bearerAuth", "oauthAuthorizeCode", "oauthsecurity"];

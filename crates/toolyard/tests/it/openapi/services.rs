@@ -1,4 +1,4 @@
-//! Services of other people, called by the tools that their own descriptions make.
+//! Third-party services, called by tools from their own descriptions.
 
 use std::path::Path;
 
@@ -8,17 +8,22 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{document, handler};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::peers::{command, free_port, peer};
-use crate::support::process::Process;
+use crate::support::process::RunningProgram;
 
-/// A service at a free port, as soon as it has said `ready` on standard error.
+/// Starts a service on a free port and waits until it prints `ready` on standard error.
 #[track_caller]
-fn start(home: &Path, program: &Path, args: impl Fn(u16) -> Vec<String>, ready: &str) -> (Process, u16) {
-    // Between our look and its start somebody else may take the port.
+fn start(
+    home: &Path,
+    program: &Path,
+    args: impl Fn(u16) -> Vec<String>,
+    ready: &str,
+) -> (RunningProgram, u16) {
+    // Another process may take the free port before the service listens.
     let started = (0..3).find_map(|_| {
         let port = free_port();
-        let process = Process::start(command(program, home).current_dir(home).args(args(port)));
+        let process = RunningProgram::start(command(program, home).current_dir(home).args(args(port)));
         let serves = process.stderr.wait_for("a service", |text| match text {
             _ if text.contains(ready) => Some(true),
             _ if text.contains("address already in use") => Some(false),
@@ -29,29 +34,29 @@ fn start(home: &Path, program: &Path, args: impl Fn(u16) -> Vec<String>, ready: 
     started.expect("a port is free")
 }
 
-/// A gateway with this service only.
+/// Starts a gateway with this service only.
 #[track_caller]
-fn gateway(description: &Path, port: u16, base: &str) -> Gateway {
+fn gateway(description: &Path, port: u16, base: &str) -> TestGateway {
     let base = format!("http://127.0.0.1:{port}{base}");
-    Gateway::of(&[handler(&format!("file:{}", description.display()), &base)])
+    TestGateway::with_handlers(&[handler(&format!("file:{}", description.display()), &base)])
 }
 
-/// What a tool answers with, which is no failure.
+/// Calls a tool, which must succeed, and returns its result.
 #[track_caller]
-fn answer(gateway: &Gateway, tool: &str, arguments: Value) -> Value {
+fn call_ok(gateway: &TestGateway, tool: &str, arguments: Value) -> Value {
     let result = gateway.call(tool, arguments).result();
     assert_ne!(result["isError"], json!(true), "{tool}: {result}");
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }
 
 #[test]
-fn etcd_keeps_a_value() {
+fn etcd_stores_a_value() {
     let home = TempDir::new().unwrap();
     let name = "etcd-io-Documentation-dev-guide-apispec-swagger-rpc.swagger.json";
     let Some(description) = document(name, home.path()) else { return };
     let args = |port| {
         let client = format!("http://127.0.0.1:{port}");
-        // It listens to no peers at a port of its own choice, and we need none.
+        // The peer port is chosen by etcd and is not used.
         let args = ["--data-dir", "data", "--logger", "zap", "--listen-peer-urls", "http://127.0.0.1:0"];
         let listens = ["--listen-client-urls", &client, "--advertise-client-urls", &client];
         args.into_iter().chain(listens).map(str::to_owned).collect()
@@ -61,17 +66,17 @@ fn etcd_keeps_a_value() {
     let gateway = gateway(&description, port, "");
 
     let (key, value) = (BASE64_STANDARD.encode("färbe"), BASE64_STANDARD.encode([0, 255, 10]));
-    answer(&gateway, "KV_Put", json!({"key": key, "value": value}));
-    let found = answer(&gateway, "KV_Range", json!({"key": key}));
-    assert_eq!(found["count"], "1");
-    assert_eq!(found["kvs"][0]["key"], key);
-    assert_eq!(found["kvs"][0]["value"], value);
-    let gone = answer(&gateway, "KV_DeleteRange", json!({"key": key}));
+    call_ok(&gateway, "KV_Put", json!({"key": key, "value": value}));
+    let pairs = call_ok(&gateway, "KV_Range", json!({"key": key}));
+    assert_eq!(pairs["count"], "1");
+    assert_eq!(pairs["kvs"][0]["key"], key);
+    assert_eq!(pairs["kvs"][0]["value"], value);
+    let gone = call_ok(&gateway, "KV_DeleteRange", json!({"key": key}));
     assert_eq!(gone["deleted"], "1");
-    assert_eq!(answer(&gateway, "KV_Range", json!({"key": key}))["kvs"], Value::Null);
+    assert_eq!(call_ok(&gateway, "KV_Range", json!({"key": key}))["kvs"], Value::Null);
 }
 
-/// The description of its interface, which Debian has in the sources of the program.
+/// Unpacks the API description, which is in Debian's sources of the program.
 #[track_caller]
 fn description_of_alertmanager(folder: &Path) -> std::path::PathBuf {
     let go = "debian/usr/share/gocode/src/github.com/prometheus/alertmanager/api/v2/restapi/embedded_spec.go";
@@ -84,7 +89,7 @@ fn description_of_alertmanager(folder: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn alertmanager_is_silent_when_it_is_told() {
+fn alertmanager_creates_a_silence() {
     let home = TempDir::new().unwrap();
     let configuration = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n";
     std::fs::write(home.path().join("alertmanager.yml"), configuration).unwrap();
@@ -96,7 +101,7 @@ fn alertmanager_is_silent_when_it_is_told() {
     let program = Path::new("/usr/bin/prometheus-alertmanager");
     let (_alertmanager, port) = start(home.path(), program, args, "Listening on");
     let gateway = gateway(&description_of_alertmanager(home.path()), port, "/api/v2");
-    assert_eq!(answer(&gateway, "getSilences", json!({})), json!([]));
+    assert_eq!(call_ok(&gateway, "getSilences", json!({})), json!([]));
 
     let silence = json!({
         "matchers": [
@@ -108,14 +113,14 @@ fn alertmanager_is_silent_when_it_is_told() {
         "createdBy": "Ann",
         "comment": "It is known.",
     });
-    let made = answer(&gateway, "postSilences", silence);
+    let made = call_ok(&gateway, "postSilences", silence);
     let id = &made["silenceID"];
     let matching = json!({"filter": ["alertname=\"a b&c\"", "place=\"là\""]});
-    let listed = answer(&gateway, "getSilences", matching);
-    assert_eq!((&listed[0]["id"], &listed[0]["comment"]), (id, &json!("It is known.")));
-    assert_eq!(answer(&gateway, "getSilences", json!({"filter": ["alertname=\"other\""]})), json!([]));
-    assert_eq!(answer(&gateway, "getSilence", json!({"silenceID": id}))["status"]["state"], "active");
+    let silences = call_ok(&gateway, "getSilences", matching);
+    assert_eq!((&silences[0]["id"], &silences[0]["comment"]), (id, &json!("It is known.")));
+    assert_eq!(call_ok(&gateway, "getSilences", json!({"filter": ["alertname=\"other\""]})), json!([]));
+    assert_eq!(call_ok(&gateway, "getSilence", json!({"silenceID": id}))["status"]["state"], "active");
     let deleted = gateway.call("deleteSilence", json!({"silenceID": id})).result();
     assert_ne!(deleted["isError"], json!(true), "{deleted}");
-    assert_eq!(answer(&gateway, "getSilence", json!({"silenceID": id}))["status"]["state"], "expired");
+    assert_eq!(call_ok(&gateway, "getSilence", json!({"silenceID": id}))["status"]["state"], "expired");
 }

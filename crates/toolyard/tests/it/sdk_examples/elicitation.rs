@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::clients::{ALL, BOTH, Connection, HTTP, LEGACY, MODERN, connected, inspector, python};
+use super::clients::{ALL, BOTH, HTTP, LEGACY, MODERN, McpdoSession, connected, inspector, python};
 
 #[test]
 fn seen_by_python() {
@@ -73,39 +73,39 @@ fn seen_by_python() {
     "#);
 }
 
-/// `mcp-inspector` answers no questions, and says so; `mcpdo` does.
+/// `mcp-inspector` declares no support for questions; `mcpdo` answers them.
 #[test]
-fn refused_to_the_inspector_without_its_user() {
+fn elicitation_fails_without_user() {
     let asks: [&[&str]; 1] = [&["--method", "tools/list"]];
     assert_snapshot!(inspector("elicitation", &BOTH, &asks), @r#"{"result":{"tools":[{"description":"Books a table; asks the user for how many.","inputSchema":{"additionalProperties":false,"properties":{},"type":"object"},"name":"book_table"},{"description":"Lets the user sign in.","inputSchema":{"additionalProperties":false,"properties":{},"type":"object"},"name":"sign_in"},{"description":"Asks the user a few questions while the food is cooking.","inputSchema":{"additionalProperties":false,"properties":{},"type":"object"},"name":"quiz"}]}}"#);
     let asks: [&[&str]; 1] = [&["--method", "tools/call", "--tool-name", "book_table"]];
     assert_snapshot!(inspector("elicitation", &LEGACY, &asks), @r#"{"error":{"code":"error","message":"The client lacks a capability that this needs"}}"#);
-    // Its own words for the code that the modern era has for that.
+    // The message of the Inspector for the error code of the stateless era.
     assert_snapshot!(inspector("elicitation", &MODERN, &asks), @r#"{"error":{"code":"error","message":"Missing required client capability"}}"#);
 }
 
-fn answer_everything(inspector: &Connection) -> String {
+fn answer_everything(inspector: &McpdoSession) -> String {
     let question = |mut answer: Value| answer["elicitationPending"].take();
     let respond = |question: &Value, answer: &str| {
-        inspector.ask(&["elicitation/respond", question["elicitationId"].as_str().unwrap(), answer])
+        inspector.run_json(&["elicitation/respond", question["elicitationId"].as_str().unwrap(), answer])
     };
-    let form = question(inspector.ask(&["tools/call", "book_table"]));
+    let form = question(inspector.run_json(&["tools/call", "book_table"]));
     let booked = respond(&form, r#"{"guests": 4, "seats": "Outside"}"#);
-    let page = question(inspector.ask(&["tools/call", "sign_in"]));
+    let page = question(inspector.run_json(&["tools/call", "sign_in"]));
     let opened = respond(&page, "--done");
-    let first = question(inspector.ask(&["tools/call", "quiz"]));
+    let first = question(inspector.run_json(&["tools/call", "quiz"]));
     let second = question(respond(&first, r#"{"number": 42}"#));
     let score = respond(&second, r#"{"number": 56}"#);
 
-    let asked = [&form["requestedSchema"], &page["url"], &first["message"], &second["message"]];
+    let requests = [&form["requestedSchema"], &page["url"], &first["message"], &second["message"]];
     let answers = [&booked, &opened, &score].map(|answer| &answer["content"][0]["text"]);
-    asked.into_iter().chain(answers).map(|value| format!("{value}\n")).collect()
+    requests.into_iter().chain(answers).map(|value| format!("{value}\n")).collect()
 }
 
 #[test]
 fn seen_by_the_inspector_and_its_user() {
     assert_snapshot!(connected("elicitation", &HTTP, answer_everything), @r#"
-    {"properties":{"dog":{"default":false,"description":"Whether there is a dog","type":"boolean"},"guests":{"description":"How many you are","maximum":12,"minimum":1,"type":"integer"},"seats":{"description":"Where you would like to sit","oneOf":[{"const":"Inside","title":"In the dining room"},{"const":"Outside","title":"On the terrace"}],"type":"string"}},"required":["guests","seats"],"type":"object"}
+    {"properties":{"dog":{"default":false,"description":"You bring a dog","type":"boolean"},"guests":{"description":"Number of guests","maximum":12,"minimum":1,"type":"integer"},"seats":{"description":"Preferred seats","oneOf":[{"const":"Inside","title":"In the dining room"},{"const":"Outside","title":"On the terrace"}],"type":"string"}},"required":["guests","seats"],"type":"object"}
     "https://example.com/sign-in"
     "What is 6 times 7?"
     "And 7 times 8?"

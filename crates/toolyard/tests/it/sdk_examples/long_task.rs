@@ -63,14 +63,14 @@ fn seen_by_python_as_a_task() {
 #[test]
 fn seen_by_the_inspector() {
     let asks: [&[&str]; 1] = [&["--method", "tools/list"]];
-    assert_snapshot!(inspector("long_task", &LEGACY, &asks), @r#"{"result":{"tools":[{"description":"Counts to a number, slowly.","execution":{"taskSupport":"optional"},"inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"pause":{"default":0,"description":"Milliseconds between two numbers","maximum":60000,"minimum":0,"type":"integer"},"to":{"description":"How far to count","maximum":1000,"minimum":1,"type":"integer"}},"required":["to"],"type":"object"},"name":"count"},{"description":"Tells how many counts were cancelled.","inputSchema":{"additionalProperties":false,"properties":{},"type":"object"},"name":"cancelled"}]}}"#);
-    // What a tool says of tasks has no place in a definition of the modern era, and the Inspector takes it out.
-    assert_snapshot!(inspector("long_task", &MODERN, &asks), @r#"{"result":{"tools":[{"description":"Counts to a number, slowly.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"pause":{"default":0,"description":"Milliseconds between two numbers","maximum":60000,"minimum":0,"type":"integer"},"to":{"description":"How far to count","maximum":1000,"minimum":1,"type":"integer"}},"required":["to"],"type":"object"},"name":"count"},{"description":"Tells how many counts were cancelled.","inputSchema":{"additionalProperties":false,"properties":{},"type":"object"},"name":"cancelled"}]}}"#);
+    assert_snapshot!(inspector("long_task", &LEGACY, &asks), @r#"{"result":{"tools":[{"description":"Counts to a number, slowly.","execution":{"taskSupport":"optional"},"inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"pause":{"default":0,"description":"Milliseconds between two numbers","maximum":60000,"minimum":0,"type":"integer"},"to":{"description":"The last number to count","maximum":1000,"minimum":1,"type":"integer"}},"required":["to"],"type":"object"},"name":"count"},{"description":"Tells how many counts were cancelled.","inputSchema":{"additionalProperties":false,"properties":{},"type":"object"},"name":"cancelled"}]}}"#);
+    // Definitions of the stateless era have no task support, and the Inspector removes it.
+    assert_snapshot!(inspector("long_task", &MODERN, &asks), @r#"{"result":{"tools":[{"description":"Counts to a number, slowly.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"pause":{"default":0,"description":"Milliseconds between two numbers","maximum":60000,"minimum":0,"type":"integer"},"to":{"description":"The last number to count","maximum":1000,"minimum":1,"type":"integer"}},"required":["to"],"type":"object"},"name":"count"},{"description":"Tells how many counts were cancelled.","inputSchema":{"additionalProperties":false,"properties":{},"type":"object"},"name":"cancelled"}]}}"#);
     let asks: [&[&str]; 1] = [&["--method", "tools/call", "--tool-name", "count", "--tool-arg", "to=3"]];
     assert_snapshot!(inspector("long_task", &BOTH, &asks), @r#"{"result":{"content":[{"text":"counted to 3","type":"text"}]}}"#);
 }
 
-/// The Inspector takes tasks in the modern era, and waits for the result.
+/// The Inspector supports tasks in the stateless era, and waits for the result.
 #[test]
 fn seen_by_the_inspector_as_a_task() {
     let asks: [&[&str]; 1] =

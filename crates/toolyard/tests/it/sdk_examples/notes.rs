@@ -109,9 +109,9 @@ fn resources_seen_by_python() {
     "#);
 }
 
-/// The eras have different codes for that.
+/// The error codes of the eras differ.
 #[test]
-fn a_note_that_is_gone_is_not_found() {
+fn removed_note_is_not_found() {
     let steps = json!([
         ["call", "add_note", {"name": "milk", "text": "Buy oat milk."}],
         ["follow", "note:///milk"],
@@ -157,9 +157,9 @@ fn tools_and_prompts_seen_by_the_inspector() {
         &["--method", "prompts/get", "--prompt-name", "summarize", "--prompt-args", "name=welcome"],
     ];
     assert_snapshot!(inspector("notes", &BOTH, &asks), @r#"
-    {"result":{"tools":[{"description":"Adds a note, or changes what it says.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"name":{"description":"What it is called: small letters, digits and hyphens","pattern":"^[a-z0-9-]{1,64}$","type":"string"},"text":{"description":"What it says","type":"string"}},"required":["name","text"],"type":"object"},"name":"add_note","outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"notes":{"description":"The URIs of the notes","items":{"type":"string"},"type":"array"}},"required":["notes"],"type":"object"}},{"description":"Removes a note.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"name":{"description":"What the note is called","type":"string"}},"required":["name"],"type":"object"},"name":"remove_note","outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"notes":{"description":"The URIs of the notes","items":{"type":"string"},"type":"array"}},"required":["notes"],"type":"object"}},{"description":"Finds the notes that say something.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"text":{"description":"What the note has to say","type":"string"}},"required":["text"],"type":"object"},"name":"search_notes","outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"notes":{"description":"The URIs of the notes","items":{"type":"string"},"type":"array"}},"required":["notes"],"type":"object"}}]}}
+    {"result":{"tools":[{"description":"Adds or changes a note.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"name":{"description":"The name: lower-case letters, digits and hyphens","pattern":"^[a-z0-9-]{1,64}$","type":"string"},"text":{"description":"The text","type":"string"}},"required":["name","text"],"type":"object"},"name":"add_note","outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"notes":{"description":"The URIs of the notes","items":{"type":"string"},"type":"array"}},"required":["notes"],"type":"object"}},{"description":"Removes a note.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"name":{"description":"The name of the note","type":"string"}},"required":["name"],"type":"object"},"name":"remove_note","outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"notes":{"description":"The URIs of the notes","items":{"type":"string"},"type":"array"}},"required":["notes"],"type":"object"}},{"description":"Finds the notes that contain a text.","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"text":{"description":"The text to search for","type":"string"}},"required":["text"],"type":"object"},"name":"search_notes","outputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"notes":{"description":"The URIs of the notes","items":{"type":"string"},"type":"array"}},"required":["notes"],"type":"object"}}]}}
     {"result":{"content":[{"text":"{\"notes\":[\"note:///welcome\"]}","type":"text"}],"structuredContent":{"notes":["note:///welcome"]}}}
-    {"result":{"prompts":[{"arguments":[{"description":"What the note is called","name":"name","required":true}],"description":"Asks for a summary of a note.","name":"summarize"}]}}
+    {"result":{"prompts":[{"arguments":[{"description":"The name of the note","name":"name","required":true}],"description":"Asks for a summary of a note.","name":"summarize"}]}}
     {"result":{"messages":[{"content":{"text":"Summarize this note in one sentence.","type":"text"},"role":"user"},{"content":{"resource":{"mimeType":"text/plain","text":"Add a note with add_note.","uri":"note:///welcome"},"type":"resource"},"role":"user"}]}}
     "#);
 }

@@ -1,4 +1,4 @@
-//! A gateway that serves.
+//! A running gateway under test.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,40 +7,40 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::http::{self, Exchange, Response};
+use super::http::{self, HttpResponse, SentRequest};
 use super::peers;
-use super::process::Process;
+use super::process::RunningProgram;
 
-/// The binary under test, in an environment that has nothing but a search path and a home. What it keeps is in that,
-/// too.
+/// Returns a command for the binary under test, with only a search path and a home in its environment. Its state is in
+/// the home.
 #[track_caller]
 pub(crate) fn toolyard(home: &Path) -> Command {
     peers::command(env!("CARGO_BIN_EXE_toolyard"), home)
 }
 
-/// A gateway that serves until it is dropped.
-pub(crate) struct Gateway {
-    pub(crate) process: Process,
+/// A gateway that runs until it is dropped.
+pub(crate) struct TestGateway {
+    pub(crate) process: RunningProgram,
     pub(crate) address: SocketAddr,
     pub(crate) folder: TempDir,
 }
 
-impl Gateway {
-    /// Serves these handlers.
+impl TestGateway {
+    /// Starts a gateway with these handlers.
     #[track_caller]
-    pub(crate) fn of(handlers: &[Value]) -> Self {
-        Self::with(handlers, json!({}))
+    pub(crate) fn with_handlers(handlers: &[Value]) -> Self {
+        Self::with_settings(handlers, json!({}))
     }
 
-    /// Serves these handlers, with this `spec` of the process. Unless that says otherwise the gateway waits for
-    /// them however long they take: what a test sees is not for a busy machine to decide.
+    /// Starts a gateway with these handlers and this `spec` of the process. By default the gateway waits for all
+    /// handlers, however long they take, so that results do not depend on the load of the machine.
     #[track_caller]
-    pub(crate) fn with(handlers: &[Value], process: Value) -> Self {
+    pub(crate) fn with_settings(handlers: &[Value], process: Value) -> Self {
         let (folder, mut command) = Self::command(handlers, process);
         Self::start(folder, &mut command)
     }
 
-    /// The command of such a gateway, and the folder of its files.
+    /// Returns the command of such a gateway and the directory of its files.
     #[track_caller]
     pub(crate) fn command(handlers: &[Value], mut process: Value) -> (TempDir, Command) {
         for patience in ["firstList", "eraProbe"] {
@@ -56,10 +56,10 @@ impl Gateway {
         (folder, command)
     }
 
-    /// Starts `toolyard serve` as the command says, on a free port.
+    /// Starts `toolyard serve` on a free port.
     #[track_caller]
     pub(crate) fn start(folder: TempDir, command: &mut Command) -> Self {
-        let process = Process::start(command.args(["--listen", "127.0.0.1:0"]));
+        let process = RunningProgram::start(command.args(["--listen", "127.0.0.1:0"]));
         let address = process.stdout.wait_for("the URL", |text| {
             let (_, rest) = text.split_once("://")?;
             rest.split_once("/mcp\n").map(|(address, _)| address.parse().unwrap())
@@ -67,7 +67,7 @@ impl Gateway {
         Self { process, address, folder }
     }
 
-    /// Rewrites the file of its handlers.
+    /// Rewrites the manifest of the handlers.
     #[track_caller]
     pub(crate) fn edit(&self, handlers: &[Value]) {
         registry_document(self.folder.path(), handlers);
@@ -77,65 +77,65 @@ impl Gateway {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The answer to the health check; `None` where the connection was closed without any.
+    /// Returns the response to the health check, or `None` if the connection was closed without one.
     #[track_caller]
-    pub(crate) fn health(&self) -> Option<Response> {
-        http::open(self.address, "GET /health", &[], "").response()
+    pub(crate) fn health(&self) -> Option<HttpResponse> {
+        http::open_request(self.address, "GET /health", &[], "").response()
     }
 
-    /// What the gateway says at a path.
+    /// Sends a GET request.
     #[track_caller]
-    pub(crate) fn get(&self, path: &str) -> Response {
-        let response = http::open(self.address, &format!("GET {path}"), &[], "").response();
+    pub(crate) fn get(&self, path: &str) -> HttpResponse {
+        let response = http::open_request(self.address, &format!("GET {path}"), &[], "").response();
         response.expect("the connection was closed without an answer")
     }
 
-    /// A request without a handshake, as operators send it.
+    /// Sends an MCP request without a handshake.
     #[track_caller]
-    pub(crate) fn ask(&self, method: &str, params: Value) -> Response {
+    pub(crate) fn request(&self, method: &str, params: Value) -> HttpResponse {
         self.post(&[], &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
     }
 
-    /// A message with further headers.
+    /// Sends a message with additional headers.
     #[track_caller]
-    pub(crate) fn post(&self, headers: &[(&str, &str)], message: &Value) -> Response {
-        self.open(headers, message).response().expect("the connection was closed without an answer")
+    pub(crate) fn post(&self, headers: &[(&str, &str)], message: &Value) -> HttpResponse {
+        self.open_request(headers, message).response().expect("the connection was closed without an answer")
     }
 
-    /// The same, and the response is left to the caller.
+    /// Sends a message with additional headers and returns before the response.
     #[track_caller]
-    pub(crate) fn open(&self, headers: &[(&str, &str)], message: &Value) -> Exchange {
+    pub(crate) fn open_request(&self, headers: &[(&str, &str)], message: &Value) -> SentRequest {
         let headers = [&[("Content-Type", "application/json")], headers].concat();
-        http::open(self.address, "POST /mcp", &headers, &message.to_string())
+        http::open_request(self.address, "POST /mcp", &headers, &message.to_string())
     }
 
-    /// Makes a key, for which another one is shown that may; gives its text.
+    /// Creates a key with the credentials of another and returns its text.
     #[track_caller]
-    pub(crate) fn new_key(&self, admin: &str, wanted: Value) -> String {
+    pub(crate) fn new_key(&self, admin: &str, key_settings: Value) -> String {
         let bearer = format!("Bearer {admin}");
         let mut headers = vec![("Content-Type", "application/json")];
         if !admin.is_empty() {
             headers.push(("Authorization", &bearer));
         }
-        let made = http::send(self.address, "POST /api/v1/keys", &headers, &wanted.to_string());
+        let made = http::send(self.address, "POST /api/v1/keys", &headers, &key_settings.to_string());
         assert_eq!(made.status, 201, "{}", made.body);
         let made: Value = serde_json::from_str(&made.body).unwrap();
         made["key"].as_str().unwrap().to_owned()
     }
 
-    /// The names of all tools, on all pages.
+    /// Returns the names of all tools on all pages.
     #[track_caller]
     pub(crate) fn tools(&self) -> Vec<String> {
         let definitions = self.definitions();
         definitions.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// All tools, as they are listed.
+    /// Returns the listed definitions of all tools.
     #[track_caller]
     pub(crate) fn definitions(&self) -> Vec<Value> {
         let (mut tools, mut params) = (Vec::new(), json!({}));
         loop {
-            let mut page = self.ask("tools/list", params).result();
+            let mut page = self.request("tools/list", params).result();
             tools.append(page["tools"].as_array_mut().unwrap());
             match page.get("nextCursor") {
                 Some(cursor) => params = json!({"cursor": cursor}),
@@ -145,11 +145,11 @@ impl Gateway {
     }
 
     #[track_caller]
-    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Response {
-        self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> HttpResponse {
+        self.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The text that a tool answers.
+    /// Calls a tool and returns the text of its result.
     #[track_caller]
     pub(crate) fn text(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).result();
@@ -157,7 +157,7 @@ impl Gateway {
     }
 }
 
-/// Writes a registry of these handlers; gives its path.
+/// Writes a registry of these handlers and returns its path.
 #[track_caller]
 pub(crate) fn registry_document(folder: &Path, handlers: &[Value]) -> PathBuf {
     let registry = json!({
@@ -166,34 +166,34 @@ pub(crate) fn registry_document(folder: &Path, handlers: &[Value]) -> PathBuf {
         "metadata": {"name": "test"},
         "spec": {"handlers": handlers},
     });
-    write(folder.join("registry.json"), &registry)
+    write_json(folder.join("registry.json"), &registry)
 }
 
-/// Writes a document with this `spec` of the process; gives its path.
+/// Writes a `Toolyard` document with this `spec` and returns its path.
 #[track_caller]
 pub(crate) fn process_document(folder: &Path, spec: Value) -> PathBuf {
     let process = json!({"apiVersion": "toolyard.dev/v1alpha1", "kind": "Toolyard", "spec": spec});
-    write(folder.join("process.json"), &process)
+    write_json(folder.join("process.json"), &process)
 }
 
 #[track_caller]
-fn write(path: PathBuf, document: &Value) -> PathBuf {
+fn write_json(path: PathBuf, document: &Value) -> PathBuf {
     std::fs::write(&path, document.to_string()).unwrap();
     path
 }
 
-/// A handler of a manifest: a program on stdio.
-pub(crate) fn stdio(name: &str, command: &str, args: &[&str]) -> Value {
+/// Returns a handler for a program on stdio.
+pub(crate) fn stdio_handler(name: &str, command: &str, args: &[&str]) -> Value {
     let config = json!({"transport": "stdio", "command": command, "args": args});
     json!({"name": name, "type": "mcp", "mcpConfig": config})
 }
 
-/// A handler of a manifest: a server at a URL.
-pub(crate) fn over_http(name: &str, url: &str) -> Value {
-    over(name, "streamable-http", url)
+/// Returns a handler for a server on streamable HTTP.
+pub(crate) fn http_handler(name: &str, url: &str) -> Value {
+    with_transport(name, "streamable-http", url)
 }
 
-/// The same with another transport.
-pub(crate) fn over(name: &str, transport: &str, url: &str) -> Value {
+/// Returns a handler for a server at a URL with this transport.
+pub(crate) fn with_transport(name: &str, transport: &str, url: &str) -> Value {
     json!({"name": name, "type": "mcp", "mcpConfig": {"transport": transport, "endpoint": url}})
 }

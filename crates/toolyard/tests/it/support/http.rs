@@ -1,4 +1,4 @@
-//! Requests as bytes on a socket, so that a test sees what is sent and what comes back.
+//! HTTP requests as bytes on a socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,30 +7,37 @@ use serde_json::Value;
 
 use super::LIMIT;
 
-/// A response, read to its end.
+/// A complete response.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: String,
 }
 
-/// A request that was sent. Dropping it hangs up.
-pub(crate) struct Exchange {
+/// A sent request whose response is pending. Dropping it closes the connection.
+pub(crate) struct SentRequest {
     socket: TcpStream,
-    /// What of the response was read.
+    /// The part of the response that was read.
     bytes: Vec<u8>,
 }
 
 /// Sends a request and reads the response.
 #[track_caller]
-pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Response {
-    open(address, line, headers, body).response().expect("the connection was closed without an answer")
+pub(crate) fn send(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> HttpResponse {
+    open_request(address, line, headers, body)
+        .response()
+        .expect("the connection was closed without an answer")
 }
 
-/// Sends a request, and leaves it to the caller when to read the response.
+/// Sends a request and returns before the response.
 #[track_caller]
-pub(crate) fn open(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> Exchange {
+pub(crate) fn open_request(
+    address: SocketAddr,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> SentRequest {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
     let mut request = format!("{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
@@ -39,11 +46,11 @@ pub(crate) fn open(address: SocketAddr, line: &str, headers: &[(&str, &str)], bo
     }
     request += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
     socket.write_all(request.as_bytes()).unwrap();
-    Exchange { socket, bytes: Vec::new() }
+    SentRequest { socket, bytes: Vec::new() }
 }
 
-impl Exchange {
-    /// Waits for the part of a stream that has this in it.
+impl SentRequest {
+    /// Waits until the stream contains a text.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
         let mut chunk = [0; 1024];
@@ -54,9 +61,9 @@ impl Exchange {
         }
     }
 
-    /// The response, read to its end; `None` where the connection was closed without any.
+    /// Reads the response to its end. Returns `None` if the connection was closed without one.
     #[track_caller]
-    pub(crate) fn response(mut self) -> Option<Response> {
+    pub(crate) fn response(mut self) -> Option<HttpResponse> {
         match self.socket.read_to_end(&mut self.bytes) {
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
             read => read.unwrap(),
@@ -64,7 +71,7 @@ impl Exchange {
         let text = String::from_utf8(self.bytes).unwrap();
         let (head, body) = text.split_once("\r\n\r\n")?;
         let status = head.split(' ').nth(1)?.parse().unwrap();
-        let mut response = Response { status, head: head.to_owned(), body: body.to_owned() };
+        let mut response = HttpResponse { status, head: head.to_owned(), body: body.to_owned() };
         if response.header("transfer-encoding") == Some("chunked") {
             response.body = without_chunks(body);
         }
@@ -85,14 +92,14 @@ fn without_chunks(mut chunked: &str) -> String {
     }
 }
 
-impl Response {
-    /// A header of the response.
+impl HttpResponse {
+    /// Returns a header of the response.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The messages of the response, whether it is a stream of events or one JSON text.
+    /// Returns the messages of the response, which is an event stream or one JSON text.
     #[track_caller]
     pub(crate) fn messages(&self) -> Vec<Value> {
         match self.header("content-type") {
@@ -104,7 +111,7 @@ impl Response {
         }
     }
 
-    /// The result of the request.
+    /// Returns the result of the only message.
     #[track_caller]
     pub(crate) fn result(&self) -> Value {
         let last = self.messages().pop().unwrap();

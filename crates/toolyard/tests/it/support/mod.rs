@@ -1,16 +1,15 @@
-//! What the tests have in common.
+//! Shared test support.
 //!
-//! - [`peers`]: where the foreign software is;
-//! - [`process`]: other programs, run to their end or kept for a test;
-//! - [`family`]: all processes that come of one handler;
-//! - [`gateway`]: a gateway that serves;
-//! - [`http`], [`message`]: requests, as bytes on a socket;
-//! - [`scripted`]: servers that do what a test wants;
-//! - [`postgres`]: a database server, as the tests of the store start it.
+//! - [`peers`]: third-party clients and servers;
+//! - [`process`]: child processes, run to completion or until the end of a test;
+//! - [`process_tree`]: all processes that come of one handler;
+//! - [`gateway`]: a running gateway;
+//! - [`http`], [`message`]: HTTP requests and JSON-RPC messages;
+//! - [`scripted`]: scripted MCP servers;
+//! - [`postgres`]: a PostgreSQL server, shared with the tests of the store.
 
 #![expect(clippy::disallowed_methods, reason = "what tests start are not the gateway's programs")]
 
-pub(crate) mod family;
 pub(crate) mod gateway;
 pub(crate) mod http;
 pub(crate) mod message;
@@ -19,19 +18,20 @@ pub(crate) mod peers;
 #[path = "../../../../toolyard-store/tests/it/server.rs"]
 pub(crate) mod postgres;
 pub(crate) mod process;
+pub(crate) mod process_tree;
 pub(crate) mod scripted;
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take on a busy machine. Nothing waits that long where all is well.
+/// Time limit of any wait, generous enough for a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// Asks again and again until there is an answer.
+/// Polls until `attempt` returns a value.
 #[track_caller]
-pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(answer) = ask() {
+        if let Some(answer) = attempt() {
             return answer;
         }
         assert!(start.elapsed() < LIMIT, "waited in vain: {what}");

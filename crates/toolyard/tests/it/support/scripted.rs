@@ -1,55 +1,55 @@
-//! Servers that do what a test wants: `scripts/server.py`.
+//! Scripted MCP servers: `scripts/server.py`.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::gateway::stdio;
+use super::gateway::stdio_handler;
 use super::{eventually, peers};
 
-/// A server on stdio, and the files by which a test talks to it.
-pub(crate) struct Scripted {
+/// A server on stdio and the files that control it.
+pub(crate) struct ScriptedServer {
     folder: TempDir,
     name: &'static str,
     manner: &'static str,
 }
 
-/// A script beside the tests.
+/// Returns the path of a script of the tests.
 pub(crate) fn script(name: &str) -> PathBuf {
     peers::root().join("crates/toolyard/tests/it/scripts").join(name)
 }
 
-impl Scripted {
-    /// A server that does as it should.
+impl ScriptedServer {
+    /// Creates a well-behaved server.
     pub(crate) fn new(name: &'static str) -> Self {
         Self { folder: TempDir::new().unwrap(), name, manner: "good" }
     }
 
-    /// A server that has this manner, and is called after it.
-    pub(crate) fn with_manner(manner: &'static str) -> Self {
+    /// Creates a server with this mode, which is also its name.
+    pub(crate) fn with_mode(manner: &'static str) -> Self {
         Self { manner, ..Self::new(manner) }
     }
 
-    /// The handler of a manifest that starts it.
+    /// Returns a handler that starts the server.
     #[track_caller]
     pub(crate) fn handler(&self) -> Value {
         let args = self.command();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        stdio(self.name, args[0], &args[1..])
+        stdio_handler(self.name, args[0], &args[1..])
     }
 
-    /// The same, as a child of a shell that stays.
+    /// Returns a handler that starts the server as the child of a shell.
     #[track_caller]
-    pub(crate) fn handler_in_a_shell(&self) -> Value {
-        self.handler_of_a_script("SERVER; exit $?")
+    pub(crate) fn handler_below_shell(&self) -> Value {
+        self.handler_from_script("SERVER; exit $?")
     }
 
-    /// The same, started by a script of a shell, in which it is called SERVER.
+    /// Returns a handler that runs a shell script in which `SERVER` is the command of the server.
     #[track_caller]
-    pub(crate) fn handler_of_a_script(&self, script: &str) -> Value {
+    pub(crate) fn handler_from_script(&self, script: &str) -> Value {
         let server = format!("'{}'", self.command().join("' '"));
-        stdio(self.name, "sh", &["-c", &script.replace("SERVER", &server)])
+        stdio_handler(self.name, "sh", &["-c", &script.replace("SERVER", &server)])
     }
 
     #[track_caller]
@@ -64,16 +64,16 @@ impl Scripted {
         ]
     }
 
-    /// What it was told so far.
+    /// Returns the messages that the server has received.
     #[track_caller]
     pub(crate) fn received(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join("received")).unwrap_or_default();
-        // The last line may be half written.
+        // The last line may be incomplete.
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Waits until it was told something of this method.
+    /// Waits until the server has received a message with this method.
     #[track_caller]
     pub(crate) fn wait_for(&self, method: &str) -> Value {
         eventually(&format!("{method} at the server"), || {
@@ -81,7 +81,7 @@ impl Scripted {
         })
     }
 
-    /// Lets the tool `wait` answer.
+    /// Lets the tool `wait` return.
     pub(crate) fn open_gate(&self) {
         std::fs::write(self.folder.path().join("gate"), "").unwrap();
     }

@@ -1,4 +1,4 @@
-//! Of the commands that authors of functions use.
+//! Help of the local `toolyard function` commands.
 
 use insta::assert_snapshot;
 
@@ -7,29 +7,29 @@ use super::help;
 #[test]
 fn of_function() {
     assert_snapshot!(help(&["function", "--help"]), @r#"
-    Write functions, try them, publish them in versions, and see what becomes of them
+    Create, test, publish and invoke functions
 
     Usage: toolyard function [OPTIONS] <COMMAND>
 
     Commands:
-      new      Begin a function: a folder with a handler that works, and its test cases
-      dev      Test a function whenever it is saved, and serve it to agents meanwhile
-      test     Run the test cases of a function: of a folder on this machine, or of a version in a gateway
-      publish  Publish what is in a folder, as the next version of a function
+      new      Create a function with a working handler and test cases
+      dev      Serve a function to agents and test it on every save
+      test     Run the test cases of a function, locally or in a gateway
+      publish  Publish the next version of a function
       list     List the functions of a gateway
-      show     Show a function with its versions, or all of one version
-      invoke   Call a function with an event
-      logs     Read the calls of a function, newest first: how they ended, and what it printed
-      delete   Delete a function, or one of its versions
+      show     Show the versions of a function, or the details of one version
+      invoke   Invoke a function with an event
+      logs     Show the calls of a function with their outcome and output, newest first
+      delete   Delete a function or one of its versions
       help     Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -37,33 +37,34 @@ fn of_function() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard function new --lang py weather       begin a function in the folder `weather`
-      toolyard function dev weather                 test it on every save, and serve it to agents
+      toolyard function new --lang py weather       create a function in the directory `weather`
+      toolyard function dev weather                 serve it to agents and test it on every save
       toolyard function test weather                run its test cases once
-      toolyard function publish weather --minor     send it to a gateway, as the next version
+      toolyard function publish weather --minor     publish it to a gateway as the next minor version
       toolyard function list
       toolyard function invoke weather '{"city": "Berlin"}'
       toolyard function logs weather --since 1h
 
-    A manifest has handlers of `type: function` for them; POST /api/v1/functions/ID/VERSION/invoke calls them without.
-    To publish takes a key with the scope `admin`, where there are keys, and to invoke one with `functions`.
+    Handlers of `type: function` make functions available as tools. POST /api/v1/functions/ID/VERSION/invoke calls them
+    without a handler. If the gateway has keys, publishing requires a key with the scope `admin` or `publish:PATTERN`,
+    and invoking one with `functions`.
     "#);
 }
 
 #[test]
 fn of_function_new() {
     assert_snapshot!(help(&["function", "new", "--help"]), @"
-    Begin a function: a folder with a handler that works, and its test cases
+    Create a function with a working handler and test cases
 
     Usage: toolyard function new [OPTIONS] --lang <LANGUAGE> <NAME>
 
     Arguments:
       <NAME>
-              What it is called
+              Name of the function
 
     Options:
           --lang <LANGUAGE>
-              What it is written in
+              Language of the function
 
               Possible values:
               - py:  Python 3
@@ -71,20 +72,20 @@ fn of_function_new() {
               - lua: Lua 5.4
 
           --kind <KIND>
-              What it answers
+              Kind of the function
 
               Possible values:
-              - mcp:      JSON-RPC requests, as an MCP server with tools of its own
-              - function: Events of any form, with a status and a body
+              - mcp:      MCP server with its own tools
+              - function: Handler that takes an event and returns a status and a body
 
               [default: mcp]
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -93,46 +94,46 @@ fn of_function_new() {
 
     Examples:
       toolyard function new --lang py weather
-      toolyard function new --lang js weather --kind function     an event in, a status and a body out
+      toolyard function new --lang js weather --kind function     takes an event, returns a status and a body
 
-    The folder has the name of the function, and is made here. Nothing that is there is replaced.
+    Creates a directory with the name of the function in the current directory. Existing files are not replaced.
     ");
 }
 
 #[test]
 fn of_function_dev() {
     assert_snapshot!(help(&["function", "dev", "--help"]), @"
-    Test a function whenever it is saved, and serve it to agents meanwhile
+    Serve a function to agents and test it on every save
 
     Usage: toolyard function dev [OPTIONS] <DIR>
 
     Arguments:
       <DIR>
-              The folder of the function, or a single file with a handler
+              Directory of the function, or a single file with a handler
 
     Options:
-          --listen <PLACE>
-              Where to serve it
+          --listen <ADDRESS>
+              Address or Unix socket to listen on
 
               [default: 127.0.0.1:8080]
 
           --isolation <ISOLATION>
-              What happens where this machine lacks walls, instead of what the manifest says
+              Isolation of functions (default: that of the manifest)
 
               Possible values:
-              - required:    Nothing runs, and what is missing is said
-              - best-effort: Functions run within the walls that there are
-              - none:        Functions run without any: only your own
+              - required:    Fail if this machine does not support all isolation layers
+              - best-effort: Use the isolation layers that this machine supports
+              - none:        Run without isolation; use only for your own functions
 
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -142,54 +143,55 @@ fn of_function_dev() {
     Examples:
       toolyard function dev weather
       toolyard function dev . --listen 127.0.0.1:0 --isolation best-effort
-      toolyard call echo text=hello              in another terminal: its tools are at http://127.0.0.1:8080/mcp
+      toolyard call echo text=hello              in another terminal: call a tool at http://127.0.0.1:8080/mcp
 
-    A function that is no MCP server is one tool there, `call`, whose arguments are its event. Each call is shown with what
-    it printed. A save that cannot be loaded is shown, and what was there before goes on. SIGINT (Ctrl-C) ends it.
+    A function of kind `function` is served as one tool, `call`, whose arguments are the event. Prints each call with the
+    output of the function. If a saved version cannot be loaded, prints the problem and keeps serving the previous one.
+    Press Ctrl-C to exit.
     ");
 }
 
 #[test]
 fn of_function_test() {
     assert_snapshot!(help(&["function", "test", "--help"]), @"
-    Run the test cases of a function: of a folder on this machine, or of a version in a gateway
+    Run the test cases of a function, locally or in a gateway
 
     Usage: toolyard function test [OPTIONS] <DIR|ID> [VERSION]
 
     Arguments:
       <DIR|ID>
-              The folder of a function, or the id of one in a gateway
+              Directory of a function, or id of a function in a gateway
 
       [VERSION]
-              A version in the gateway: 1.2.0, 1.2, 1, latest or draft; the latest unless said otherwise
+              Version in the gateway: 1.2.0, 1.2, 1, latest or draft (default: latest)
 
     Options:
           --isolation <ISOLATION>
-              What happens where this machine lacks walls, instead of what the manifest says
+              Isolation of functions (default: that of the manifest)
 
               Possible values:
-              - required:    Nothing runs, and what is missing is said
-              - best-effort: Functions run within the walls that there are
-              - none:        Functions run without any: only your own
+              - required:    Fail if this machine does not support all isolation layers
+              - best-effort: Use the isolation layers that this machine supports
+              - none:        Run without isolation; use only for your own functions
 
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -197,13 +199,13 @@ fn of_function_test() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard function test weather                 of the folder `weather`, on this machine
+      toolyard function test weather                 test the directory `weather` locally
       toolyard function test . --isolation best-effort
-      toolyard function test ./weather -f gateway.yaml    with what this gateway lends
-      toolyard function test weather 1.2.0           of a version in a running gateway
+      toolyard function test ./weather -f gateway.yaml    use the sandbox and function settings of a gateway
+      toolyard function test weather 1.2.0           test a version in a running gateway
       toolyard function test weather draft --output json
 
-    What is there as a file or a folder is tested here, unless a version is named. The exit status is 1 where a test case
-    fails, or there is none. Calls of tests are in no log, and cost nothing.
+    An existing file or directory is tested locally unless a version is given. The exit status is 1 if a test case fails or
+    there is none. Calls of tests are not logged and have no cost.
     ");
 }

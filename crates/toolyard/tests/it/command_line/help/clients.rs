@@ -1,4 +1,4 @@
-//! Of the commands that ask a gateway, or have others ask it.
+//! Help of the commands for clients of a gateway.
 
 use insta::assert_snapshot;
 
@@ -7,32 +7,32 @@ use super::help;
 #[test]
 fn of_doctor() {
     assert_snapshot!(help(&["doctor", "--help"]), @"
-    Say how a running gateway and its handlers are
+    Check a running gateway and its handlers
 
     Usage: toolyard doctor [OPTIONS]
 
     Options:
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --sandbox
-              Say which walls the machine of the gateway has, behind which functions and scripts run
+              Show which isolation layers the gateway enforces for functions and scripts
 
           --tokens
-              Say how many tokens of a model's context the list of tools takes, as clients may be given it
+              Show how many tokens of a model's context the list of tools takes
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -41,11 +41,11 @@ fn of_doctor() {
 
     Examples:
       toolyard doctor
-      toolyard doctor --sandbox                   which walls functions and scripts run behind
-      toolyard doctor --tokens                    how much of a model's context the lists of tools take
-      toolyard doctor --output json               the status as `GET /api/v1/status` has it
+      toolyard doctor --sandbox                   show the isolation of functions and scripts
+      toolyard doctor --tokens                    show the tokens that lists of tools take in a model's context
+      toolyard doctor --output json               print the response of `GET /api/v1/status`
 
-    Exit status 1 when a handler is down, or the gateway itself, or nothing can run in its sandbox.
+    The exit status is 1 if the gateway or a handler is down, or nothing can run in the sandbox.
     ");
 }
 
@@ -58,20 +58,20 @@ fn of_tools() {
 
     Options:
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -93,30 +93,30 @@ fn of_call() {
 
     Arguments:
       <NAME>
-              The tool's name
+              Name of the tool
 
       [KEY=VALUE]...
-              Arguments, one by one
+              Arguments of the tool
 
     Options:
           --json <OBJECT>
               All arguments as one JSON object
 
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -128,62 +128,62 @@ fn of_call() {
       toolyard call search query='two words' limit=5
       toolyard call add --json '{"a": 1, "b": 2}' --output json
 
-    A value is taken as text where the tool's schema says so, else as JSON where it is JSON.
-    The exit status is 1 when the tool says that it failed.
-    A result is printed as it came; only on a terminal, what could steer that is shown as an escape.
+    A value is a string if the schema of the tool says so, or else JSON if it parses as JSON.
+    The exit status is 1 if the tool reports an error.
+    Results are printed unchanged; on a terminal, control characters are escaped.
     "#);
 }
 
 #[test]
 fn of_connect() {
     assert_snapshot!(help(&["connect", "--help"]), @"
-    Write the configuration of an MCP client, so that it uses the gateway
+    Add the gateway to the configuration of an MCP client
 
     Usage: toolyard connect [OPTIONS] <CLIENT>
 
     Arguments:
       <CLIENT>
-              The client
+              MCP client to configure
 
               Possible values:
-              - claude:      Claude Desktop, for all that its user does
-              - claude-code: Claude Code, for the project in this folder: `.mcp.json`
-              - cursor:      Cursor, for all that its user does
-              - vscode:      VS Code, for the project in this folder: `.vscode/mcp.json`
+              - claude:      Claude Desktop, for all projects of the user
+              - claude-code: Claude Code, for the project in this directory (`.mcp.json`)
+              - cursor:      Cursor, for all projects of the user
+              - vscode:      VS Code, for the project in this directory (`.vscode/mcp.json`)
 
     Options:
           --url <URL>
-              The MCP endpoint of a gateway that runs [default: http://127.0.0.1:8080/mcp]
+              MCP endpoint of a running gateway [default: http://127.0.0.1:8080/mcp]
 
           --stdio
-              Have the client start a gateway of its own: `toolyard stdio`
+              Let the client start its own gateway with `toolyard stdio`
 
       -f, --file <FILE>
-              A manifest of that gateway, or a folder of them
+              Manifest or directory of manifests for that gateway; repeatable
 
           --key-env <NAME>
-              The environment variable of the client that holds the key for the gateway; the key itself is not written
+              Environment variable of the client that holds the API key; the key itself is not written
 
           --name <NAME>
-              What the client calls the gateway
+              Name of the gateway in the configuration
 
               [default: toolyard]
 
           --config <FILE>
-              The client's file, where it is not where the client has it by default
+              Configuration file of the client, if not in the default location
 
           --yes
-              Do not ask
+              Skip the confirmation (required without a terminal)
 
           --dry-run
-              Show the change, and write nothing
+              Show the change without writing it
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -191,23 +191,22 @@ fn of_connect() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard connect cursor                               the gateway on 127.0.0.1:8080
+      toolyard connect cursor                               use the gateway on 127.0.0.1:8080
       toolyard connect vscode --url https://tools.example.com/mcp --key-env TOOLYARD_KEY
-      toolyard connect claude --stdio -f tools.yaml         started by Claude Desktop
-      toolyard connect claude-code --dry-run                only show what would change
+      toolyard connect claude --stdio -f tools.yaml         let Claude Desktop start a gateway
+      toolyard connect claude-code --dry-run                only show the change
 
-    What would change is shown first, and then asked for; without a terminal it takes `--yes`. Everything else in
-    the file stays as it is: its order, its comments, its other servers. Where another entry of the same name is
-    replaced, the file as it was is kept beside, as FILE.bak.
+    Shows the change and asks for confirmation. Everything else in the file is preserved: order, comments and other
+    servers. If an entry with the same name is replaced, the previous file is saved as FILE.bak.
 
-    Claude Desktop starts its servers and connects to none, so it takes `--stdio`.
+    Claude Desktop only starts local servers, so it requires `--stdio`.
     ");
 }
 
 #[test]
 fn of_completions() {
     assert_snapshot!(help(&["completions", "--help"]), @"
-    Print the script with which a shell completes our commands
+    Print a shell completion script
 
     Usage: toolyard completions [OPTIONS] <SHELL>
 
@@ -219,11 +218,11 @@ fn of_completions() {
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -240,39 +239,39 @@ fn of_completions() {
 #[test]
 fn of_test() {
     assert_snapshot!(help(&["test", "--help"]), @r#"
-    Try a tool of a handler in a running gateway, and hold arguments and result to its schemas
+    Test a tool of a handler and validate its arguments and result
 
     Usage: toolyard test [OPTIONS] <HANDLER> [TOOL] [KEY=VALUE]...
 
     Arguments:
       <HANDLER>
-              The handler, by its name in the manifest
+              Name of the handler in the manifest
 
       [TOOL]
-              The tool; may be left out where the handler has one only
+              Name of the tool; optional if the handler has only one
 
       [KEY=VALUE]...
-              Arguments, one by one: each is taken as JSON where it is JSON, else as text
+              Arguments of the tool; a value that parses as JSON is JSON, any other a string
 
     Options:
           --json <OBJECT>
               All arguments as one JSON object
 
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -280,11 +279,12 @@ fn of_test() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard test weather                         its one tool, without arguments
+      toolyard test weather                         the only tool of the handler, without arguments
       toolyard test weather forecast city=Berlin
       toolyard test weather forecast --json '{"city": "Berlin"}' --output json
 
-    The tool is really called, but for arguments that do not fit its input schema. The exit status is 1 when something does not fit,
-    or the tool failed. It takes a key with the scope `admin`, where there are keys: see `toolyard key create --help`.
+    The running gateway calls the tool unless its arguments do not match the input schema. The exit status is 1 if the
+    arguments or the result do not match, or the tool fails. Requires a key with the scope `admin` if the gateway has keys;
+    see `toolyard key create --help`.
     "#);
 }

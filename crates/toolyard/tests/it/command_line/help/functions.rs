@@ -1,4 +1,4 @@
-//! Of the commands that ask a gateway about functions.
+//! Help of the `toolyard function` commands that connect to a gateway.
 
 use insta::assert_snapshot;
 
@@ -7,45 +7,45 @@ use super::help;
 #[test]
 fn of_function_publish() {
     assert_snapshot!(help(&["function", "publish", "--help"]), @"
-    Publish what is in a folder, as the next version of a function
+    Publish the next version of a function
 
     Usage: toolyard function publish [OPTIONS] <DIR>
 
     Arguments:
       <DIR>
-              The folder of the function, or a single file with a handler
+              Directory of the function, or a single file with a handler
 
     Options:
           --id <ID>
-              What it is called there, instead of what `function.json` says
+              Id of the function, instead of the `id` in `function.json`
 
           --patch
-              Callers see no difference: 1.2.3 becomes 1.2.4 (unless said otherwise)
+              Publish a patch version without changes for callers: 1.2.3 becomes 1.2.4 (default)
 
           --minor
-              There is more for callers: 1.2.3 becomes 1.3.0
+              Publish a minor version with additions for callers: 1.2.3 becomes 1.3.0
 
           --major
-              Callers have to change: 1.2.3 becomes 2.0.0
+              Publish a major version with breaking changes: 1.2.3 becomes 2.0.0
 
           --note <TEXT>
-              What is new, instead of what `function.json` says
+              Release note, instead of that in `function.json`
 
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -53,12 +53,12 @@ fn of_function_publish() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard function publish weather                          the next patch: 1.0.0 first, then 1.0.1
+      toolyard function publish weather                          the next patch version: 1.0.0, then 1.0.1
       toolyard function publish weather --minor --note 'says how much it rains'
       toolyard function publish . --id weather-of-tomorrow --major
 
-    It becomes the draft of the function, whose test cases the gateway runs. Unless all pass, and there is one, nothing is
-    published, and the exit status is 1. A version that is published stays as it is.
+    Uploads the files as the draft of the function. The gateway runs the test cases and publishes the draft if there is at
+    least one and all pass; otherwise the exit status is 1. Published versions never change.
     ");
 }
 
@@ -71,20 +71,20 @@ fn of_function_list() {
 
     Options:
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -100,33 +100,33 @@ fn of_function_list() {
 #[test]
 fn of_function_show() {
     assert_snapshot!(help(&["function", "show", "--help"]), @"
-    Show a function with its versions, or all of one version
+    Show the versions of a function, or the details of one version
 
     Usage: toolyard function show [OPTIONS] <ID> [VERSION]
 
     Arguments:
       <ID>
-              The function
+              Id of the function
 
       [VERSION]
-              A version: 1.2.0, 1.2, 1, latest or draft
+              Version: 1.2.0, 1.2, 1, latest or draft
 
     Options:
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -134,46 +134,46 @@ fn of_function_show() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard function show weather             its versions, latest first
-      toolyard function show weather 1.2         its files, limits and test cases, of the latest 1.2
+      toolyard function show weather             the versions, latest first
+      toolyard function show weather 1.2         files, limits and test cases of the latest 1.2
       toolyard function show weather draft
 
-    Of the variables of its environment only the names are shown.
+    Environment variables are shown without their values.
     ");
 }
 
 #[test]
 fn of_function_invoke() {
     assert_snapshot!(help(&["function", "invoke", "--help"]), @r#"
-    Call a function with an event
+    Invoke a function with an event
 
     Usage: toolyard function invoke [OPTIONS] <ID[@VERSION]> [EVENT]
 
     Arguments:
       <ID[@VERSION]>
-              The function, and its version: 1.2.0, 1.2, 1, latest or draft; the latest unless said otherwise
+              Function and version: 1.2.0, 1.2, 1, latest or draft (default: latest)
 
       [EVENT]
-              What it is given: JSON, the name of a file behind an `@`, or `-` for standard input
+              Event: JSON, `@FILE`, or `-` for standard input
 
               [default: {}]
 
     Options:
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -185,57 +185,57 @@ fn of_function_invoke() {
       toolyard function invoke weather@1.2 @event.json
       echo '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}' | toolyard function invoke weather@draft -
 
-    The answer is printed as it came. The exit status is 1 where it says that the function failed: it has an `error`, or a
-    `statusCode` of 400 or more. It is POST /api/v1/functions/ID/VERSION/invoke, which needs no more than a key.
+    Prints the response unchanged. The exit status is 1 if the function failed: the response has an `error`, or a
+    `statusCode` of 400 or more. The request is POST /api/v1/functions/ID/VERSION/invoke.
     "#);
 }
 
 #[test]
 fn of_function_logs() {
     assert_snapshot!(help(&["function", "logs", "--help"]), @"
-    Read the calls of a function, newest first: how they ended, and what it printed
+    Show the calls of a function with their outcome and output, newest first
 
     Usage: toolyard function logs [OPTIONS] <ID>
 
     Arguments:
       <ID>
-              The function, which may be deleted
+              Id of the function, which may be deleted
 
     Options:
           --version <VERSION>
               Only calls of this version
 
           --outcome <OUTCOME>
-              Only calls that ended like this
+              Only calls with this outcome
 
-              [possible values: ok, error, failed, timeout, overloaded, unavailable, cancelled]
+              [possible values: ok, error, failed, timeout, overloaded, unavailable, cancelled, quota_exhausted, rate_limited]
 
           --since <TIME>
-              Only calls that are not older: 10min, 1h, 7d
+              Only calls newer than this: 10min, 1h, 7d
 
           --limit <COUNT>
-              How many at most
+              Maximum number of calls
 
               [default: 100]
 
           --before <NUMBER>
-              Only calls before that place: how to go on, as the end of a page says
+              Only calls before this number, which the note at the end of a page shows
 
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -247,41 +247,42 @@ fn of_function_logs() {
       toolyard function logs weather --version 1.2.0 --since 1h --outcome failed
       toolyard function logs weather --limit 1000 --output json
 
-    A call is `ok`; an `error`, where the function says so; `failed`, where it could say nothing, as with an exception; or
-    was not answered: `timeout`, `overloaded`, `unavailable`, `cancelled`. A gateway writes what has happened a moment later.
+    The outcome of a call is `ok`, `error` (the function returned an error), `failed` (the function did not return, such as
+    after an exception), or the reason why it was not answered: `timeout`, `overloaded`, `unavailable`, `cancelled`,
+    `quota_exhausted` or `rate_limited`. Calls appear in the log with a short delay.
     ");
 }
 
 #[test]
 fn of_function_delete() {
     assert_snapshot!(help(&["function", "delete", "--help"]), @"
-    Delete a function, or one of its versions
+    Delete a function or one of its versions
 
     Usage: toolyard function delete [OPTIONS] <ID> [VERSION]
 
     Arguments:
       <ID>
-              The function
+              Id of the function
 
       [VERSION]
-              One version, such as 1.2.0, or `draft`; without it all of them
+              Version to delete, such as 1.2.0 or `draft` (default: all versions)
 
     Options:
           --url <URL>
-              The MCP endpoint to ask; any MCP server on streamable HTTP will do
+              MCP endpoint of the gateway, or of any MCP server on streamable HTTP
 
               [env: TOOLYARD_URL=]
               [default: http://127.0.0.1:8080/mcp]
 
           --key-file <FILE>
-              A file with the key that the gateway is shown; without it, what `TOOLYARD_KEY` holds, if the gateway is on this machine or `TOOLYARD_URL` names it
+              Read the API key from FILE (default: $TOOLYARD_KEY, sent only to loopback or $TOOLYARD_URL)
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -289,10 +290,10 @@ fn of_function_delete() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard function delete weather 1.2.0     this version only; its number is not given again
+      toolyard function delete weather 1.2.0     delete one version; its number is not reused
       toolyard function delete weather draft
-      toolyard function delete weather           the function, with all its versions
+      toolyard function delete weather           delete the function with all its versions
 
-    Calls that run go on to their end. Who wants the latest version gets the one before.
+    Running calls finish. If the latest version is deleted, `latest` refers to the previous one.
     ");
 }

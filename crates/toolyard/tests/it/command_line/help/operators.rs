@@ -1,4 +1,4 @@
-//! Of the commands that look after what a gateway keeps.
+//! Help of the commands that manage the store of a gateway.
 
 use insta::assert_snapshot;
 
@@ -7,23 +7,23 @@ use super::help;
 #[test]
 fn of_store() {
     assert_snapshot!(help(&["store", "--help"]), @"
-    Look after what the gateway keeps: see how it is, copy it, bring it up to date
+    Manage the store of a gateway
 
     Usage: toolyard store [OPTIONS] <COMMAND>
 
     Commands:
-      status   Say where the store is, its version and its size; nothing is changed
-      backup   Copy a store in a file to another file, as it is at one moment
-      migrate  Make the store, or bring it to the version that this program needs
+      status   Show the location, version and size of the store
+      backup   Back up a store file to another file
+      migrate  Create the store, or migrate it to the version of this program
       help     Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -31,30 +31,29 @@ fn of_store() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard store status                       where the store is, its version and its size
-      toolyard store status -f gateway.yaml       of the gateway that serves this manifest
-      toolyard store backup /backup/monday.db     a copy, which is made while the gateway serves
-      toolyard store migrate -f gateway.yaml      before the gateway of a new version is started
+      toolyard store status                       show location, version and size
+      toolyard store status -f gateway.yaml       use the store of the gateway with this manifest
+      toolyard store backup /backup/monday.db     back up the store, also while the gateway is running
+      toolyard store migrate -f gateway.yaml      migrate before starting a new version of the gateway
 
-    Without a manifest, or where it says nothing of a store, the store is the file `toolyard.db` in
-    $TOOLYARD_STATE_DIR, $STATE_DIRECTORY, $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard,
-    the first of these that there is.
+    Without a manifest that sets `store`, the store is `toolyard.db` in $TOOLYARD_STATE_DIR, $STATE_DIRECTORY,
+    $XDG_STATE_HOME/toolyard or ~/.local/state/toolyard, whichever is set first.
     ");
     assert_snapshot!(help(&["store", "status", "--help"]), @"
-    Say where the store is, its version and its size; nothing is changed
+    Show the location, version and size of the store
 
     Usage: toolyard store status [OPTIONS]
 
     Options:
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -69,26 +68,26 @@ fn of_store() {
 #[test]
 fn of_the_commands_of_store() {
     assert_snapshot!(help(&["store", "backup", "--help"]), @"
-    Copy a store in a file to another file, as it is at one moment
+    Back up a store file to another file
 
-    The copy is a store itself. To restore it, while no gateway runs, put it in the place of the store and remove the files beside that whose names end in `-wal` and `-shm`: they belong to what was there before. A store on PostgreSQL is copied by pg_dump.
+    The backup is a consistent snapshot and a store itself. To restore it, stop the gateway, replace the store file with the backup and remove the old files beside it whose names end in `-wal` and `-shm`. Use pg_dump for a store on PostgreSQL.
 
     Usage: toolyard store backup [OPTIONS] <FILE>
 
     Arguments:
       <FILE>
-              The file of the copy, which is not there yet
+              File to create
 
     Options:
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -99,22 +98,22 @@ fn of_the_commands_of_store() {
       toolyard store backup /backup/monday.db -f gateway.yaml
     ");
     assert_snapshot!(help(&["store", "migrate", "--help"]), @"
-    Make the store, or bring it to the version that this program needs
+    Create the store, or migrate it to the version of this program
 
-    `toolyard serve` does the same when it starts. A store is never brought back to an older version: make a backup before.
+    `toolyard serve` does the same when it starts. There is no downgrade; create a backup first.
 
     Usage: toolyard store migrate [OPTIONS]
 
     Options:
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -129,23 +128,24 @@ fn of_the_commands_of_store() {
 #[test]
 fn of_key() {
     assert_snapshot!(help(&["key", "--help"]), @"
-    Hand out keys, and take them back: make, list and revoke them in the store of a gateway
+    Manage the API keys of a gateway
 
     Usage: toolyard key [OPTIONS] <COMMAND>
 
     Commands:
-      create  Make a key, and print it: it is not to be had again
-      list    List the keys, those that open nothing any more among them
-      revoke  Make a key open nothing any more
+      create  Create a key and print it (shown only once)
+      list    List the keys, including revoked and expired keys
+      revoke  Revoke a key
+      forget  Allow a gateway that has lost its keys to start without keys
       help    Print this message or the help of the given subcommand(s)
 
     Options:
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -153,55 +153,56 @@ fn of_key() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard key create ci --scope 'tools:*'                        all tools, over MCP
+      toolyard key create ci --scope 'tools:*'                        all tools by MCP
       toolyard key create bot --scope 'tools:github/get_*' --rate 10/s --calls 1000/day
       toolyard key create ops --scope admin --scope rest --expires 90d
       toolyard key list
       toolyard key revoke 5d41402abc4b
+      toolyard key forget -f gateway.yaml     after the loss of the store, if keys are no longer needed
 
-    As soon as there is a key, every door of the gateway but /health asks for one, and goes on to do so when all are
-    revoked. A gateway that runs knows of a new key at once, and of a revoked one within `timeouts.keyCheck`.
+    Once a key exists, every endpoint except /health requires one, even after all keys are revoked. A running gateway
+    accepts a new key immediately and rejects a revoked one within `timeouts.keyCheck`.
     ");
     assert_snapshot!(help(&["key", "create", "--help"]), @"
-    Make a key, and print it: it is not to be had again
+    Create a key and print it (shown only once)
 
     Usage: toolyard key create [OPTIONS] --scope <SCOPE> <NAME>
 
     Arguments:
       <NAME>
-              What the key is for, in your words
+              Name of the key, for your reference
 
     Options:
           --scope <SCOPE>
-              What it opens; may be said more than once
+              Scope to grant; repeatable
 
           --expires <TIME>
-              For how long: 12h, 90d, 4w; without it until it is revoked
+              Lifetime: 12h, 90d, 4w (default: until revoked)
 
           --rate <AMOUNT>
-              How often it may call: 10/s, 600/min, each gateway by itself
+              Rate limit per gateway: 10/s, 600/min
 
           --calls <AMOUNT>
-              How many calls it may make: 1000/day, or 1000 in all
+              Quota of calls: 1000/day, or 1000 in total
 
           --cost <AMOUNT>
-              What its calls may cost, where tools have a `price`: 2.5/week
+              Quota of cost, for tools with a `price`: 2.5/week
 
           --model <ID>
-              The language model that its calls are made for, where they do not say: `builtins.results.models` has its bound
+              Default language model of its calls, whose limit is in `builtins.results.models`
 
           --chunk-threshold <CHARACTERS>
-              From how many characters on results are large for it
+              Size in characters above which its results are large
 
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -214,29 +215,31 @@ fn of_key() {
       export TOOLYARD_KEY=$(toolyard key create me --scope 'tools:*' --scope rest)
 
     Scopes:
-      tools:PATTERN  tools (and prompts and resources) that the key may see and call: `tools:*`, `tools:search_*`, or
-                     with the handler, `tools:github/*`; a star stands for any characters
-      rest           to do the same by REST, and to see the status
-      admin          keys, the audit trail, tests of handlers, the level of the log
-      functions      to invoke hosted functions
-      metrics        /metrics
-      memory:PATTERN namespaces of working memory beside its own: `memory:session/*`, `memory:*`
+      tools:PATTERN  list and call these tools, prompts and resources: `tools:*`, `tools:search_*`, or with the
+                     handler, `tools:github/*`; `*` matches any characters
+      rest           use the same tools by REST, and read the status
+      admin          manage keys, read the audit trail, test handlers, change the log level
+      functions      invoke hosted functions
+      metrics        read /metrics
+      memory:PATTERN use further namespaces of working memory: `memory:session/*`, `memory:*`
+      publish:PATTERN
+                     publish hosted functions with these ids and read their logs: `publish:geo-*`
     ");
     assert_snapshot!(help(&["key", "list", "--help"]), @"
-    List the keys, those that open nothing any more among them
+    List the keys, including revoked and expired keys
 
     Usage: toolyard key list [OPTIONS]
 
     Options:
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -248,24 +251,24 @@ fn of_key() {
       toolyard key list -f gateway.yaml --output json
     ");
     assert_snapshot!(help(&["key", "revoke", "--help"]), @"
-    Make a key open nothing any more
+    Revoke a key
 
     Usage: toolyard key revoke [OPTIONS] <ID>
 
     Arguments:
       <ID>
-              Its id: what stands in its text behind `ty_`, and first in a line of `toolyard key list`
+              Id of the key: the part after `ty_`, and the first column of `toolyard key list`
 
     Options:
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -275,51 +278,23 @@ fn of_key() {
     Examples:
       toolyard key revoke 5d41402abc4b
     ");
-}
+    assert_snapshot!(help(&["key", "forget", "--help"]), @"
+    Allow a gateway that has lost its keys to start without keys
 
-#[test]
-fn of_audit() {
-    assert_snapshot!(help(&["audit", "--help"]), @"
-    Read the audit trail in the store of a gateway: who called what, newest first
+    A gateway that has had keys records this in a marker beside its configuration. If its store has no keys, it does not start, because it would accept unauthenticated requests. This command removes the marker. Keys in the store remain required.
 
-    Usage: toolyard audit [OPTIONS]
+    Usage: toolyard key forget [OPTIONS]
 
     Options:
-          --key <ID>
-              Only what this key did, by its id
-
-          --name <NAME>
-              Only calls of this tool, prompt or resource, or what was done to this key or handler
-
-          --handler <HANDLER>
-              Only calls that went to this handler
-
-          --outcome <OUTCOME>
-              Only calls that ended like this: ok, tool_error, or the code of an error
-
-          --action <ACTION>
-              Only this: call, key_created, key_revoked, handler_refreshed, log_changed, function_saved, function_published, function_deleted, records_lost
-
-          --since <TIME>
-              Only what is not older: 10min, 1h, 7d
-
-          --limit <COUNT>
-              How many at most
-
-              [default: 100]
-
-          --before <NUMBER>
-              Only records with a smaller number: how to go on, as the end of a page says
-
       -f, --file <FILE>
-              A manifest, a folder of them, or `-` for standard input, as for `toolyard serve`
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
 
           --output <OUTPUT>
-              How results are printed
+              Output format of results
 
               Possible values:
-              - text: For people
-              - json: For programs: one JSON text
+              - text: Readable text
+              - json: One JSON text, for programs
 
               [default: text]
 
@@ -327,13 +302,67 @@ fn of_audit() {
               Print help (see a summary with '-h')
 
     Examples:
-      toolyard audit                                the last hundred records
+      toolyard key forget -f gateway.yaml
+    ");
+}
+
+#[test]
+fn of_audit() {
+    assert_snapshot!(help(&["audit", "--help"]), @"
+    Show the audit trail of a gateway, newest first
+
+    Usage: toolyard audit [OPTIONS]
+
+    Options:
+          --key <ID>
+              Only actions of the key with this id
+
+          --name <NAME>
+              Only records about this tool, prompt, resource, key or handler
+
+          --handler <HANDLER>
+              Only calls of this handler
+
+          --outcome <OUTCOME>
+              Only calls with this outcome: ok, tool_error or an error code
+
+          --action <ACTION>
+              Only this action: call, key_created, key_revoked, handler_refreshed, tool_changed, tool_added, tool_accepted, log_changed, function_saved, function_published, function_deleted or records_lost
+
+          --since <TIME>
+              Only records newer than this: 10min, 1h, 7d
+
+          --limit <COUNT>
+              Maximum number of records
+
+              [default: 100]
+
+          --before <NUMBER>
+              Only records before this number, which the note at the end of a page shows
+
+      -f, --file <FILE>
+              Manifest of the gateway, directory of manifests, or `-` for standard input; repeatable
+
+          --output <OUTPUT>
+              Output format of results
+
+              Possible values:
+              - text: Readable text
+              - json: One JSON text, for programs
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      toolyard audit                                the last 100 records
       toolyard audit --since 1h --outcome denied
       toolyard audit --key 5d41402abc4b --name search
-      toolyard audit --before 4711                  the hundred before that record
-      toolyard audit --limit 1000 --output json     the records as they are kept, one JSON text
+      toolyard audit --before 4711                  the 100 records before record 4711
+      toolyard audit --limit 1000 --output json     the full records as JSON
 
-    A gateway writes what has happened a moment later. What is kept of arguments, and for how long, says `audit` in the
-    Toolyard document.
+    Reads the store of the gateway. Records appear there with a short delay. `audit` in the Toolyard document sets what is
+    recorded of arguments, and the retention.
     ");
 }

@@ -1,39 +1,39 @@
-//! Arguments that a schema allows: a plain one for each, always the same.
+//! Deterministic arguments that match a schema.
 
 use serde_json::{Map, Value, json};
 
-/// How deep optional members go. Schemas that contain themselves end there.
+/// Depth limit of optional members, which ends recursive schemas.
 const DEPTH: usize = 5;
 
-/// Which members an object has.
+/// The members of generated objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Members {
-    /// Those that it needs.
+pub(super) enum MemberSelection {
+    /// Only required members.
     Required,
-    /// All that are described.
+    /// All described members.
     All,
 }
 
-/// Makes values of a schema.
-struct Generator<'s> {
+/// Generates values of a schema.
+struct ArgumentGenerator<'s> {
     root: &'s Value,
-    members: Members,
+    members: MemberSelection,
 }
 
-/// The arguments of a call. `None` where no value of something that is required is known: this knows no patterns.
-pub(super) fn arguments(schema: &Value, members: Members) -> Option<Value> {
-    Generator { root: schema, members }.value(schema, 0)
+/// Returns the arguments of a call, or `None` if a required value has a pattern, which is not supported.
+pub(super) fn arguments(schema: &Value, members: MemberSelection) -> Option<Value> {
+    ArgumentGenerator { root: schema, members }.value(schema, 0)
 }
 
-impl<'s> Generator<'s> {
+impl<'s> ArgumentGenerator<'s> {
     fn value(&self, schema: &'s Value, depth: usize) -> Option<Value> {
-        if let Some(shown) = shown(schema) {
-            return Some(shown.clone());
+        if let Some(example) = example(schema) {
+            return Some(example.clone());
         }
         if depth > 3 * DEPTH {
             return None;
         }
-        let mut value = self.own(schema, depth)?;
+        let mut value = self.explicit_value(schema, depth)?;
         let branches = schema["allOf"].as_array().into_iter().flatten();
         let first = ["oneOf", "anyOf"].into_iter().filter_map(|name| schema.get(name)?.get(0));
         let target = schema["$ref"].as_str().map(|reference| self.target(reference));
@@ -43,8 +43,8 @@ impl<'s> Generator<'s> {
         Some(value)
     }
 
-    /// A value as the schema says by itself; `null` where it does not say.
-    fn own(&self, schema: &'s Value, depth: usize) -> Option<Value> {
+    /// Returns a value from the keywords of the schema itself, or `null` if it has none.
+    fn explicit_value(&self, schema: &'s Value, depth: usize) -> Option<Value> {
         let kind = match &schema["type"] {
             Value::Array(kinds) => kinds.iter().find_map(Value::as_str),
             kind => kind.as_str(),
@@ -65,19 +65,19 @@ impl<'s> Generator<'s> {
         let required = self.required(schema);
         for (name, member) in schema["properties"].as_object().into_iter().flatten() {
             let is_required = required.contains(&name.as_str());
-            if !is_required && (self.members == Members::Required || depth >= DEPTH) {
+            if !is_required && (self.members == MemberSelection::Required || depth >= DEPTH) {
                 continue;
             }
             match self.value(member, depth + 1) {
-                Some(value) => object.insert(name.clone(), something(value)),
+                Some(value) => object.insert(name.clone(), any_value(value)),
                 None if is_required => return None,
                 None => None,
             };
         }
         let others = &schema["additionalProperties"];
         let is_empty = object.is_empty() && schema.get("properties").is_none();
-        if is_empty && (self.members == Members::All || schema["minProperties"].as_u64() > Some(0)) {
-            let value = self.value(others, depth + 1).map_or(json!("text"), something);
+        if is_empty && (self.members == MemberSelection::All || schema["minProperties"].as_u64() > Some(0)) {
+            let value = self.value(others, depth + 1).map_or(json!("text"), any_value);
             if others != &Value::Bool(false) && depth < DEPTH {
                 object.insert("key".to_owned(), value);
             }
@@ -85,7 +85,7 @@ impl<'s> Generator<'s> {
         Some(Value::Object(object))
     }
 
-    /// The names of members that an object needs, and of those that these need.
+    /// Returns the names of the required members and of their dependencies.
     fn required(&self, schema: &'s Value) -> Vec<&'s str> {
         let names = |list: &'s Value| list.as_array().into_iter().flatten().filter_map(Value::as_str);
         let mut required: Vec<&str> = names(&schema["required"]).collect();
@@ -103,10 +103,10 @@ impl<'s> Generator<'s> {
         let fewest = schema["minItems"].as_u64().unwrap_or(0);
         let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX);
         let is_unique = schema["uniqueItems"] == json!(true);
-        let wanted = if is_unique || depth >= DEPTH { 1 } else { 2 };
-        let count = wanted.max(fewest).min(most);
+        let length = if is_unique || depth >= DEPTH { 1 } else { 2 };
+        let count = length.max(fewest).min(most);
         let item = match self.value(&schema["items"], depth + 1) {
-            Some(item) => something(item),
+            Some(item) => any_value(item),
             None if fewest == 0 => return Some(json!([])),
             None => return None,
         };
@@ -121,19 +121,19 @@ impl<'s> Generator<'s> {
     }
 }
 
-/// A value that the schema shows: it is right for reasons that a schema does not say, or that this does not know, such
-/// as a pattern. Examples with a format are wrong too often.
-fn shown(schema: &Value) -> Option<&Value> {
+/// Returns an example, default or enumerated value of the schema, which may satisfy constraints that are not supported
+/// here, such as a pattern. Examples with a format are often wrong.
+fn example(schema: &Value) -> Option<&Value> {
     let fits = |value: &&Value| is_plain(value, &schema["type"]);
-    let listed = |name: &str| schema[name].as_array().into_iter().flatten().find(fits);
-    let fixed = schema.get("const").or_else(|| listed("enum"));
+    let first_listed = |name: &str| schema[name].as_array().into_iter().flatten().find(fits);
+    let fixed = schema.get("const").or_else(|| first_listed("enum"));
     let is_free = schema.get("format").is_none();
     let example = || ["example", "default"].into_iter().filter_map(|name| schema.get(name)).find(fits);
-    fixed.or_else(|| example().or_else(|| listed("examples")).filter(|_| is_free))
+    fixed.or_else(|| example().or_else(|| first_listed("examples")).filter(|_| is_free))
 }
 
-/// Whether a value is one of a type, as far as no others stand in it. Examples are wrong now and then.
-fn is_plain(value: &Value, wanted: &Value) -> bool {
+/// True if a value is a scalar or empty value of the type. Examples are sometimes wrong.
+fn is_plain(value: &Value, expected: &Value) -> bool {
     let kind = match value {
         Value::String(_) => "string",
         Value::Bool(_) => "boolean",
@@ -142,19 +142,19 @@ fn is_plain(value: &Value, wanted: &Value) -> bool {
         Value::Null | Value::Array(_) | Value::Object(_) => return false,
     };
     let fits = |one: &Value| one == kind || (one == "number" && kind == "integer");
-    match wanted {
+    match expected {
         Value::Null => true,
         Value::Array(kinds) => kinds.iter().any(fits),
         kind => fits(kind),
     }
 }
 
-/// A value where anything may stand.
-fn something(value: Value) -> Value {
+/// Returns the value for a schema without constraints.
+fn any_value(value: Value) -> Value {
     if value.is_null() { json!("text") } else { value }
 }
 
-/// What two schemas say of one value.
+/// Merges two schemas of one value.
 fn merge(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::Object(mut one), Value::Object(other)) => {
@@ -184,7 +184,7 @@ fn text(schema: &Value) -> Option<Value> {
         "hostname" => "example.com",
         "byte" | "binary" => "aGVsbG8=",
         _ if schema["contentEncoding"] == json!("base64") => "aGVsbG8=",
-        // What has to be escaped somewhere, and is no delimiter of a style.
+        // Contains characters that need escaping and no delimiter of a style.
         _ => "a b/ü&c=d",
     };
     let fewest = schema["minLength"].as_u64().map_or(0, |length| length as usize);

@@ -1,4 +1,4 @@
-//! All processes that come of one handler, whatever they do to get away.
+//! The process tree of a handler, including processes that try to escape it.
 
 use std::time::SystemTime;
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 
 use super::process::is_running;
 
-/// Finds the processes of a handler by a variable in their environment, which they pass on.
-pub(crate) struct Family {
+/// Finds the processes of a handler by an environment variable that they inherit.
+pub(crate) struct ProcessTree {
     mark: String,
 }
 
-const VARIABLE: &str = "TOOLYARD_TEST_FAMILY";
+const MARKER_VARIABLE: &str = "TOOLYARD_TEST_FAMILY";
 
-impl Family {
-    /// That of this handler, from now on.
-    pub(crate) fn of(handler: &mut Value) -> Self {
+impl ProcessTree {
+    /// Marks a handler, so that its processes can be found.
+    pub(crate) fn mark(handler: &mut Value) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let mark = format!("{}-{}-{}", handler["name"].as_str().unwrap(), std::process::id(), now.as_nanos());
-        handler["mcpConfig"]["env"][VARIABLE] = mark.as_str().into();
+        handler["mcpConfig"]["env"][MARKER_VARIABLE] = mark.as_str().into();
         Self { mark }
     }
 
-    /// Those that run: the supervisor, the program, and all below.
+    /// Returns the running processes: the supervisor, the program and all descendants.
     pub(crate) fn members(&self) -> Vec<u32> {
-        let variable = format!("{VARIABLE}={}", self.mark);
+        let variable = format!("{MARKER_VARIABLE}={}", self.mark);
         let is_member = |pid: &u32| {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) && is_running(*pid)
@@ -34,9 +34,9 @@ impl Family {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_member).collect()
     }
 
-    /// The one whose name, as lists without arguments show it, begins like this.
+    /// Returns the process whose name, without arguments, has this prefix.
     #[track_caller]
-    pub(crate) fn one(&self, name: &str) -> u32 {
+    pub(crate) fn member_named(&self, name: &str) -> u32 {
         let name_of = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let mut named = self.members().into_iter().filter(|pid| name_of(*pid).starts_with(name));
         match (named.next(), named.next()) {
@@ -52,8 +52,8 @@ pub(crate) fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
 }
 
-/// A test that has failed leaves nothing behind, either: some of them multiply.
-impl Drop for Family {
+/// Kills what is left, so that failed tests leave no processes. Some of them multiply.
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         for _ in 0..100 {
             let members = self.members();

@@ -1,25 +1,25 @@
-//! Spans of time, as people type them.
+//! Durations on the command line.
 
 use std::time::Duration;
 
-/// The text is no span.
+/// The text is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a span of time is a number and a unit: 30s, 10min, 12h, 90d or 4w")]
-pub(crate) struct BadSpan;
+#[error("expected a number and a unit, such as 30s, 10min, 12h, 90d or 4w")]
+pub(crate) struct InvalidDuration;
 
-/// Reads a span, to the second.
-pub(crate) fn span(text: &str) -> Result<Duration, BadSpan> {
+/// Parses a duration of whole seconds.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number: u64 = text[..text.len() - unit.len()].parse().map_err(|_| BadSpan)?;
+    let number: u64 = text[..text.len() - unit.len()].parse().map_err(|_| InvalidDuration)?;
     let seconds = match unit {
         "s" => 1,
         "min" => 60,
         "h" => 60 * 60,
         "d" => 24 * 60 * 60,
         "w" => 7 * 24 * 60 * 60,
-        _ => return Err(BadSpan),
+        _ => return Err(InvalidDuration),
     };
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or(BadSpan)
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or(InvalidDuration)
 }
 
 #[cfg(test)]
@@ -27,9 +27,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans() {
+    fn durations() {
         let check = |text: &str, seconds: Option<u64>| {
-            assert_eq!(span(text).ok(), seconds.map(Duration::from_secs), "{text:?}");
+            assert_eq!(parse_duration(text).ok(), seconds.map(Duration::from_secs), "{text:?}");
         };
         check("30s", Some(30));
         check("10min", Some(600));

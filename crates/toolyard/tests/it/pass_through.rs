@@ -1,22 +1,22 @@
 //! Prompts, resources, templates, completion and subscriptions of npm's `server-everything` through the gateway, over
-//! all its transports, for the Python SDK in both eras and for the MCP Inspector.
+//! all transports, with the Python SDK in both eras and the MCP Inspector.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, over, over_http, stdio};
+use crate::support::gateway::{TestGateway, http_handler, stdio_handler, with_transport};
 use crate::support::peers;
 use crate::support::process::run;
 use crate::support::scripted::script;
 
-/// Both eras of clients.
+/// Modes of the Python client for both eras.
 const ERAS: [&str; 2] = ["legacy", "2026-07-28"];
 
 #[track_caller]
 fn check_python(handler: &Value) {
     let home = TempDir::new().unwrap();
     for era in ERAS {
-        let gateway = Gateway::of(std::slice::from_ref(handler));
+        let gateway = TestGateway::with_handlers(std::slice::from_ref(handler));
         let mut command = peers::command(peers::peer("python/bin/python"), home.path());
         let ended = run(command.arg(script("passing.py")).arg(gateway.url()).arg(era));
         assert_eq!(ended.code, 0, "{era} {ended}");
@@ -40,25 +40,25 @@ fn check_python(handler: &Value) {
 fn seen_by_python_over_http() {
     let home = TempDir::new().unwrap();
     let server = peers::everything(home.path());
-    check_python(&over_http("everything", &server.url));
+    check_python(&http_handler("everything", &server.url));
 }
 
 #[test]
 fn seen_by_python_over_sse() {
     let home = TempDir::new().unwrap();
     let server = peers::everything_over_sse(home.path());
-    check_python(&over("everything", "sse", &server.url));
+    check_python(&with_transport("everything", "sse", &server.url));
 }
 
 #[test]
 fn seen_by_python_on_stdio() {
-    check_python(&stdio("everything", "mcp-server-everything", &[]));
+    check_python(&stdio_handler("everything", "mcp-server-everything", &[]));
 }
 
 #[test]
 fn seen_by_the_inspector() {
     let home = TempDir::new().unwrap();
-    let gateway = Gateway::of(&[stdio("everything", "mcp-server-everything", &[])]);
+    let gateway = TestGateway::with_handlers(&[stdio_handler("everything", "mcp-server-everything", &[])]);
     for era in ["legacy", "modern"] {
         let ask = |args: &[&str]| -> Value {
             let mut inspector = peers::command("mcp-inspector", home.path());

@@ -1,25 +1,26 @@
-//! Two clients on the official Python SDK at a time, which answer each with their own name, and servers that ask them.
+//! Two concurrent clients on the official Python SDK, which answer with their own names, and servers that send requests
+//! to them.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, over_http, stdio};
+use crate::support::gateway::{TestGateway, http_handler, stdio_handler};
 use crate::support::peers;
 use crate::support::process::run;
 use crate::support::scripted::script;
 
 const NAMES: [&str; 2] = ["Alice", "Bob"];
 
-/// What a client saw.
-struct Seen(Value);
+/// The report of a client.
+struct ClientReport(Value);
 
-impl Seen {
-    /// How often it was asked something of which this is a part.
-    fn asked(&self, part: &str) -> usize {
-        let asked = self.0["asked"].as_array().unwrap().iter();
-        asked.filter(|question| question.as_str().unwrap().contains(part)).count()
+impl ClientReport {
+    /// Returns the number of questions that contain a text.
+    fn question_count(&self, part: &str) -> usize {
+        let questions = self.0["asked"].as_array().unwrap().iter();
+        questions.filter(|question| question.as_str().unwrap().contains(part)).count()
     }
 
     fn rounds(&self) -> impl Iterator<Item = Vec<&str>> {
@@ -28,24 +29,29 @@ impl Seen {
     }
 }
 
-/// What both clients see that make these calls at the same time, in so many rounds.
+/// Runs two clients that make these calls concurrently in several rounds, and returns their reports.
 #[track_caller]
-fn both(gateway: &Gateway, mode: &str, rounds: usize, calls: impl Fn(&str) -> Value) -> [Seen; 2] {
+fn run_two_clients(
+    gateway: &TestGateway,
+    mode: &str,
+    rounds: usize,
+    calls: impl Fn(&str) -> Value,
+) -> [ClientReport; 2] {
     let home = TempDir::new().unwrap();
     let clients = NAMES.map(|name| json!([name, calls(name)]));
     let mut python = peers::command(peers::peer("python/bin/python"), home.path());
     python.arg(script("asked.py")).args([&gateway.url(), mode, &rounds.to_string()]);
     let ended = run(python.arg(json!(clients).to_string()));
     assert_eq!(ended.code, 0, "{ended}");
-    serde_json::from_str::<[Value; 2]>(&ended.stdout).unwrap().map(Seen)
+    serde_json::from_str::<[Value; 2]>(&ended.stdout).unwrap().map(ClientReport)
 }
 
-/// npm's server lists the tools that ask only to clients that can be asked.
+/// npm's server lists the tools that ask only for clients that support questions.
 #[track_caller]
-fn check_everything(mut handler: Value, mode: &str, rounds: usize) -> [Seen; 2] {
+fn check_everything(mut handler: Value, mode: &str, rounds: usize) -> [ClientReport; 2] {
     handler["mcpConfig"]["lane"] = json!("client");
-    let gateway = Gateway::of(&[handler]);
-    let seen = both(&gateway, mode, rounds, |name| {
+    let gateway = TestGateway::with_handlers(&[handler]);
+    let seen = run_two_clients(&gateway, mode, rounds, |name| {
         let sample = json!({"prompt": format!("I am {name}."), "maxTokens": 10});
         json!([
             ["trigger-elicitation-request", {}],
@@ -64,48 +70,55 @@ fn check_everything(mut handler: Value, mode: &str, rounds: usize) -> [Seen; 2] 
                 assert!(!text.contains(other), "{text}");
             }
         }
-        // A call that ends while another's question is put to it leaves that to the other: it is asked twice.
-        assert!(seen.asked("Please provide inputs") >= rounds);
-        assert!(seen.asked(&format!("I am {own}.")) >= rounds);
-        assert_eq!(seen.asked(other), 0);
+        // If a call ends while the question of another is delivered to it, the server repeats the question.
+        assert!(seen.question_count("Please provide inputs") >= rounds);
+        assert!(seen.question_count(&format!("I am {own}.")) >= rounds);
+        assert_eq!(seen.question_count(other), 0);
     }
     seen
 }
 
 fn on_stdio() -> Value {
-    stdio("everything", "mcp-server-everything", &[])
+    stdio_handler("everything", "mcp-server-everything", &[])
 }
 
 #[test]
-fn everything_asks_each_client_in_its_session() {
+fn everything_server_asks_clients_with_sessions() {
     check_everything(on_stdio(), "legacy", 5);
 }
 
 #[test]
-fn everything_asks_each_client_without_sessions() {
+fn everything_server_asks_clients_without_sessions() {
     check_everything(on_stdio(), "2026-07-28", 2);
 }
 
-/// There, a question is on the stream of its call.
+/// Over HTTP, a question is on the stream of its call.
 #[test]
-fn everything_asks_each_client_over_http() {
+fn everything_server_asks_clients_over_http() {
     let home = TempDir::new().unwrap();
     let server = peers::everything(home.path());
     for (mode, rounds) in [("legacy", 5), ("2026-07-28", 2)] {
-        for seen in check_everything(over_http("everything", &server.url), mode, rounds) {
-            assert_eq!((seen.asked("Please provide inputs"), seen.asked("I am")), (rounds, rounds));
+        for seen in check_everything(http_handler("everything", &server.url), mode, rounds) {
+            assert_eq!(
+                (seen.question_count("Please provide inputs"), seen.question_count("I am")),
+                (rounds, rounds)
+            );
         }
     }
 }
 
-/// By default, and many times.
+/// Repeats questions many times, with the default sharing mode.
 #[track_caller]
 fn check_asking(mode: &str, rounds: usize) {
     let folder = TempDir::new().unwrap();
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     let (python, server) = (path(&peers::peer("python/bin/python")), path(&script("asking.py")));
-    let gateway = Gateway::of(&[stdio("asking", &python, &["-IS", &server, &path(folder.path())])]);
-    let seen = both(&gateway, mode, rounds, |name| {
+    let gateway = TestGateway::with_handlers(&[stdio_handler(
+        "asking",
+        &python,
+        &["-IS", &server, &path(folder.path())],
+    )]);
+    let seen = run_two_clients(&gateway, mode, rounds, |name| {
         let elicit = |n: usize| {
             let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
             json!({"message": format!("{name} {n}"), "requestedSchema": schema})
@@ -120,9 +133,9 @@ fn check_asking(mode: &str, rounds: usize) {
                 assert_eq!(serde_json::from_str::<Value>(text).unwrap(), answer);
             }
         }
-        let asked: usize = (0..4).map(|n| seen.asked(&format!("{} {n}", NAMES[at]))).sum();
-        assert!(asked >= 4 * rounds, "{asked}");
-        assert_eq!(seen.asked(NAMES[1 - at]), 0);
+        let total: usize = (0..4).map(|n| seen.question_count(&format!("{} {n}", NAMES[at]))).sum();
+        assert!(total >= 4 * rounds, "{total}");
+        assert_eq!(seen.question_count(NAMES[1 - at]), 0);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A client whose connection breaks in the middle of a call gets its answer all the same.
+//! A client receives its response after its connection breaks during a call.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,21 +10,20 @@ use std::thread;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, stdio};
+use crate::support::gateway::{TestGateway, stdio_handler};
 use crate::support::peers;
 use crate::support::process::run;
 use crate::support::scripted::script;
 
-/// Stands between a client and a gateway, and cuts the first connection on which there is an event of a call's stream.
-/// Then it makes the file at `gate`.
-struct Scissors {
+/// A proxy that cuts the first connection with an event of a call, and then creates the file `gate`.
+struct CuttingProxy {
     gateway: SocketAddr,
     gate: Box<Path>,
     cuts: AtomicUsize,
 }
 
-impl Scissors {
-    /// Gives the address to connect to.
+impl CuttingProxy {
+    /// Starts the proxy and returns its address.
     fn open(gateway: SocketAddr, gate: &Path) -> (Arc<Self>, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -39,13 +38,13 @@ impl Scissors {
                     let _gone = to.shutdown(Shutdown::Both);
                 });
                 let scissors = scissors.clone();
-                thread::spawn(move || scissors.pass_on(server, client));
+                thread::spawn(move || scissors.forward(server, client));
             }
         });
         (this, address)
     }
 
-    fn pass_on(&self, mut server: TcpStream, mut client: TcpStream) {
+    fn forward(&self, mut server: TcpStream, mut client: TcpStream) {
         let mut piece = [0; 16 << 10];
         while let Ok(read @ 1..) = server.read(&mut piece) {
             if client.write_all(&piece[..read]).is_err() {
@@ -66,16 +65,16 @@ impl Scissors {
 }
 
 #[test]
-fn the_python_client_comes_back() {
+fn python_client_resumes_its_stream() {
     let folder = TempDir::new().unwrap();
     let python = peers::peer("python/bin/python");
-    let server = stdio(
+    let server = stdio_handler(
         "asking",
         python.to_str().unwrap(),
         &[script("asking.py").to_str().unwrap(), folder.path().to_str().unwrap()],
     );
-    let gateway = Gateway::of(&[server]);
-    let (scissors, address) = Scissors::open(gateway.address, &folder.path().join("gate"));
+    let gateway = TestGateway::with_handlers(&[server]);
+    let (scissors, address) = CuttingProxy::open(gateway.address, &folder.path().join("gate"));
     let mut client = peers::command(&python, folder.path());
     let calls = json!([["wait", {}]]);
     client.arg(script("client.py")).args([&format!("http://{address}/mcp"), "legacy", &calls.to_string()]);

@@ -1,21 +1,21 @@
-//! Servers on stdio that crash, hang, or print what they should not.
+//! Servers on stdio that crash, hang or print invalid output.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::TestGateway;
 use crate::support::message;
 use crate::support::process::is_running;
-use crate::support::scripted::Scripted;
+use crate::support::scripted::ScriptedServer;
 
 #[test]
-fn a_server_that_was_killed_is_started_again() {
-    let server = Scripted::new("mortal");
-    let gateway = Gateway::of(&[server.handler()]);
+fn killed_server_restarts() {
+    let server = ScriptedServer::new("mortal");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let first: u32 = gateway.text("pid", json!({})).parse().unwrap();
     kill_process(Pid::from_raw(first.cast_signed()).unwrap(), Signal::KILL).unwrap();
-    // Its tools stay listed all the time.
+    // Its tools remain listed.
     assert_eq!(gateway.tools(), ["pid", "wait"]);
     let second: u32 = eventually("a call that works", || {
         let answer = gateway.call("pid", json!({})).messages().pop()?;
@@ -27,11 +27,11 @@ fn a_server_that_was_killed_is_started_again() {
 }
 
 #[test]
-fn a_call_that_dies_with_its_server_is_answered() {
-    let server = Scripted::new("mortal");
-    let gateway = Gateway::of(&[server.handler()]);
+fn call_fails_when_its_server_dies() {
+    let server = ScriptedServer::new("mortal");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let pid: i32 = gateway.text("pid", json!({})).parse().unwrap();
-    let caller = gateway.open(&[], &message::call(1, "wait"));
+    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
     eventually("the call at the server", || {
         server.received().iter().any(|message| message["params"]["name"] == "wait").then_some(())
     });
@@ -40,18 +40,18 @@ fn a_call_that_dies_with_its_server_is_answered() {
     insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The connection to the server broke","data":{"code":"unavailable","reason":"The connection to the server broke","retryable":true}}}"#);
 }
 
-/// It works like any other.
+/// Checks that the server works.
 #[track_caller]
-fn check_works(server: &Scripted) {
+fn check_works(server: &ScriptedServer) {
     server.open_gate();
-    let gateway = Gateway::of(&[server.handler()]);
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     assert_eq!(gateway.tools(), ["pid", "wait"]);
     assert_eq!(gateway.text("wait", json!({})), "The gate is open.");
 }
 
 #[test]
-fn a_server_that_dies_of_an_unknown_question_is_of_the_legacy_era() {
-    let server = Scripted::with_manner("fragile");
+fn server_that_exits_on_unknown_request_is_legacy() {
+    let server = ScriptedServer::with_mode("fragile");
     check_works(&server);
     let methods: Vec<_> = server.received().iter().map(|message| message["method"].clone()).collect();
     assert_eq!(
@@ -60,26 +60,27 @@ fn a_server_that_dies_of_an_unknown_question_is_of_the_legacy_era() {
     );
 }
 
-/// It is not asked again what it died of before.
+/// The gateway does not repeat the request that ended the server.
 #[test]
-fn what_a_server_died_of_is_remembered() {
-    let server = Scripted::with_manner("fragile");
-    let gateway = Gateway::of(&[server.handler()]);
+fn fatal_request_is_not_repeated() {
+    let server = ScriptedServer::with_mode("fragile");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let pid: i32 = gateway.text("pid", json!({})).parse().unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     eventually("another server", || {
         let answer = gateway.call("pid", json!({})).messages().pop()?;
         (answer["result"]["content"][0]["text"].as_str()? != pid.to_string()).then_some(())
     });
-    let asked = |method: &str| server.received().iter().filter(|message| message["method"] == method).count();
-    assert_eq!((asked("server/discover"), asked("initialize")), (1, 2));
+    let received_count =
+        |method: &str| server.received().iter().filter(|message| message["method"] == method).count();
+    assert_eq!((received_count("server/discover"), received_count("initialize")), (1, 2));
 }
 
-/// Launchers such as `npx` first fetch a package: what was asked meanwhile is answered all at once.
+/// Launchers such as `npx` first download a package, and early requests are answered all at once.
 #[test]
-fn a_server_that_starts_slowly_is_of_its_own_era_nevertheless() {
-    let server = Scripted::with_manner("late");
-    let gateway = Gateway::with(&[server.handler()], json!({"timeouts": {"eraProbe": "50ms"}}));
+fn slow_start_does_not_change_the_era() {
+    let server = ScriptedServer::with_mode("late");
+    let gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"eraProbe": "50ms"}}));
     assert_eq!(gateway.tools(), ["pid", "wait"]);
     gateway.text("pid", json!({}));
     let call = server.wait_for("tools/call");
@@ -87,26 +88,29 @@ fn a_server_that_starts_slowly_is_of_its_own_era_nevertheless() {
 }
 
 #[test]
-fn a_server_may_print_what_is_no_message_and_log_a_lot() {
-    check_works(&Scripted::with_manner("noisy"));
+fn invalid_output_and_long_logs_are_tolerated() {
+    check_works(&ScriptedServer::with_mode("noisy"));
 }
 
 #[test]
-fn a_server_that_says_nothing_does_not_hold_up_the_list() {
-    let (mute, good) = (Scripted::with_manner("mute"), Scripted::new("good"));
-    let gateway =
-        Gateway::with(&[mute.handler(), good.handler()], json!({"timeouts": {"firstList": "200ms"}}));
-    // On a busy machine even the good one may come after the first list.
+fn silent_server_does_not_delay_the_list() {
+    let (mute, good) = (ScriptedServer::with_mode("mute"), ScriptedServer::new("good"));
+    let gateway = TestGateway::with_settings(
+        &[mute.handler(), good.handler()],
+        json!({"timeouts": {"firstList": "200ms"}}),
+    );
+    // On a busy machine, even the good server may connect after the first list.
     eventually("the list", || (gateway.tools() == ["pid", "wait"]).then_some(()));
     gateway.text("pid", json!({}));
     mute.wait_for("server/discover");
 }
 
-/// Whoever asked for it is told; nobody else notices, and the server goes on.
+/// Only the caller receives an error, and the server keeps running.
 #[test]
-fn an_answer_that_is_too_long_is_that_calls_own_trouble() {
-    let server = Scripted::with_manner("wordy");
-    let gateway = Gateway::with(&[server.handler()], json!({"limits": {"responseBytes": "16KiB"}}));
+fn oversized_response_fails_only_its_call() {
+    let server = ScriptedServer::with_mode("wordy");
+    let gateway =
+        TestGateway::with_settings(&[server.handler()], json!({"limits": {"responseBytes": "16KiB"}}));
     let before = gateway.text("pid", json!({}));
     let answer = gateway.call("wait", json!({}));
     insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"
@@ -115,27 +119,27 @@ fn an_answer_that_is_too_long_is_that_calls_own_trouble() {
     assert_eq!(gateway.text("pid", json!({})), before);
 }
 
-/// One that connects and ends, again and again, is as good as one that does not connect, and the status says so.
+/// A server that connects and exits repeatedly is reported as down.
 #[test]
-fn a_server_that_ends_again_and_again_is_down() {
-    let server = Scripted::with_manner("brief");
-    let gateway = Gateway::of(&[server.handler()]);
+fn repeatedly_exiting_server_is_down() {
+    let server = ScriptedServer::with_mode("brief");
+    let gateway = TestGateway::with_handlers(&[server.handler()]);
     let reason = eventually("the end of patience", || {
         let status: Value = serde_json::from_str(&gateway.get("/api/v1/status").body).unwrap();
         let handler = &status["handlers"][0];
         (handler["phase"] == "Unavailable").then(|| handler["lastError"]["message"].clone())
     });
-    assert_eq!(reason, "the connection is lost again and again");
+    assert_eq!(reason, "the connection is lost repeatedly");
 }
 
-/// Whoever wrote the manifest allows calls that did not come through to be made again. This one did: the server was at
-/// work, though nobody listened to what it said.
+/// Retries are enabled for calls that did not reach the server. This one did: the server was working, although its
+/// output was not read.
 #[test]
-fn a_call_is_not_made_again_once_its_server_has_said_something() {
-    let server = Scripted::with_manner("dying");
+fn call_is_not_retried_after_server_output() {
+    let server = ScriptedServer::with_mode("dying");
     let mut handler = server.handler();
     handler["retries"] = json!(2);
-    let gateway = Gateway::of(&[handler]);
+    let gateway = TestGateway::with_handlers(&[handler]);
     let refused = gateway.call("wait", json!({})).body;
     assert!(refused.contains(r#""code":"unavailable""#), "{refused}");
     let calls = server.received().iter().filter(|message| message["method"] == "tools/call").count();

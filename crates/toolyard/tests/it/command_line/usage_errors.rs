@@ -1,4 +1,4 @@
-//! What is wrong is said at once, and the exit status tells whose mistake it is.
+//! Invalid usage is reported at once, with the exit status 2.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -8,10 +8,10 @@ use tempfile::TempDir;
 
 use super::toolyard_with;
 use crate::support::gateway::{process_document, toolyard};
-use crate::support::process::{Process, run};
+use crate::support::process::{RunningProgram, run};
 
 #[test]
-fn wrong_usage() {
+fn usage_errors() {
     assert_snapshot!(toolyard_with(&["server"]), @"
     --- stderr
     error: unrecognized subcommand 'server'
@@ -25,7 +25,7 @@ fn wrong_usage() {
     ");
     assert_snapshot!(toolyard_with(&["serve", "--listen", "localhost"]), @"
     --- stderr
-    error: invalid value 'localhost' for '--listen <PLACE>': this is not a place to listen on: expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
+    error: invalid value 'localhost' for '--listen <ADDRESS>': this is not an address to listen on: expected an IP address and a port, such as 127.0.0.1:8080 or [::]:8080, or a socket such as unix:/run/toolyard.sock
 
     For more information, try '--help'.
     --- exit status 2
@@ -59,7 +59,7 @@ fn wrong_usage() {
 }
 
 #[test]
-fn a_manifest_with_problems() {
+fn serve_refuses_invalid_manifest() {
     const MANIFEST: &str = "\
 apiVersion: omnia.altairalabs.ai/v1alpha1
 kind: ToolRegistry
@@ -86,7 +86,7 @@ spec:
     serve.current_dir(folder.path()).args(["serve", "-f", "tools.yaml", "-f", "more.yaml"]);
     assert_snapshot!(run(&mut serve), @"
     --- stderr
-    error: the manifest has problems
+    error: invalid manifest
 
     more.yaml: this cannot be read: No such file or directory (os error 2)
     tools.yaml:9:16: spec.handlers[0].timeout: found a number
@@ -103,25 +103,25 @@ spec:
 }
 
 #[test]
-fn an_address_that_is_open_to_everybody() {
+fn public_address_without_keys_is_refused() {
     assert_snapshot!(toolyard_with(&["serve", "--listen", "0.0.0.0:0"]), @"
     --- stderr
-    error: 0.0.0.0:0 is reached from other machines, and there is no key that callers could show: make one with `toolyard key create`, listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if something in front of it asks callers who they are
+    error: 0.0.0.0:0 is reachable from other machines, but there are no keys: create one with `toolyard key create`, listen on 127.0.0.1, or set `allowUnauthenticated: true` in the Toolyard document if a proxy in front authenticates callers
     --- exit status 1
     ");
 }
 
 #[test]
-fn an_address_that_is_open_to_everybody_by_decision() {
+fn public_address_with_opt_out_is_served() {
     let folder = TempDir::new().unwrap();
     let decision =
         process_document(folder.path(), json!({"listen": "0.0.0.0:0", "allowUnauthenticated": true}));
-    let gateway = Process::start(toolyard(folder.path()).args(["serve", "-f"]).arg(decision));
+    let gateway = RunningProgram::start(toolyard(folder.path()).args(["serve", "-f"]).arg(decision));
     gateway.stdout.wait_for("the URL", |text| text.contains("http://0.0.0.0:").then_some(()));
 }
 
 #[test]
-fn an_address_that_is_in_use() {
+fn address_in_use_is_an_error() {
     let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = other.local_addr().unwrap();
     let ended = toolyard_with(&["serve", "--listen", &address.to_string()]);

@@ -1,4 +1,4 @@
-//! A backend in front of `scripts/asking.py`, and clients that say what a test wants.
+//! A backend in front of `scripts/asking.py`, and scripted clients.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,70 +11,77 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use toolyard_core::{
-    Ask, AskError, Backend, Call, Caller, Client, Json, Notice, Object, Outcome, Phase, Secrets, ToolError,
+    Backend, BackendPhase, Call, Caller, Client, ClientNotification, InputRequest, InputRequestError, Json,
+    Object, Outcome, SecretRedactor, ToolError,
 };
 use toolyard_mcp::client::{
-    Attempts, ClientOptions, Endpoint, LaneMode, LaneOptions, McpBackend, ToolFilter,
+    ClientOptions, DedicatedOptions, McpBackend, ServerEndpoint, SharingMode, UpstreamRetry,
+    UpstreamToolFilter,
 };
-use toolyard_process::{Processes, Program, Spawner};
+use toolyard_process::{ProcessSpawner, ProcessTable, ProgramSpec};
 
 use crate::support::scripted::script;
 use crate::support::{LIMIT, peers};
 
-/// Takes every kind of question.
-pub(super) const ABLE: &str = r#"{"elicitation":{"form":{}},"sampling":{},"roots":{"listChanged":true}}"#;
+/// Capabilities for every kind of question.
+pub(super) const ALL_CAPABILITIES: &str =
+    r#"{"elicitation":{"form":{}},"sampling":{},"roots":{"listChanged":true}}"#;
 
-/// One backend, its programs, and the folder through which a test talks to them.
-pub(super) struct Yard {
+/// A backend, its processes and the directory that controls its servers.
+pub(super) struct AskingBackend {
     pub(super) backend: McpBackend,
-    pub(super) processes: Processes,
+    pub(super) processes: ProcessTable,
     pub(super) folder: TempDir,
 }
 
-impl Yard {
-    /// A backend that is connected, with these options.
+impl AskingBackend {
+    /// Connects a backend with changed options.
     pub(super) async fn new(change: impl FnOnce(&mut ClientOptions)) -> Self {
         Self::with_processes(100, change).await
     }
 
-    /// The same, where only so many programs may run.
-    pub(super) async fn with_processes(most: usize, change: impl FnOnce(&mut ClientOptions)) -> Self {
+    /// Connects a backend with a limit of processes.
+    pub(super) async fn with_processes(
+        max_processes: usize,
+        change: impl FnOnce(&mut ClientOptions),
+    ) -> Self {
         let folder = TempDir::new().unwrap();
-        let program = Program {
+        let program = ProgramSpec {
             command: peers::peer("python/bin/python").into(),
             args: vec!["-IS".into(), script("asking.py").into(), folder.path().into()],
-            ..Program::default()
+            ..ProgramSpec::default()
         };
-        let processes = Processes::new(Spawner::Direct, most);
+        let processes = ProcessTable::new(ProcessSpawner::Direct, max_processes);
         let hour = Duration::from_secs(3600);
         let mut options = ClientOptions {
             name: "test".to_owned(),
             version: "1".to_owned(),
-            message_bytes: 1 << 20,
-            tools: 100,
-            connect_time: LIMIT,
-            probe_time: LIMIT,
-            idle_time: None,
-            lanes: LaneOptions { mode: LaneMode::Automatic, most: 8, idle_time: hour },
+            max_message_bytes: 1 << 20,
+            max_list_items: 100,
+            connect_timeout: LIMIT,
+            discover_timeout: LIMIT,
+            idle_timeout: None,
+            dedicated: DedicatedOptions { sharing: SharingMode::Automatic, limit: 8, idle_timeout: hour },
             probe: None,
-            secrets: Secrets::default(),
-            filter: ToolFilter::default(),
-            attempts: Attempts::one(),
+            budget: toolyard_net::budget::ByteBudget::default(),
+            secrets: SecretRedactor::default(),
+            filter: UpstreamToolFilter::default(),
+            retry: UpstreamRetry::never(),
         };
         change(&mut options);
-        let endpoint = Endpoint::Stdio { program, processes: processes.clone() };
+        let endpoint = ServerEndpoint::Stdio { program, processes: processes.clone() };
         let backend = McpBackend::start("asking", endpoint, options);
         let mut catalog = backend.catalog();
-        let ready = catalog.wait_for(|catalog| catalog.phase != Phase::Connecting).await.unwrap();
-        assert_eq!(ready.phase, Phase::Ready);
+        let ready = catalog.wait_for(|catalog| catalog.phase != BackendPhase::Connecting).await.unwrap();
+        assert_eq!(ready.phase, BackendPhase::Ready);
         drop(ready);
         Self { backend, processes, folder }
     }
 
-    /// Calls a tool; gives its text.
+    /// Calls a tool and returns its text.
     pub(super) async fn call(
         &self,
-        client: &Arc<Person>,
+        client: &Arc<AnsweringClient>,
         caller: &Caller,
         tool: &str,
         arguments: &str,
@@ -84,7 +91,7 @@ impl Yard {
 
     pub(super) async fn call_until(
         &self,
-        client: &Arc<Person>,
+        client: &Arc<AnsweringClient>,
         caller: &Caller,
         tool: &str,
         arguments: &str,
@@ -102,10 +109,10 @@ impl Yard {
         Ok(result["content"][0]["text"].as_str().unwrap().to_owned())
     }
 
-    /// The text of a tool that does not fail.
+    /// Calls a tool that must succeed and returns its text.
     pub(super) async fn text(
         &self,
-        client: &Arc<Person>,
+        client: &Arc<AnsweringClient>,
         caller: &Caller,
         tool: &str,
         arguments: &str,
@@ -115,61 +122,61 @@ impl Yard {
 
     fn lines(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join("received")).unwrap_or_default();
-        // The last line may be half written.
+        // The last line may be incomplete.
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// How many such messages the servers have got.
-    pub(super) fn count(&self, is_meant: impl Fn(&Value) -> bool) -> usize {
-        self.lines().iter().filter(|line| is_meant(line)).count()
+    /// Returns the number of matching messages that the servers have received.
+    pub(super) fn count(&self, matches: impl Fn(&Value) -> bool) -> usize {
+        self.lines().iter().filter(|line| matches(line)).count()
     }
 
-    /// Waits until a server has got such a message.
-    pub(super) async fn received(&self, is_meant: impl Fn(&Value) -> bool) -> Value {
-        eventually(|| self.count(&is_meant) > 0).await;
-        self.lines().into_iter().find(is_meant).unwrap()
+    /// Waits until a server has received a matching message.
+    pub(super) async fn received(&self, matches: impl Fn(&Value) -> bool) -> Value {
+        eventually(|| self.count(&matches) > 0).await;
+        self.lines().into_iter().find(matches).unwrap()
     }
 
-    /// Lets the tools that wait for it answer.
+    /// Lets the waiting tools return.
     pub(super) fn open_gate(&self) {
-        std::fs::write(gate(self.folder.path()), "").unwrap();
+        std::fs::write(gate_path(self.folder.path()), "").unwrap();
     }
 }
 
-fn gate(folder: &Path) -> std::path::PathBuf {
+fn gate_path(folder: &Path) -> std::path::PathBuf {
     folder.join("gate")
 }
 
-/// Waits until it is so.
-pub(super) async fn eventually(is_so: impl Fn() -> bool) {
+/// Waits until the condition is true.
+pub(super) async fn eventually(condition: impl Fn() -> bool) {
     let wait = async {
-        while !is_so() {
+        while !condition() {
             sleep(Duration::from_millis(2)).await;
         }
     };
     timeout(LIMIT, wait).await.expect("it comes to be so");
 }
 
-/// The client of a call.
+/// A client that answers questions as a test says.
 #[derive(Debug)]
-pub(super) struct Person {
+pub(super) struct AnsweringClient {
     capabilities: Json,
-    seen: Mutex<Seen>,
-    answer: Mutex<Result<Json, AskError>>,
+    seen: Mutex<ClientRecord>,
+    answer: Mutex<Result<Json, InputRequestError>>,
     is_slow: watch::Sender<bool>,
-    /// Questions that are open now.
+    /// Number of open questions.
     open: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ClientRecord {
     questions: Vec<String>,
     notices: Vec<String>,
 }
 
-impl Person {
-    /// Who can be asked so much, and answers with its name.
+impl AnsweringClient {
+    /// Creates a client with these capabilities that answers with its name.
     pub(super) fn new(name: &str, capabilities: &str) -> Self {
         let answer = Object::new().with("name", Json::string(name)).to_json();
         Self {
@@ -181,32 +188,32 @@ impl Person {
         }
     }
 
-    /// Who can be asked everything.
-    pub(super) fn able(name: &str) -> Arc<Self> {
-        Arc::new(Self::new(name, ABLE))
+    /// Creates a client with all capabilities.
+    pub(super) fn with_all_capabilities(name: &str) -> Arc<Self> {
+        Arc::new(Self::new(name, ALL_CAPABILITIES))
     }
 
-    /// What it answers from now on.
-    pub(super) fn answer(&self, answer: Result<Json, AskError>) {
+    /// Sets the answer to further questions.
+    pub(super) fn set_answer(&self, answer: Result<Json, InputRequestError>) {
         *self.answer.lock().unwrap() = answer;
     }
 
-    /// Does not answer until it is quick.
-    pub(super) fn be_slow(&self) {
+    /// Holds answers until [`Self::release_answers`].
+    pub(super) fn hold_answers(&self) {
         self.is_slow.send_replace(true);
     }
 
-    pub(super) fn be_quick(&self) {
+    pub(super) fn release_answers(&self) {
         self.is_slow.send_replace(false);
     }
 
-    /// How many questions are open.
-    pub(super) fn is_asked(&self) -> usize {
+    /// Returns the number of open questions.
+    pub(super) fn open_questions(&self) -> usize {
         *self.open.borrow()
     }
 
-    /// How often it was asked.
-    pub(super) fn asked(&self) -> usize {
+    /// Returns the number of questions so far.
+    pub(super) fn question_count(&self) -> usize {
         self.questions().len()
     }
 
@@ -219,7 +226,7 @@ impl Person {
     }
 }
 
-impl Client for Person {
+impl Client for AnsweringClient {
     fn capabilities(&self) -> Option<&Json> {
         Some(&self.capabilities)
     }
@@ -228,15 +235,17 @@ impl Client for Person {
         false
     }
 
-    fn notify(&self, notice: Notice) {
-        let (Notice::Progress(params) | Notice::Log(params) | Notice::Other { params, .. }) = notice;
+    fn notify(&self, notice: ClientNotification) {
+        let (ClientNotification::Progress(params)
+        | ClientNotification::Log(params)
+        | ClientNotification::Other { params, .. }) = notice;
         self.seen.lock().unwrap().notices.push(params.to_json().as_text().to_owned());
     }
 
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, AskError>> {
+    fn ask(&self, ask: InputRequest) -> BoxFuture<'_, Result<Json, InputRequestError>> {
         let question = format!("{:?} {}", ask.kind, ask.params.to_json().as_text());
         self.seen.lock().unwrap().questions.push(question);
-        let open = Open::new(&self.open);
+        let open = OpenQuestion::new(&self.open);
         async move {
             let _open = open;
             self.is_slow.subscribe().wait_for(|is_slow| !is_slow).await.map(drop).unwrap();
@@ -246,17 +255,17 @@ impl Client for Person {
     }
 }
 
-/// Counts a question, until it is dropped.
-struct Open<'p>(&'p watch::Sender<usize>);
+/// Counts an open question until it is dropped.
+struct OpenQuestion<'p>(&'p watch::Sender<usize>);
 
-impl<'p> Open<'p> {
+impl<'p> OpenQuestion<'p> {
     fn new(open: &'p watch::Sender<usize>) -> Self {
         open.send_modify(|open| *open += 1);
         Self(open)
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|open| *open -= 1);
     }

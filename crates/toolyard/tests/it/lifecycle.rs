@@ -1,4 +1,4 @@
-//! How a gateway begins and ends.
+//! Startup and shutdown of a gateway.
 
 use std::net::TcpStream;
 
@@ -6,20 +6,20 @@ use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::gateway::{Gateway, over_http, stdio};
+use crate::support::gateway::{TestGateway, http_handler, stdio_handler};
 use crate::support::message;
 use crate::support::process::is_running;
-use crate::support::scripted::Scripted;
+use crate::support::scripted::ScriptedServer;
 use crate::support::{eventually, peers};
 
 #[test]
-fn it_is_healthy_while_handlers_are_down() {
-    let there = Scripted::new("there");
+fn gateway_is_healthy_while_handlers_are_down() {
+    let there = ScriptedServer::new("there");
     let nobody = format!("http://127.0.0.1:{}/mcp", peers::free_port());
-    let gateway = Gateway::of(&[
-        stdio("missing", "no-such-program", &[]),
-        stdio("crashing", "false", &[]),
-        over_http("gone", &nobody),
+    let gateway = TestGateway::with_handlers(&[
+        stdio_handler("missing", "no-such-program", &[]),
+        stdio_handler("crashing", "false", &[]),
+        http_handler("gone", &nobody),
         there.handler(),
     ]);
     assert_eq!(gateway.tools(), ["pid", "wait"]);
@@ -33,35 +33,38 @@ fn it_is_healthy_while_handlers_are_down() {
     assert!(greeting.contains("  missing: unavailable (cannot start \"no-such-program\": "), "{greeting}");
 }
 
-/// A call that runs is answered, others are sent away, and then the gateway ends well.
+/// A running call is answered, new calls are rejected, and the gateway exits successfully.
 #[track_caller]
 fn check_drain(signal: Signal) {
-    let server = Scripted::new("slow");
-    let mut gateway = Gateway::with(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
-    let caller = gateway.open(&[], &message::call(1, "wait"));
+    let server = ScriptedServer::new("slow");
+    let mut gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
+    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
     server.wait_for("tools/call");
     gateway.process.signal(signal);
-    // A connection that is opened just when draining begins may be closed before its request is read.
+    // A connection that is opened at the start of the drain may be closed before its request is read.
     let health = eventually("draining", || gateway.health().filter(|health| health.status != 200));
     assert_eq!((health.status, &*health.body), (503, r#"{"status":"draining"}"#));
-    assert_eq!(gateway.call("pid", json!({})).status, 503);
+    let refused = gateway.call("pid", json!({}));
+    let body: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
+    assert_eq!((refused.status, &body["id"], &body["error"]["code"]), (200, &json!(1), &json!(-32603)));
+    assert_eq!(body["error"]["data"]["code"], "unavailable", "{body}");
     server.open_gate();
     assert_eq!(caller.response().unwrap().result()["content"][0]["text"], "The gate is open.");
     assert_eq!(gateway.process.wait().code(), Some(0));
 }
 
-/// More callers than the system lets it have open files, who then leave: the next one is served.
+/// After running out of file descriptors, the gateway serves again once connections close.
 #[test]
-fn it_recovers_when_it_was_out_of_files() {
+fn gateway_recovers_from_lack_of_file_descriptors() {
     let folder = TempDir::new().unwrap();
     let mut command = peers::command("sh", folder.path());
     command.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_toolyard"), "serve"]);
-    let gateway = Gateway::start(folder, &mut command);
+    let gateway = TestGateway::start(folder, &mut command);
     let callers: Vec<_> = (0..100).map(|_| TcpStream::connect(gateway.address).unwrap()).collect();
     gateway
         .process
         .stderr
-        .wait_for("a failed accept", |text| text.contains("cannot accept a connection").then_some(()));
+        .wait_for("a failed accept", |text| text.contains("cannot accept connections").then_some(()));
     drop(callers);
     assert_eq!(gateway.health().unwrap().status, 200);
 }
@@ -77,10 +80,10 @@ fn sigint_drains() {
 }
 
 #[test]
-fn a_call_that_does_not_end_is_not_waited_for_longer_than_drain() {
-    let server = Scripted::new("slow");
-    let mut gateway = Gateway::with(&[server.handler()], json!({"timeouts": {"drain": "50ms"}}));
-    let caller = gateway.open(&[], &message::call(1, "wait"));
+fn drain_timeout_limits_running_calls() {
+    let server = ScriptedServer::new("slow");
+    let mut gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"drain": "50ms"}}));
+    let caller = gateway.open_request(&[], &message::tool_call(1, "wait"));
     server.wait_for("tools/call");
     gateway.process.signal(Signal::TERM);
     assert!(caller.response().is_none());
@@ -88,11 +91,11 @@ fn a_call_that_does_not_end_is_not_waited_for_longer_than_drain() {
 }
 
 #[test]
-fn an_open_stream_is_ended_and_does_not_hold_up_the_end() {
-    let server = Scripted::new("any");
-    let mut gateway = Gateway::with(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
-    let (headers, listen) = message::modern("subscriptions/listen", json!({"notifications": {}}));
-    let mut stream = gateway.open(&headers, &listen);
+fn open_stream_does_not_delay_shutdown() {
+    let server = ScriptedServer::new("any");
+    let mut gateway = TestGateway::with_settings(&[server.handler()], json!({"timeouts": {"drain": "1h"}}));
+    let (headers, listen) = message::stateless_request("subscriptions/listen", json!({"notifications": {}}));
+    let mut stream = gateway.open_request(&headers, &listen);
     stream.wait_for("notifications/subscriptions/acknowledged");
     gateway.process.signal(Signal::TERM);
     assert_eq!(stream.response().unwrap().result()["resultType"], "complete");
@@ -100,9 +103,9 @@ fn an_open_stream_is_ended_and_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn children_end_with_it() {
-    let (one, other) = (Scripted::new("child"), Scripted::new("grandchild"));
-    let mut gateway = Gateway::of(&[one.handler(), other.handler_in_a_shell()]);
+fn child_processes_end_with_the_gateway() {
+    let (one, other) = (ScriptedServer::new("child"), ScriptedServer::new("grandchild"));
+    let mut gateway = TestGateway::with_handlers(&[one.handler(), other.handler_below_shell()]);
     let pids = ["pid", "grandchild_pid"].map(|tool| gateway.text(tool, json!({})).parse().unwrap());
     assert!(pids.into_iter().all(is_running));
     gateway.process.signal(Signal::TERM);

@@ -1,4 +1,4 @@
-//! Servers over HTTP that answer with all that they were sent, and one that only listens.
+//! HTTP servers that reflect their requests, and one that only listens.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,22 +7,22 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// A server that ends with the program of the tests.
-pub(crate) struct Server {
+/// A server that runs until the test process exits.
+pub(crate) struct ReflectingServer {
     pub(crate) address: SocketAddr,
-    /// The bodies of what it was sent.
+    /// The bodies of all requests.
     pub(crate) received: Arc<Mutex<Vec<u8>>>,
 }
 
-/// A request: its path, and all of it as text.
-struct Request {
+/// A request: its path, and its full text.
+struct EchoedRequest {
     path: String,
     body: Value,
     whole: String,
 }
 
-impl Server {
-    /// A server that answers as [`answer`] says.
+impl ReflectingServer {
+    /// Starts a server that responds with [`answer`].
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -48,7 +48,7 @@ fn serve(mut socket: TcpStream, seen: &Mutex<Vec<u8>>) -> Option<()> {
     None
 }
 
-fn read(reader: &mut impl BufRead, seen: &Mutex<Vec<u8>>) -> Option<Request> {
+fn read(reader: &mut impl BufRead, seen: &Mutex<Vec<u8>>) -> Option<EchoedRequest> {
     let (mut head, mut length) = (String::new(), 0);
     loop {
         let start = head.len();
@@ -66,11 +66,11 @@ fn read(reader: &mut impl BufRead, seen: &Mutex<Vec<u8>>) -> Option<Request> {
     seen.lock().unwrap().extend_from_slice(&body);
     let path = head.split(' ').nth(1)?.to_owned();
     let whole = head.clone() + &String::from_utf8_lossy(&body);
-    Some(Request { path, body: serde_json::from_slice(&body).unwrap_or_default(), whole })
+    Some(EchoedRequest { path, body: serde_json::from_slice(&body).unwrap_or_default(), whole })
 }
 
-/// By the first part of the path: how a handler comes to its error.
-fn answer(request: &Request) -> (u16, String) {
+/// Returns a status and a body. The first segment of the path selects the failure.
+fn answer(request: &EchoedRequest) -> (u16, String) {
     let (id, method) = (&request.body["id"], request.body["method"].as_str().unwrap_or_default());
     let error =
         |message: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": message}});
@@ -79,8 +79,8 @@ fn answer(request: &Request) -> (u16, String) {
         let info = json!({"name": request.whole, "version": "1"});
         result(json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}))
     };
-    let manner = request.path.split(['/', '?']).nth(1).unwrap_or_default();
-    let said = match (manner, method) {
+    let mode = request.path.split(['/', '?']).nth(1).unwrap_or_default();
+    let body = match (mode, method) {
         ("mcp", "initialize") => hello(&request.body["params"]["protocolVersion"]),
         ("mcp", "tools/list") => {
             let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
@@ -103,5 +103,5 @@ fn answer(request: &Request) -> (u16, String) {
         ("hidden", _) => json!({"password": request.whole, "name": "n"}),
         _ => json!({"ok": true}),
     };
-    (200, said.to_string())
+    (200, body.to_string())
 }

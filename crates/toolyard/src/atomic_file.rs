@@ -1,0 +1,100 @@
+//! Atomic replacement and backups of files that other programs write as well.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// Maximum number of backups beside a file.
+const MAX_BACKUPS: u32 = 100;
+
+/// Reads a file, or returns `None` if it does not exist.
+///
+/// # Errors
+/// Fails if the file cannot be read or is not UTF-8.
+pub(crate) fn read_optional(path: &Path) -> anyhow::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Saves a backup of a text beside its file as `FILE.bak`, or `FILE.bak2` and so on, and returns the path. Existing
+/// files are not replaced.
+///
+/// # Errors
+/// Fails if the backup cannot be written or there are too many.
+pub(crate) fn back_up(path: &Path, text: &str) -> anyhow::Result<PathBuf> {
+    for number in 1..=MAX_BACKUPS {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 1 { ".bak".to_owned() } else { format!(".bak{number}") });
+        let backup = PathBuf::from(name);
+        // The backup may contain secrets: only its owner may read it.
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&backup) {
+            Ok(mut file) => {
+                file.write_all(text.as_bytes())
+                    .with_context(|| format!("cannot write {}", backup.display()))?;
+                return Ok(backup);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot write {}", backup.display())),
+        }
+    }
+    bail!(
+        "too many backups: {MAX_BACKUPS} files named like {}.bak already exist; remove some",
+        path.display()
+    )
+}
+
+/// Replaces the content of a file atomically if it is still `before`. The mode of the file and symbolic links to it are
+/// preserved.
+///
+/// # Errors
+/// Fails if the file has changed or cannot be written.
+pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
+    if read_optional(path)?.as_deref() != before {
+        bail!("{} was changed by another program; nothing is written", path.display());
+    }
+    let path = match before {
+        Some(_) => path.canonicalize()?,
+        None => path.to_owned(),
+    };
+    write_atomically(&path, after).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let new = TemporaryFile::beside(path)?;
+    let mut file = new.create()?;
+    if let Ok(old) = fs::metadata(path) {
+        file.set_permissions(old.permissions())?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new.0, path)
+}
+
+/// A file that is removed on drop unless it was renamed.
+struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    fn beside(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+        Ok(Self(path.with_file_name(format!(".{name}.{}", std::process::id()))))
+    }
+
+    fn create(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).open(&self.0)
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok();
+    }
+}

@@ -1,0 +1,139 @@
+//! Edits of manifests while the gateway is running.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::eventually;
+use crate::support::gateway::{TestGateway, process_document, stdio_handler};
+use crate::support::process::is_running;
+use crate::support::scripted::ScriptedServer;
+
+/// A short interval between checks of the files.
+const SHORT_INTERVAL: &str = "10ms";
+
+/// Longer than any test.
+const LONG_INTERVAL: &str = "1h";
+
+#[track_caller]
+fn gateway(handlers: &[Value], check: &str) -> TestGateway {
+    TestGateway::with_settings(handlers, json!({"timeouts": {"manifestCheck": check}}))
+}
+
+/// Waits until the gateway has exactly these tools.
+#[track_caller]
+fn wait_for_tools(gateway: &TestGateway, tools: &[&str]) {
+    eventually("the list after an edit", || (gateway.tools() == tools).then_some(()));
+}
+
+#[track_caller]
+fn pid(gateway: &TestGateway, tool: &str) -> u32 {
+    gateway.text(tool, json!({})).parse().unwrap()
+}
+
+#[test]
+fn edit_affects_only_changed_servers() {
+    let [stays, goes, comes] = ["stays", "goes", "comes"].map(ScriptedServer::new);
+    let gateway = gateway(&[stays.handler(), goes.handler()], SHORT_INTERVAL);
+    wait_for_tools(&gateway, &["pid", "wait", "goes_pid", "goes_wait"]);
+    let (stayed, gone) = (pid(&gateway, "pid"), pid(&gateway, "goes_pid"));
+    gateway.edit(&[stays.handler(), comes.handler()]);
+    wait_for_tools(&gateway, &["pid", "wait", "comes_pid", "comes_wait"]);
+    eventually("the end of what was removed", || (!is_running(gone)).then_some(()));
+    assert_eq!(pid(&gateway, "pid"), stayed);
+    assert!(is_running(pid(&gateway, "comes_pid")));
+}
+
+/// Problems are reported as at startup, and the previous state stays in use until the edit is corrected.
+#[test]
+fn invalid_edit_is_rejected_as_a_whole() {
+    let [there, new] = ["there", "new"].map(ScriptedServer::new);
+    let gateway = gateway(&[there.handler()], SHORT_INTERVAL);
+    let before = pid(&gateway, "pid");
+    gateway.edit(&[new.handler(), stdio_handler("there", "x", &[]), json!({"name": "third", "type": "mpc"})]);
+    let log = gateway
+        .process
+        .stderr
+        .wait_for("the problems", |text| text.contains("did you mean `mcp`").then(|| text.to_owned()));
+    assert!(log.contains("manifest edit rejected, nothing changed: invalid manifest"), "{log}");
+    assert_eq!(gateway.tools(), ["pid", "wait"]);
+    assert_eq!(pid(&gateway, "pid"), before);
+    gateway.edit(&[there.handler(), new.handler()]);
+    wait_for_tools(&gateway, &["pid", "wait", "new_pid", "new_wait"]);
+    assert_eq!(pid(&gateway, "pid"), before);
+}
+
+/// SIGHUP applies an edit immediately, and settings that need a restart are reported.
+#[test]
+fn sighup_reloads_files_immediately() {
+    let [first, second] = ["first", "second"].map(ScriptedServer::new);
+    let gateway = gateway(&[first.handler()], LONG_INTERVAL);
+    wait_for_tools(&gateway, &["pid", "wait"]);
+    gateway.edit(&[second.handler()]);
+    process_document(
+        gateway.folder.path(),
+        json!({"timeouts": {"manifestCheck": LONG_INTERVAL, "drain": "1s"}}),
+    );
+    gateway.process.signal(Signal::HUP);
+    gateway.process.stderr.wait_for("the other half", |text| {
+        text.contains("manifest edit applied: added second; removed first; 0 unchanged; restart to apply the changed `Toolyard` document").then_some(())
+    });
+    second.wait_for("initialize");
+    wait_for_tools(&gateway, &["pid", "wait"]);
+}
+
+/// Writes a file in place, as some editors do, and stops after each part.
+fn save_in_parts(path: &Path, parts: &[&str], mut after_each: impl FnMut()) {
+    let mut file = std::fs::File::create(path).unwrap();
+    after_each();
+    for part in parts {
+        file.write_all(part.as_bytes()).unwrap();
+        after_each();
+    }
+}
+
+#[test]
+fn partially_saved_file_loses_no_handler() {
+    let there = ScriptedServer::new("there");
+    let gateway = gateway(&[there.handler()], SHORT_INTERVAL);
+    let before = pid(&gateway, "pid");
+    let path = gateway.folder.path().join("registry.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (half, rest) = text.split_at(text.len() / 2);
+    // Slowly: each part is read as a complete file.
+    let mut refusals = 0;
+    save_in_parts(&path, &["# The tools of the team.\n", half], || {
+        refusals += 1;
+        gateway.process.stderr.wait_for("the refusal", |text| {
+            (text.matches("manifest edit rejected, nothing changed").count() >= refusals).then_some(())
+        });
+        assert_eq!(pid(&gateway, "pid"), before);
+    });
+    // Fast and repeatedly.
+    let saved = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..50 {
+                save_in_parts(&path, &["# The tools of the team.\n", half, rest], std::thread::yield_now);
+            }
+            saved.store(true, Ordering::Relaxed);
+        });
+        while !saved.load(Ordering::Relaxed) {
+            assert_eq!(pid(&gateway, "pid"), before);
+        }
+    });
+    gateway.process.stderr.wait_for("the end", |text| text.contains("manifest edit applied").then_some(()));
+    assert_eq!(pid(&gateway, "pid"), before);
+}
+
+#[test]
+fn an_empty_list_removes_all_handlers() {
+    let there = ScriptedServer::new("there");
+    let gateway = gateway(&[there.handler()], SHORT_INTERVAL);
+    wait_for_tools(&gateway, &["pid", "wait"]);
+    gateway.edit(&[]);
+    wait_for_tools(&gateway, &[]);
+}
